@@ -52,7 +52,7 @@ dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends i
 # between goroutines. The others run beside them: the suites, which the stores play watched, and the
 # command line, whose tests start a thousand processes. `make test-long` watches all.
 UNWATCHED := ./cmd/... ./conformance/... ./kernel/... ./manifest/... \
-	$(addprefix ./internal/,apijson cli clip connect console hash lab lab/chart lab/live lab/replay lab/report lab/trace lint schema soak text)
+	$(addprefix ./internal/,apijson cli clip connect console hash joined lab lab/chart lab/live lab/replay lab/report lab/trace lint schema soak text)
 
 test: race-notice ## Run every test, shuffled, where it matters with the race detector (V=1 names them)
 	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched

@@ -6,7 +6,14 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/identifier"
 )
+
+// DefaultResource is the pseudo-resource under which an entity's limits for every resource without
+// limits of its own are kept.
+const DefaultResource = "_default_"
 
 // Policy says what a reservation becomes when the store does not answer.
 type Policy string
@@ -59,7 +66,7 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 		errs = append(errs, invalid("system.on_unavailable", string(d.OnUnavailable), "must be block or allow"))
 	}
 	var err error
-	if out.System, err = normalizeLimits("system.limits", d.System); err != nil {
+	if out.System, err = NormalizeLimits("system.limits", d.System); err != nil {
 		errs = append(errs, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
@@ -84,17 +91,17 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 }
 
 func normalizeResource(field, name string, limits []Limit) ([]Limit, error) {
-	if reason := checkResource(name); reason != "" {
+	if reason := identifier.CheckResource(name); reason != "" {
 		return nil, invalid(field, name, reason)
 	}
-	return normalizeLimits(field+".limits", limits)
+	return NormalizeLimits(field+".limits", limits)
 }
 
 func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	e := d.Entities[name]
 	field := "entities." + name
 	var errs []error
-	if reason := checkEntity(name, true); reason != "" {
+	if reason := identifier.CheckEntity(name, true); reason != "" {
 		errs = append(errs, invalid(field, name, reason))
 	}
 	if e.Cascade && e.Parent == "" {
@@ -109,7 +116,7 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 		var limits []Limit
 		var err error
 		if resource == DefaultResource {
-			limits, err = normalizeLimits(f+".limits", e.Limits[resource])
+			limits, err = NormalizeLimits(f+".limits", e.Limits[resource])
 		} else {
 			limits, err = normalizeResource(f, resource, e.Limits[resource])
 		}
@@ -143,14 +150,14 @@ func (d *Definitions) checkCycles(names []string) error {
 		}
 		if at != "" && chain[at] == name {
 			errs = append(errs, invalid("entities."+at+".parent", d.Entities[at].Parent,
-				fmt.Sprintf("leads back to %q: a cycle", shorten(at))))
+				fmt.Sprintf("leads back to %q: a cycle", clip.Text(at))))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Config returns what the definitions say of a subject. It answers [ConfigReader] for stores whose
-// configuration is held in process.
+// Config returns what the definitions say of a subject. It answers [driver.ConfigReader] for stores
+// whose configuration is held in process.
 func (d *Definitions) Config(s Subject) *Config {
 	c := &Config{OnUnavailable: d.OnUnavailable}
 	e, ok := d.Entities[s.Entity]
@@ -168,8 +175,8 @@ func (d *Definitions) Config(s Subject) *Config {
 	return c
 }
 
-// Entity returns a copy of what the definitions say of an entity, or nil. It answers [EntityReader] for
-// stores whose configuration is held in process, as List does.
+// Entity returns a copy of what the definitions say of an entity, or nil. It answers
+// [driver.EntityReader] for stores whose configuration is held in process, as List does.
 func (d *Definitions) Entity(name string) *EntityDefinition {
 	e, ok := d.Entities[name]
 	if !ok {
@@ -200,9 +207,9 @@ func (d *Definitions) List(q *EntityQuery) *EntityPage {
 	return page
 }
 
-// ResourcesOf returns, in order, the resources on which an entity has limits of its own or something
-// in use. It answers [SubjectLister] for stores whose configuration is held in process, as EntitiesOn
-// does.
+// ResourcesOf returns, in order, the resources on which an entity has limits of its own or
+// something in use. It answers [driver.SubjectLister] for stores whose configuration is held in
+// process, as EntitiesOn does.
 func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []string {
 	found := make(map[string]bool)
 	for resource, limits := range d.Entities[entity].Limits {
@@ -218,8 +225,8 @@ func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []stri
 	return slices.Sorted(maps.Keys(found))
 }
 
-// EntitiesOn returns, in order, the entities that have limits of their own on a resource or something
-// in use on it.
+// EntitiesOn returns, in order, the entities that have limits of their own on a resource or
+// something in use on it.
 func (d *Definitions) EntitiesOn(resource string, inUse iter.Seq[Subject]) []string {
 	found := make(map[string]bool)
 	for name, e := range d.Entities {
@@ -261,4 +268,41 @@ func (d *Definitions) All(yield func(field string, l *Limit) bool) {
 			}
 		}
 	}
+}
+
+// EntityQuery says which entities to list. The zero value lists all, from the first.
+type EntityQuery struct {
+	// Parent restricts the list to the children of an entity. Default: any.
+	Parent string
+	// Resource restricts the list to entities with limits of their own on it; [DefaultResource]
+	// for those on every other one. Default: any.
+	Resource string
+	// After is the Next of the page before. Default: begin with the first.
+	After string
+	// Size is how many names a page has at most, up to 1,000. Default: 100.
+	Size int
+}
+
+// EntityPage is a part of a list of entities.
+type EntityPage struct {
+	// Names are in order.
+	Names []string
+	// Next is the After of the next page; empty at the end.
+	Next string
+}
+
+// Config is what is configured for one subject, level by level.
+type Config struct {
+	// Levels has the stored levels that have limits, the strongest first.
+	Levels []LevelLimits
+	// Parent and Cascade are the entity's; Known is whether the entity was declared.
+	Parent  string
+	Cascade bool
+	Known   bool
+	// OnUnavailable is the system's policy; empty if none is set.
+	OnUnavailable Policy
+	// Version stands for when the read began; a larger one is newer. It is the store's own: the
+	// limiter keeps it with what it resolves and hands it back in each [driver.Judged.Version]. 0
+	// where the store does not look at it.
+	Version uint64
 }

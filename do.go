@@ -50,7 +50,7 @@ func (l *Lease) Do(ctx context.Context, call func(context.Context, *Lease) error
 	case err != nil:
 		return err
 	case !l.HoldsUntil.IsZero() && renewed.HoldsUntil.IsZero():
-		return fault(Ended, "lease_id", l.ID, "its slots have timed out")
+		return NewError(Ended, "lease_id", l.ID, "its slots have timed out")
 	}
 	return l.do(ctx, renewed, call)
 }

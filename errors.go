@@ -130,15 +130,14 @@ func (e *DeniedError) Error() string {
 }
 
 func invalid(field string, value any, reason string) *Error {
-	return fault(Invalid, field, value, reason)
+	return NewError(Invalid, field, value, reason)
 }
 
-func fault(code Code, field string, value any, reason string) *Error {
-	return &Error{Code: code, Field: field, Value: shorten(value), Reason: reason}
+// NewError returns an error about one part of the input. The value is shortened, so that a hostile
+// one does not fill a log.
+func NewError(code Code, field string, value any, reason string) *Error {
+	return &Error{Code: code, Field: field, Value: clip.Text(fmt.Sprint(value)), Reason: reason}
 }
-
-// shorten keeps a hostile value from filling a log. It is valid UTF-8 whatever came in.
-func shorten(value any) string { return clip.Text(fmt.Sprint(value)) }
 
 // prefixField puts a path in front of the field of every [*Error] joined in err.
 func prefixField(prefix string, err error) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -23,14 +24,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer limiter.Close()
+	defer l.Close()
 
 	ctx := context.Background()
-	lease, err := limiter.Reserve(ctx, &weir.Request{
+	lease, err := l.Reserve(ctx, &weir.Request{
 		Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 6_000},
 	})
 	if err != nil {
@@ -41,7 +42,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	_, err = limiter.Reserve(ctx, &weir.Request{
+	_, err = l.Reserve(ctx, &weir.Request{
 		Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 9_999},
 	})
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
@@ -57,18 +58,18 @@ func Example() {
 // Do settles by itself: with what was reported, or by giving everything back if the call failed.
 func ExampleDo() {
 	store, _ := memory.Open(nil)
-	limiter, _ := weir.New(store, &weir.Options{Limits: []weir.Limit{{Name: "tpm", Capacity: 10_000}}})
-	defer limiter.Close()
+	l, _ := limiter.New(store, &limiter.Options{Limits: []weir.Limit{{Name: "tpm", Capacity: 10_000}}})
+	defer l.Close()
 
 	request := &weir.Request{Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"tpm": 10_000}}
-	err := weir.Do(context.Background(), limiter, request,
+	err := weir.Do(context.Background(), l, request,
 		func(_ context.Context, lease *weir.Lease) error {
 			lease.Report(weir.Costs{"tpm": 300})
 			return nil
 		})
 	fmt.Println(err)
 
-	err = weir.Do(context.Background(), limiter, request,
+	err = weir.Do(context.Background(), l, request,
 		func(context.Context, *weir.Lease) error { return nil })
 	_, isDenied := errors.AsType[*weir.DeniedError](err)
 	fmt.Println("denied:", isDenied)
@@ -80,16 +81,16 @@ func ExampleDo() {
 // Wait tries until the request fits, or until the context ends.
 func ExampleWait() {
 	store, _ := memory.Open(nil)
-	limiter, _ := weir.New(store, &weir.Options{
+	l, _ := limiter.New(store, &limiter.Options{
 		Limits: []weir.Limit{{Name: "rps", Capacity: 1, RefillPeriod: 20 * time.Millisecond}},
 	})
-	defer limiter.Close()
+	defer l.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	request := &weir.Request{Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rps": 1}}
 	for range 3 {
-		if _, err := weir.Wait(ctx, limiter, request, nil); err != nil {
+		if _, err := weir.Wait(ctx, l, request, nil); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -19,14 +19,17 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // NewLeaseID makes a lease ID for an attempt at now. The random part comes from the runtime's
 // ChaCha8 generator, so IDs cannot be guessed from one another.
 func NewLeaseID(now time.Time) LeaseID {
-	return makeLeaseID(now.UnixMilli(), rand.Uint64(), rand.Uint32())
+	var random [10]byte
+	binary.BigEndian.PutUint64(random[:], rand.Uint64())
+	binary.BigEndian.PutUint16(random[8:], uint16(rand.Uint32()))
+	return MakeLeaseID(now.UnixMilli(), random)
 }
 
-func makeLeaseID(ms int64, hi uint64, lo uint32) LeaseID {
+// MakeLeaseID makes the lease ID of an instant in Unix milliseconds, with the random part given.
+func MakeLeaseID(ms int64, random [10]byte) LeaseID {
 	var id LeaseID
 	binary.BigEndian.PutUint64(id[:], uint64(ms)<<16)
-	binary.BigEndian.PutUint64(id[6:], hi)
-	binary.BigEndian.PutUint16(id[14:], uint16(lo))
+	copy(id[6:], random[:])
 	return id
 }
 
@@ -56,8 +59,8 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	return id, nil
 }
 
-// notULID keeps a copy of the string, so that one which is made for [ParseLeaseID] alone need not be
-// allocated.
+// notULID keeps a copy of the string, so that one which is made for [ParseLeaseID] alone need not
+// be allocated.
 func notULID(s, reason string) error { return invalid("lease_id", strings.Clone(s), reason) }
 
 // crockfordValues has 1 + the value of each character of the alphabet, upper or lower case.
@@ -99,12 +102,13 @@ func (id LeaseID) ulid() (out [ulidLen]byte) {
 }
 
 // Time returns the instant that the ID carries.
-func (id LeaseID) Time() time.Time { return time.UnixMilli(id.ms()) }
+func (id LeaseID) Time() time.Time { return time.UnixMilli(id.UnixMilli()) }
 
 // IsZero reports whether the ID is unset.
 func (id LeaseID) IsZero() bool { return id == LeaseID{} }
 
-func (id LeaseID) ms() int64 {
+// UnixMilli returns the instant that the ID carries, in milliseconds since 1970.
+func (id LeaseID) UnixMilli() int64 {
 	return int64(binary.BigEndian.Uint64(id[:8]) >> 16)
 }
 

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 	_ "time/tzdata" // budgets name IANA zones, and a machine may have no zone files
 
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -56,7 +59,7 @@ type Limit struct {
 // Bounds of a limit's numbers. A period of a century keeps every product of the arithmetic
 // inside 128 bits and fits the whole seconds that TigerBeetle can count.
 const (
-	maxBucketUnits = math.MaxInt64 / 1000
+	MaxBucketUnits = math.MaxInt64 / 1000
 	maxPeriod      = 100 * 365 * 24 * time.Hour
 )
 
@@ -76,7 +79,7 @@ func (l Limit) Normalize() (Limit, error) {
 	bad := func(field string, value any, reason string) {
 		errs = append(errs, invalid(field, value, reason))
 	}
-	if reason := checkLimitName(l.Name); reason != "" {
+	if reason := identifier.CheckLimit(l.Name); reason != "" {
 		bad("name", l.Name, reason)
 	}
 	if l.Capacity <= 0 {
@@ -93,12 +96,12 @@ func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) 
 		if l.RefillPeriod == 0 {
 			l.RefillPeriod = time.Minute
 		}
-		if l.Capacity > maxBucketUnits {
-			bad("capacity", l.Capacity, fmt.Sprintf("a bucket holds at most %d", int64(maxBucketUnits)))
+		if l.Capacity > MaxBucketUnits {
+			bad("capacity", l.Capacity, fmt.Sprintf("a bucket holds at most %d", int64(MaxBucketUnits)))
 		}
-		if l.RefillAmount < 0 || l.RefillAmount > maxBucketUnits {
+		if l.RefillAmount < 0 || l.RefillAmount > MaxBucketUnits {
 			bad("refill_amount", l.RefillAmount,
-				fmt.Sprintf("must be between 1 and %d", int64(maxBucketUnits)))
+				fmt.Sprintf("must be between 1 and %d", int64(MaxBucketUnits)))
 		} else if l.RefillAmount == 0 {
 			l.RefillAmount = l.Capacity
 		}
@@ -216,9 +219,9 @@ func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
 	return kernel.Duration(l.Definition().Rate().Wait(balanceMilli, want, now))
 }
 
-// normalizeLimits normalizes a level's limits and refuses a name that occurs twice. The field of
+// NormalizeLimits normalizes a level's limits and refuses a name that occurs twice. The field of
 // each error is prefixed by the limit it is in.
-func normalizeLimits(field string, limits []Limit) ([]Limit, error) {
+func NormalizeLimits(field string, limits []Limit) ([]Limit, error) {
 	var errs []error
 	out := make([]Limit, 0, len(limits))
 	seen := make(map[string]bool, len(limits))
@@ -235,5 +238,6 @@ func normalizeLimits(field string, limits []Limit) ([]Limit, error) {
 		seen[n.Name] = true
 		out = append(out, n)
 	}
-	return sortLimits(out), errors.Join(errs...)
+	slices.SortFunc(out, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
+	return out, errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 type comparison struct {
 	name, title string
 	note        string // what to know when reading the figures
-	store       *store
+	store       *storeSetup
 	sides       []side
 	ratios      []ratio
 	// sameCounts makes the comparison fail if the sides make different numbers of requests per
@@ -30,8 +30,8 @@ type contestant struct {
 	spec spec
 	// processes is how many share the callers. Default: one.
 	processes int
-	// server is a process that the contestant asks. Its costs are reported, and not the contestant's.
-	// Default: none.
+	// server is a process that the contestant asks. Its costs are reported, and not the
+	// contestant's. Default: none.
 	server *spec
 }
 

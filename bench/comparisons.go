@@ -12,7 +12,8 @@ import (
 
 const (
 	manyKeys = 100_000
-	// storeCallers is the number of callers on DynamoDB, and storeEntities that of separate entities.
+	// storeCallers is the number of callers on DynamoDB, and storeEntities that of separate
+	// entities.
 	storeCallers  = 64
 	storeEntities = 1000
 )
@@ -47,8 +48,8 @@ func entityNames(n int) []string {
 }
 
 // inMemory returns the store of the comparisons in process memory.
-func inMemory() *store {
-	return &store{
+func inMemory() *storeSetup {
+	return &storeSetup{
 		columns: totalColumns(), operation: "op",
 		rounds: func(s *settings) string { return counted(s.rounds, "round") + " of " + s.slice.String() + "." },
 	}
@@ -176,8 +177,8 @@ func partsAlone() *comparison {
 		name: "parts", store: inMemory(),
 		title: "The parts of reserve + complete: one bucket, one key, 1,000 live leases",
 		note: "Over a store that plans and then admits without judging there remain the clock, the ID, the " +
-			"fingerprint, the resolution from the cache, the table of leases and the handle. Plan and the store's " +
-			"own calls are made by hand here, and find no memory to use again.",
+			"fingerprint, the resolution from the cache, the table of leases and the handle. The store's " +
+			"own calls are made by hand here, with a plan that has been made.",
 		sides: []side{
 			{"all: weir, reserve + complete", weir, workBoth},
 			{"all: reserve alone", weir, workReserve},
@@ -188,9 +189,8 @@ func partsAlone() *comparison {
 			{"time.Now", alone, "clock"},
 			{"weir.NewLeaseID", alone, "id"},
 			{"a weir.Request with its Costs", alone, "request"},
-			{"Reservation.Plan, resolved", alone, "plan"},
-			{"memory Store.Reserve, plan included", alone, "store"},
-			{"memory Store.Settle", alone, "settle"},
+			{"memory Store.Reserve", alone, "store"},
+			{"memory Store.Update", alone, "settle"},
 		},
 	}
 }
@@ -247,9 +247,9 @@ func onTable(name, title string, entities []string, each int, parent string) *co
 	c := &comparison{
 		name: name, title: "DynamoDB: " + fmt.Sprintf(title, storeCallers),
 		sides: []side{{"weir, reserve", weir, workReserve}, {"weir, reserve + complete", weir, workBoth}},
-		store: &store{
+		store: &storeSetup{
 			open: openDynamoDB, operation: "call",
-			warm:    func(s *settings) order { return order{Ops: s.warm} },
+			warm:    func(s *settings) command { return command{Ops: s.warm} },
 			columns: storeColumns("call", "DynamoDB Local", countWrites, countParents, countReads),
 			rounds: func(s *settings) string {
 				return fmt.Sprintf("%s of %s, each side after %s.", counted(s.runs, "round"), s.length, counted(s.warm, "call"))
@@ -314,9 +314,9 @@ func onLedger(callers int) *comparison {
 			{over: 0, under: 1, of: speed, goal: 0.8}, {over: 0, under: 1, of: p50}, {over: 0, under: 1, of: p99},
 		},
 		sameCounts: true,
-		store: &store{
+		store: &storeSetup{
 			open: openCluster, operation: "lease",
-			warm:    func(s *settings) order { return order{NS: warmUp(s).Nanoseconds()} },
+			warm:    func(s *settings) command { return command{NS: warmUp(s).Nanoseconds()} },
 			columns: storeColumns("lease", "TigerBeetle", countCalls, countEvents),
 			rounds: func(s *settings) string {
 				return fmt.Sprintf("%s of %s, each side after %s.", counted(s.runs, "round"), s.length, warmUp(s))

@@ -20,7 +20,7 @@ type fakeRunner struct {
 	err    error
 }
 
-func (f *fakeRunner) run(o order) (reply, error) {
+func (f *fakeRunner) run(o command) (reply, error) {
 	if f.ran != nil {
 		*f.ran = append(*f.ran, o.Work)
 	}
@@ -111,27 +111,27 @@ func TestWork(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		second operation
-		order  order
+		order  command
 		want   reply // the counts alone
 		err    error
 	}{
 		{
-			"so many", func(context.Context) (outcome, error) { return denied, nil },
-			order{Ops: 9}, reply{Ops: 10, Admitted: 5, Denied: 5}, nil,
+			"so many", func(context.Context) (opResult, error) { return denied, nil },
+			command{Ops: 9}, reply{Ops: 10, Admitted: 5, Denied: 5}, nil,
 		},
 		{
-			"nothing to admit", func(context.Context) (outcome, error) { return done, nil },
-			order{Ops: 2}, reply{Ops: 2, Admitted: 1}, nil,
+			"nothing to admit", func(context.Context) (opResult, error) { return done, nil },
+			command{Ops: 2}, reply{Ops: 2, Admitted: 1}, nil,
 		},
 		{
-			"an error ends both", func(context.Context) (outcome, error) { return done, broken },
-			order{NS: int64(time.Hour)}, reply{}, broken,
+			"an error ends both", func(context.Context) (opResult, error) { return done, broken },
+			command{NS: int64(time.Hour)}, reply{}, broken,
 		},
 	} {
 		asked := int64(0)
-		w := &world{
+		w := &workload{
 			works: map[string]*work{"a": {callers: []operation{
-				func(context.Context) (outcome, error) {
+				func(context.Context) (opResult, error) {
 					asked++
 					return admitted, nil
 				}, c.second,

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // The requests that are counted on DynamoDB.
@@ -75,9 +76,9 @@ func heat(ctx context.Context, at *instance, writes int) error {
 	}
 	t, err := openTeam(ctx, c, &at.environment)
 	if err == nil {
-		_, err = t.run(order{Work: workReserve, Ops: writes})
+		_, err = t.run(command{Work: workReserve, Ops: writes})
 	}
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.stop())
 }
 
 // findPython returns the path of a Python that has zae-limiter. The first call makes it.
@@ -91,12 +92,12 @@ func findPython(ctx context.Context) (string, error) {
 
 // tableLimiter is a limiter on a table, with default options except that it waits longer.
 type tableLimiter struct {
-	limiter  *weir.Limiter
+	limiter  *limiter.Limiter
 	requests requests
 }
 
 // openTable opens weir on a table.
-func openTable(ctx context.Context, s *spec) (*world, error) {
+func openTable(ctx context.Context, s *spec) (*workload, error) {
 	t, err := newTable(ctx, s)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func newTable(ctx context.Context, s *spec) (*tableLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.limiter, err = weir.New(store, &weir.Options{StoreTimeout: patience}); err != nil {
+	if t.limiter, err = limiter.New(store, &limiter.Options{StoreTimeout: patience}); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	if s.Declare {
@@ -144,8 +145,8 @@ func (t *tableLimiter) declare(ctx context.Context, s *spec) error {
 	return nil
 }
 
-func (t *tableLimiter) world(s *spec) *world {
-	return &world{
+func (t *tableLimiter) world(s *spec) *workload {
+	return &workload{
 		works:  leaseWorks(s, t.limiter, weir.Costs{"rpm": 1}),
 		counts: t.requests.counts, close: t.limiter.Close,
 	}
@@ -167,7 +168,8 @@ func (r *requests) counts() map[string]int64 {
 
 // install puts the counter before everything else that the client does with a request.
 func (r *requests) install(o *ddb.Options) {
-	// DynamoDB Local says that the checksum of each refusal is 0, which the SDK would note each time.
+	// DynamoDB Local says that the checksum of each refusal is 0, which the SDK would note each
+	// time.
 	o.Logger = logging.Nop{}
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", r.count), middleware.Before)

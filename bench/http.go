@@ -34,7 +34,7 @@ const (
 
 // openServer serves httpapi's handler over a limiter, or one that reads and writes as many bytes
 // and does nothing in between.
-func openServer(ctx context.Context, s *spec) (*world, error) {
+func openServer(ctx context.Context, s *spec) (*workload, error) {
 	l, err := openLimiter(s,
 		weir.Limit{Name: "rpm", Capacity: plenty}, weir.Limit{Name: "tpm", Capacity: plentyTokens})
 	if err != nil {
@@ -58,7 +58,7 @@ func openServer(ctx context.Context, s *spec) (*world, error) {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	return &world{address: listener.Addr().String(), close: func() error {
+	return &workload{address: listener.Addr().String(), close: func() error {
 		err := server.Close()
 		if stopped := <-served; !errors.Is(stopped, http.ErrServerClosed) {
 			err = errors.Join(err, stopped)
@@ -115,9 +115,9 @@ func record(
 }
 
 // openLoad opens a connection to a server for each caller, which is kept alive.
-func openLoad(ctx context.Context, s *spec) (*world, error) {
+func openLoad(ctx context.Context, s *spec) (*workload, error) {
 	var open []net.Conn
-	w := &world{works: map[string]*work{workLoad: {}}, close: func() error {
+	w := &workload{works: map[string]*work{workLoad: {}}, close: func() error {
 		var errs []error
 		for _, c := range open {
 			errs = append(errs, c.Close())
@@ -163,7 +163,7 @@ func newClient(conn net.Conn, host string) *client {
 }
 
 // operate makes a request. Every second one completes the lease that the one before has reserved.
-func (c *client) operate(context.Context) (outcome, error) {
+func (c *client) operate(context.Context) (opResult, error) {
 	if c.live {
 		c.live = false
 		_, err := c.ask(c.complete)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -15,7 +16,8 @@ const (
 	plentyTokens = 1_000_000_000_000
 	// never is a refill period in which nothing comes back during a run.
 	never = 24 * time.Hour
-	// chunk is how many leases are reserved before they are completed, if the two are measured apart.
+	// chunk is how many leases are reserved before they are completed, if the two are measured
+	// apart.
 	chunk = 1000
 	// storeResource is the resource of all requests to a store.
 	storeResource = "llm"
@@ -39,7 +41,7 @@ const (
 // openLimiter opens a limiter over a memory store, with default options unless there will be more
 // live leases than they allow. The limits are the system's, so that each entity has them; bot
 // cascades to org.
-func openLimiter(s *spec, limits ...weir.Limit) (*weir.Limiter, error) {
+func openLimiter(s *spec, limits ...weir.Limit) (*limiter.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System:   limits,
 		Entities: map[string]weir.EntityDefinition{"org": {}, "bot": {Parent: "org", Cascade: true}},
@@ -48,14 +50,14 @@ func openLimiter(s *spec, limits ...weir.Limit) (*weir.Limiter, error) {
 		return nil, err
 	}
 	if most := s.Live + s.Callers*chunk; most > defaultMost {
-		return weir.New(store, &weir.Options{MaxLeases: most})
+		return limiter.New(store, &limiter.Options{MaxLeases: most})
 	}
-	return weir.New(store, nil)
+	return limiter.New(store, nil)
 }
 
 // openWeir opens a limiter with one bucket for each entity. Its capacity is more than a run can
 // use, or just what the live leases take.
-func openWeir(ctx context.Context, s *spec) (*world, error) {
+func openWeir(ctx context.Context, s *spec) (*workload, error) {
 	limit := weir.Limit{Name: "rpm", Capacity: plenty}
 	if s.Empty {
 		limit = weir.Limit{Name: "rpm", Capacity: int64(s.Live), RefillAmount: 1, RefillPeriod: never}
@@ -68,7 +70,7 @@ func openWeir(ctx context.Context, s *spec) (*world, error) {
 }
 
 // openCascade opens a limiter with the same four limits for an entity and its parent.
-func openCascade(ctx context.Context, s *spec) (*world, error) {
+func openCascade(ctx context.Context, s *spec) (*workload, error) {
 	l, err := openLimiter(s,
 		weir.Limit{Name: "rpm", Capacity: plenty},
 		weir.Limit{Name: "tpm", Capacity: plentyTokens},
@@ -83,10 +85,10 @@ func openCascade(ctx context.Context, s *spec) (*world, error) {
 	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: costs}, weir.Costs{"tpm": 412})
 }
 
-// ring is one caller of a limiter and its live leases. For each lease that it reserves it completes
-// the oldest one.
-type ring struct {
-	limiter  *weir.Limiter
+// leaseRing is one caller of a limiter and its live leases. For each lease that it reserves it
+// completes the oldest one.
+type leaseRing struct {
+	limiter  *limiter.Limiter
 	requests []weir.Request // by entity
 	actuals  []weir.Costs
 	entities cycle
@@ -102,17 +104,17 @@ type ring struct {
 // leases to remember and live ones, and returns its works. They make the request for each entity in
 // turn.
 func openRings(
-	ctx context.Context, s *spec, l *weir.Limiter, request weir.Request, actuals ...weir.Costs,
-) (*world, error) {
+	ctx context.Context, s *spec, l *limiter.Limiter, request weir.Request, actuals ...weir.Costs,
+) (*workload, error) {
 	requests := make([]weir.Request, len(s.Entities))
 	for i, entity := range s.Entities {
 		requests[i] = request
 		requests[i].Entity = entity
 	}
-	var rings []*ring
+	var rings []*leaseRing
 	both, reserve := &work{}, &work{}
 	for i := range s.Callers {
-		r := &ring{limiter: l, requests: requests, actuals: actuals, entities: s.cycle(i)}
+		r := &leaseRing{limiter: l, requests: requests, actuals: actuals, entities: s.cycle(i)}
 		rings = append(rings, r)
 		both.callers = append(both.callers, r.both)
 		reserve.callers = append(reserve.callers, r.reserveOne)
@@ -136,7 +138,7 @@ func openRings(
 			callers: []operation{first.toPile}, chunk: chunk, before: nothing, after: first.emptyPile,
 		}
 	}
-	return &world{
+	return &workload{
 		works: map[string]*work{
 			workBoth: both, workReserve: reserve,
 			workComplete: {
@@ -150,7 +152,7 @@ func openRings(
 func nothing(context.Context) error { return nil }
 
 // remember reserves and completes leases, which the limiter then remembers as ended.
-func (r *ring) remember(ctx context.Context, n int) error {
+func (r *leaseRing) remember(ctx context.Context, n int) error {
 	for range n {
 		lease, err := r.reserve(ctx)
 		if err != nil {
@@ -163,12 +165,12 @@ func (r *ring) remember(ctx context.Context, n int) error {
 	return nil
 }
 
-func (r *ring) reserve(ctx context.Context) (*weir.Lease, error) {
+func (r *leaseRing) reserve(ctx context.Context) (*weir.Lease, error) {
 	return r.limiter.Reserve(ctx, &r.requests[r.entities.next()])
 }
 
 // exchange completes the oldest lease, and puts another in its place.
-func (r *ring) exchange(ctx context.Context, lease *weir.Lease) error {
+func (r *leaseRing) exchange(ctx context.Context, lease *weir.Lease) error {
 	old := r.held[r.oldest]
 	r.held[r.oldest] = lease
 	if r.oldest++; r.oldest == len(r.held) {
@@ -179,7 +181,7 @@ func (r *ring) exchange(ctx context.Context, lease *weir.Lease) error {
 }
 
 // both reserves a lease and completes the oldest one.
-func (r *ring) both(ctx context.Context) (outcome, error) {
+func (r *leaseRing) both(ctx context.Context) (opResult, error) {
 	lease, err := r.reserve(ctx)
 	if err != nil {
 		return judged(err)
@@ -188,20 +190,20 @@ func (r *ring) both(ctx context.Context) (outcome, error) {
 }
 
 // reserveOne reserves a lease that is never completed.
-func (r *ring) reserveOne(ctx context.Context) (outcome, error) {
+func (r *leaseRing) reserveOne(ctx context.Context) (opResult, error) {
 	_, err := r.reserve(ctx)
 	return judged(err)
 }
 
 // toPile reserves a lease. A denial is an error too, because fromPile needs as many leases.
-func (r *ring) toPile(ctx context.Context) (outcome, error) {
+func (r *leaseRing) toPile(ctx context.Context) (opResult, error) {
 	lease, err := r.reserve(ctx)
 	r.pile = append(r.pile, lease)
 	return admitted, err
 }
 
 // fromPile completes the oldest lease in exchange for one of the pile.
-func (r *ring) fromPile(ctx context.Context) (outcome, error) {
+func (r *leaseRing) fromPile(ctx context.Context) (opResult, error) {
 	lease := r.pile[r.used]
 	if r.used++; r.used == len(r.pile) {
 		r.pile, r.used = r.pile[:0], 0
@@ -210,7 +212,7 @@ func (r *ring) fromPile(ctx context.Context) (outcome, error) {
 }
 
 // fillPile reserves a chunk of leases; emptyPile completes as many.
-func (r *ring) fillPile(ctx context.Context) error {
+func (r *leaseRing) fillPile(ctx context.Context) error {
 	for range chunk {
 		if _, err := r.toPile(ctx); err != nil {
 			return err
@@ -219,7 +221,7 @@ func (r *ring) fillPile(ctx context.Context) error {
 	return nil
 }
 
-func (r *ring) emptyPile(ctx context.Context) error {
+func (r *leaseRing) emptyPile(ctx context.Context) error {
 	for range chunk {
 		if _, err := r.fromPile(ctx); err != nil {
 			return err
@@ -230,7 +232,7 @@ func (r *ring) emptyPile(ctx context.Context) error {
 
 // leaseWorks returns the works of a limiter on a store: its callers reserve leases for their
 // entities, and leave them alone or complete them.
-func leaseWorks(s *spec, l *weir.Limiter, costs weir.Costs, actuals ...weir.Costs) map[string]*work {
+func leaseWorks(s *spec, l *limiter.Limiter, costs weir.Costs, actuals ...weir.Costs) map[string]*work {
 	reserve, both := &work{}, &work{}
 	for i := range s.Callers {
 		entities := s.cycle(i)
@@ -239,11 +241,11 @@ func leaseWorks(s *spec, l *weir.Limiter, costs weir.Costs, actuals ...weir.Cost
 				Entity: s.Entities[entities.next()], Resource: storeResource, Costs: costs,
 			})
 		}
-		reserve.callers = append(reserve.callers, func(ctx context.Context) (outcome, error) {
+		reserve.callers = append(reserve.callers, func(ctx context.Context) (opResult, error) {
 			_, err := next(ctx)
 			return judged(err)
 		})
-		both.callers = append(both.callers, func(ctx context.Context) (outcome, error) {
+		both.callers = append(both.callers, func(ctx context.Context) (opResult, error) {
 			lease, err := next(ctx)
 			if err == nil {
 				_, err = lease.Complete(ctx, actuals...)

@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		case err != nil:
 			return fmt.Errorf("bench: %s: %w", c.name, err)
 		default:
-			err = r.print(out, s.markdown)
+			err = r.writeTo(out, s.markdown)
 		}
 		if err != nil {
 			return err

@@ -222,16 +222,16 @@ func TestWorkerFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.ask(&order{Work: "nonsense"}); err == nil || !strings.Contains(err.Error(), `"nonsense"`) {
+	if _, err := w.ask(&command{Work: "nonsense"}); err == nil || !strings.Contains(err.Error(), `"nonsense"`) {
 		t.Errorf("got %v, want that there is no such work", err)
 	}
-	if r, err := w.ask(&order{Work: workTake, Ops: 10}); err != nil || r.Admitted != 10 {
+	if r, err := w.ask(&command{Work: workTake, Ops: 10}); err != nil || r.Admitted != 10 {
 		t.Errorf("after it: got %+v, %v, want 10 admitted", r, err)
 	}
-	if err := w.close(); err != nil {
+	if err := w.stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.ask(&order{Work: workTake, Ops: 10}); err == nil {
+	if _, err := w.ask(&command{Work: workTake, Ops: 10}); err == nil {
 		t.Error("after its end: got no error")
 	}
 	if err := serveOrders(strings.NewReader("no order"), io.Discard); err == nil || errors.Is(err, io.EOF) {

@@ -5,45 +5,47 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
-// planner is a store that admits every plan without judging it. So a limiter over it costs its own part
-// alone. The embedded store has the configuration.
-type planner struct{ *memory.Store }
+// planOnlyStore is a store that admits every plan without judging it. So a limiter over it costs
+// its own part alone. The embedded store has the configuration.
+type planOnlyStore struct{ *memory.Store }
 
 // Reserve admits.
-func (planner) Reserve(_ context.Context, now time.Time, _ *weir.Plan, out *weir.Outcome) error {
+func (planOnlyStore) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
 // Update says that it was done.
-func (planner) Update(_ context.Context, now time.Time, _ *weir.Update, out *weir.Outcome) error {
+func (planOnlyStore) Update(_ context.Context, now time.Time, _ *driver.Update, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
 // openPlans opens a limiter over a planner.
-func openPlans(ctx context.Context, s *spec) (*world, error) {
+func openPlans(ctx context.Context, s *spec) (*workload, error) {
 	p, err := newParts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l, err := weir.New(planner{p.store}, nil)
+	l, err := limiter.New(planOnlyStore{p.store}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: weir.Costs{"rpm": 1}})
 }
 
-// parts has what the parts of a reservation need: a store, and a reservation made for it.
+// parts has what the parts of a reservation need: a store, and a plan made for it.
 type parts struct {
-	store   *memory.Store
-	request weir.Reservation
-	plan    *weir.Plan
-	out     *weir.Outcome
-	sink    int64 // uses results, so that the compiler keeps the calls
+	store *memory.Store
+	costs weir.Costs
+	plan  *driver.Plan
+	out   *driver.Outcome
+	sink  int64 // uses results, so that the compiler keeps the calls
 }
 
 func newParts(ctx context.Context) (*parts, error) {
@@ -58,17 +60,14 @@ func newParts(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, resolved := time.Now(), &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{limit}}
-	p.request = weir.Reservation{
-		ID:      weir.NewLeaseID(now),
-		Charges: []weir.Charge{{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}},
-		Depth:   1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
-		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return resolved, nil
-		},
-	}
-	if p.plan, err = p.request.Plan(ctx); err != nil {
-		return nil, err
+	now, of := time.Now(), weir.Subject{Entity: "acme", Resource: "llm"}
+	p.plan = &driver.Plan{
+		ID: weir.NewLeaseID(now), Charges: 1,
+		Subjects: []driver.Judged{{Subject: of, Level: weir.LevelSystem, Limits: []weir.Limit{limit}}},
+		Takes: []*driver.Take{{
+			Subject: of, Limit: &limit, Level: weir.LevelSystem, Ceiling: limit.Capacity, Parts: []driver.Part{{Units: 1}},
+		}},
+		Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
 	}
 	p.out = p.plan.Outcome()
 	return p, p.store.Reserve(ctx, now, p.plan, p.out)
@@ -78,46 +77,42 @@ func newParts(ctx context.Context) (*parts, error) {
 // itself. All calls carry the same now, because the clock is a part itself. The same reservation is
 // completed again and again, which a store allows, because the limiter checks whether a lease has
 // ended.
-func openParts(ctx context.Context, _ *spec) (*world, error) {
+func openParts(ctx context.Context, _ *spec) (*workload, error) {
 	p, err := newParts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now, h := time.Now(), p.plan.Holdings(p.out)
-	update := &weir.Update{
-		ID: p.request.ID, Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
-		Changes: []weir.Change{{
+	update := &driver.Update{
+		ID: p.plan.ID, Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
+		Changes: []driver.Change{{
 			Holding: &h[0], Limit: h[0].Limit, From: h[0].Cost(), To: h[0].Cost(), Parts: h[0].Parts,
 		}},
 	}
 	updated := update.Outcome()
-	w := &world{works: make(map[string]*work)}
+	w := &workload{works: make(map[string]*work)}
 	for name, part := range map[string]operation{
-		"clock": func(context.Context) (outcome, error) {
+		"clock": func(context.Context) (opResult, error) {
 			p.sink += int64(time.Now().Nanosecond())
 			return done, nil
 		},
-		"id": func(context.Context) (outcome, error) {
+		"id": func(context.Context) (opResult, error) {
 			id := weir.NewLeaseID(now)
 			p.sink += int64(id[15])
 			return done, nil
 		},
-		"request": func(context.Context) (outcome, error) {
+		"request": func(context.Context) (opResult, error) {
 			r := weir.Request{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}
-			p.request.Charges[0].Costs = r.Costs
+			p.costs = r.Costs
 			return done, nil
 		},
-		"plan": func(ctx context.Context) (outcome, error) {
-			_, err := p.request.Plan(ctx)
-			return done, err
-		},
-		"store": func(ctx context.Context) (outcome, error) {
+		"store": func(ctx context.Context) (opResult, error) {
 			for i := range p.out.Taken {
 				p.out.Taken[i].Pieces = p.out.Taken[i].Pieces[:0]
 			}
 			return done, p.store.Reserve(ctx, now, p.plan, p.out)
 		},
-		"settle": func(ctx context.Context) (outcome, error) {
+		"settle": func(ctx context.Context) (opResult, error) {
 			return done, p.store.Update(ctx, now, update, updated)
 		},
 	} {

@@ -17,19 +17,19 @@ import (
 // in JSON, and each line on standard output is the reply to one. The first order opens a world. A
 // worker exits at the end of its input.
 
-// order tells a worker what to do.
-type order struct {
+// command tells a worker what to do.
+type command struct {
 	// Open is the world to set up. The other fields are empty then.
 	Open *spec `json:"open,omitempty"`
-	// Work is the name of a work of the world. If it is empty, the reply says how much time and memory
-	// the process has used since its start.
+	// Work is the name of a work of the world. If it is empty, the reply says how much time and
+	// memory the process has used since its start.
 	Work string `json:"work,omitempty"`
 	// Ops is how many operations to do, all callers together.
 	Ops int `json:"ops,omitempty"`
 	// NS is for how many nanoseconds to do them, instead of Ops.
 	NS int64 `json:"ns,omitempty"`
-	// Profile is the file of a CPU profile, which begins with the first order that names one and ends
-	// with the process. Python workers make none.
+	// Profile is the file of a CPU profile, which begins with the first order that names one and
+	// ends with the process. Python workers make none.
 	Profile string `json:"profile,omitempty"`
 }
 
@@ -46,8 +46,8 @@ type reply struct {
 	// unless the order limited the time.
 	P50 int64 `json:"p50_ns"`
 	P99 int64 `json:"p99_ns"`
-	// Counts is the number of requests to a store by their name. It is nil if the contestant does not
-	// count them.
+	// Counts is the number of requests to a store by their name. It is nil if the contestant does
+	// not count them.
 	Counts map[string]int64 `json:"counts,omitempty"`
 	// Other is the processor time of the process at the other end: of the database, or of the
 	// generator of load if the contestant is a server. It is 0 if it is not known.
@@ -97,8 +97,8 @@ type spec struct {
 	// begin at equal distances.
 	Entities []string `json:"entities"`
 	Each     int      `json:"each,omitempty"`
-	// Callers is the number of callers in this process. In all processes of the contestant there are
-	// All, of which these begin with number First.
+	// Callers is the number of callers in this process. In all processes of the contestant there
+	// are All, of which these begin with number First.
 	Callers int `json:"callers"`
 	First   int `json:"first"`
 	All     int `json:"all"`
@@ -106,8 +106,8 @@ type spec struct {
 	Procs int `json:"procs,omitempty"`
 	// CPUs is the list of processors to run on, as taskset takes it; empty for any.
 	CPUs string `json:"cpus,omitempty"`
-	// Live is how many leases are live at any time, and Ended how many ended ones are remembered when
-	// the measuring begins. Only weir has any.
+	// Live is how many leases are live at any time, and Ended how many ended ones are remembered
+	// when the measuring begins. Only weir has any.
 	Live  int `json:"live,omitempty"`
 	Ended int `json:"ended,omitempty"`
 	// Empty is true if the limit has nothing left, so that every operation is denied.
@@ -157,8 +157,8 @@ func (c *cycle) next() int {
 	return i
 }
 
-// world holds the contestant that a worker has set up.
-type world struct {
+// workload holds the contestant that a worker has set up.
+type workload struct {
 	works   map[string]*work
 	counts  func() map[string]int64 // requests so far; nil to count none
 	address string                  // that it listens on, if it does
@@ -170,7 +170,7 @@ type world struct {
 func serveOrders(in io.Reader, out io.Writer) (err error) {
 	ctx := context.Background()
 	orders, replies := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
-	w := &world{}
+	w := &workload{}
 	defer func() {
 		pprof.StopCPUProfile() // if there is one
 		if w.close != nil {
@@ -179,7 +179,7 @@ func serveOrders(in io.Reader, out io.Writer) (err error) {
 	}()
 	profiled := false
 	for {
-		var o order
+		var o command
 		if err := orders.Decode(&o); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
@@ -192,7 +192,7 @@ func serveOrders(in io.Reader, out io.Writer) (err error) {
 		switch {
 		case err != nil:
 		case o.Open != nil:
-			var opened *world
+			var opened *workload
 			if opened, err = openWorld(ctx, o.Open); err == nil {
 				w, r.Address = opened, opened.address
 			}
@@ -213,7 +213,7 @@ func serveOrders(in io.Reader, out io.Writer) (err error) {
 }
 
 // obey does a work, and counts its requests to a store.
-func (w *world) obey(ctx context.Context, o *order) (reply, error) {
+func (w *workload) obey(ctx context.Context, o *command) (reply, error) {
 	work := w.works[o.Work]
 	if work == nil {
 		return reply{}, fmt.Errorf("work %q: the world has none of that name", o.Work)
@@ -259,7 +259,7 @@ const (
 )
 
 // openers is the table of all contestants in Go.
-var openers = map[string]func(context.Context, *spec) (*world, error){
+var openers = map[string]func(context.Context, *spec) (*workload, error){
 	kindWeir:      openWeir,
 	kindCascade:   openCascade,
 	kindPlans:     openPlans,
@@ -276,7 +276,7 @@ var openers = map[string]func(context.Context, *spec) (*world, error){
 	kindRawLedger: openRawLedger,
 }
 
-func openWorld(ctx context.Context, s *spec) (*world, error) {
+func openWorld(ctx context.Context, s *spec) (*workload, error) {
 	open := openers[s.Kind]
 	if open == nil {
 		return nil, fmt.Errorf("world %q: there is none of that kind", s.Kind)

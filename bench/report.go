@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// figures holds the replies of one side in all rounds, and their sum.
-type figures struct {
+// sideResults holds the replies of one side in all rounds, and their sum.
+type sideResults struct {
 	rounds []reply
 	total  reply
 }
@@ -18,23 +18,23 @@ type figures struct {
 // column is one of the table of sides. The report leaves out a column whose cells are all empty.
 type column struct {
 	head string
-	cell func(f *figures) string // empty if nothing is known
+	cell func(f *sideResults) string // empty if nothing is known
 }
 
 // totalColumns returns the columns for short slices: costs per operation over all rounds together.
 func totalColumns() []column {
 	perOp := func(head string, places int, of func(*reply) int64) column {
-		return column{head, func(f *figures) string { return number(f.total.perOp(of(&f.total)), places) }}
+		return column{head, func(f *sideResults) string { return number(f.total.perOp(of(&f.total)), places) }}
 	}
 	return []column{
 		perOp("ns/op", 1, func(r *reply) int64 { return r.NS }),
 		perOp("CPU ns/op", 1, func(r *reply) int64 { return r.CPU }),
 		perOp("allocs/op", 2, func(r *reply) int64 { return r.Mallocs }),
 		perOp("B/op", 0, func(r *reply) int64 { return r.Bytes }),
-		{"admitted", func(f *figures) string { return number(float64(f.total.Admitted), 0) }},
-		{"denied", func(f *figures) string { return number(float64(f.total.Denied), 0) }},
-		{"ops/s", func(f *figures) string { return number(f.total.speed(), 0) }},
-		{"generator CPU ns/op", func(f *figures) string {
+		{"admitted", func(f *sideResults) string { return number(float64(f.total.Admitted), 0) }},
+		{"denied", func(f *sideResults) string { return number(float64(f.total.Denied), 0) }},
+		{"ops/s", func(f *sideResults) string { return number(f.total.speed(), 0) }},
+		{"generator CPU ns/op", func(f *sideResults) string {
 			return unless0(f.total.perOp(f.total.Other), 1)
 		}},
 	}
@@ -44,23 +44,23 @@ func totalColumns() []column {
 // these names per operation.
 func storeColumns(operation, server string, counts ...string) []column {
 	const micro, milli = 1e3, 1e6
-	speeds := func(f *figures) spread { return f.of((*reply).speed) }
+	speeds := func(f *sideResults) spread { return f.of((*reply).speed) }
 	cpu := func(r *reply) float64 { return r.perOp(r.CPU) / micro }
 	other := func(r *reply) float64 { return r.perOp(r.Other) / micro }
 	halfIn := func(r *reply) float64 { return float64(r.P50) / milli }
 	mostIn := func(r *reply) float64 { return float64(r.P99) / milli }
 	out := []column{
-		{operation + "s/s", func(f *figures) string { return number(speeds(f).median, 0) }},
-		{"range", func(f *figures) string { return speeds(f).ends(0) }},
-		{"p50 ms", func(f *figures) string { return unless0(f.of(halfIn).median, 2) }},
-		{"p99 ms", func(f *figures) string { return unless0(f.of(mostIn).median, 2) }},
-		{"CPU µs per " + operation, func(f *figures) string { return number(f.of(cpu).median, 0) }},
-		{"of " + server, func(f *figures) string { return unless0(f.of(other).median, 0) }},
-		{"admitted", func(f *figures) string { return number(float64(f.total.Admitted), 0) }},
+		{operation + "s/s", func(f *sideResults) string { return number(speeds(f).median, 0) }},
+		{"range", func(f *sideResults) string { return speeds(f).ends(0) }},
+		{"p50 ms", func(f *sideResults) string { return unless0(f.of(halfIn).median, 2) }},
+		{"p99 ms", func(f *sideResults) string { return unless0(f.of(mostIn).median, 2) }},
+		{"CPU µs per " + operation, func(f *sideResults) string { return number(f.of(cpu).median, 0) }},
+		{"of " + server, func(f *sideResults) string { return unless0(f.of(other).median, 0) }},
+		{"admitted", func(f *sideResults) string { return number(float64(f.total.Admitted), 0) }},
 	}
 	for _, name := range counts {
 		perOp := func(r *reply) float64 { return r.perOp(r.Counts[name]) }
-		out = append(out, column{name + " per " + operation, func(f *figures) string {
+		out = append(out, column{name + " per " + operation, func(f *sideResults) string {
 			if f.total.Counts == nil {
 				return ""
 			}
@@ -71,7 +71,7 @@ func storeColumns(operation, server string, counts ...string) []column {
 }
 
 // of returns the spread of a number over the rounds.
-func (f *figures) of(number func(*reply) float64) spread {
+func (f *sideResults) of(number func(*reply) float64) spread {
 	var all []float64
 	for i := range f.rounds {
 		all = append(all, number(&f.rounds[i]))
@@ -79,8 +79,8 @@ func (f *figures) of(number func(*reply) float64) spread {
 	return spreadOf(all)
 }
 
-// print writes the result for people, or as Markdown.
-func (r *result) print(w io.Writer, markdown bool) error {
+// writeTo writes the result for people, or as Markdown.
+func (r *result) writeTo(w io.Writer, markdown bool) error {
 	var text strings.Builder
 	form := "\n%s (%s)\n%s\n"
 	if markdown {
@@ -99,9 +99,9 @@ func (r *result) print(w io.Writer, markdown bool) error {
 	return err
 }
 
-// figures returns the figures of each side.
-func (r *result) figures() []figures {
-	out := make([]figures, len(r.sides))
+// sideResults returns the figures of each side.
+func (r *result) figures() []sideResults {
+	out := make([]sideResults, len(r.sides))
 	for i := range out {
 		for _, replies := range r.rounds {
 			out[i].rounds = append(out[i].rounds, replies[i])
@@ -154,7 +154,7 @@ func (r *result) ratioRows() [][]string {
 		}
 		rows = append(rows, []string{
 			name, number(at.median, 2), number(at.low, 2) + "–" + number(at.high, 2), at.ends(2),
-			unless0(total, 2), unless0(x.of.cpu(over, under), 2), x.bound(), x.verdict(at.median, total),
+			unless0(total, 2), unless0(x.of.cpu(over, under), 2), x.bound(), x.result(at.median, total),
 		})
 	}
 	return rows
@@ -176,9 +176,9 @@ func (x *ratio) bound() string {
 	return out
 }
 
-// verdict says whether the goal is kept both in the median of the rounds and over their totals,
+// result says whether the goal is kept both in the median of the rounds and over their totals,
 // which count disturbances of fewer than half of the rounds too.
-func (x *ratio) verdict(median, total float64) string {
+func (x *ratio) result(median, total float64) string {
 	kept := func(got float64) bool {
 		if x.of == speed {
 			return got >= x.goal

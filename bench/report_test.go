@@ -53,7 +53,7 @@ func TestPrint(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		r := &result{comparison: c.comparison, settings: s, rounds: c.rounds}
-		if err := r.print(&out, true); err != nil {
+		if err := r.writeTo(&out, true); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.want {
@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 		{speeds, 0.599, 0.7, "≥ 0.6", "missed"},
 		{&ratio{}, 1, 1, "", ""},
 	} {
-		bound, got := c.ratio.bound(), c.ratio.verdict(c.median, c.total)
+		bound, got := c.ratio.bound(), c.ratio.result(c.median, c.total)
 		if bound != c.bound || got != c.want {
 			t.Errorf("%+v: %g, %g: got %q, %q, want %q, %q", c.ratio, c.median, c.total, bound, got, c.bound, c.want)
 		}

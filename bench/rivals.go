@@ -27,7 +27,7 @@ func rivals() []rival {
 
 // openTakes returns the world of a rival that has one operation per entity. It does each once, so
 // that the entity's state exists, or its only unit is taken.
-func openTakes(s *spec, take func(entity string) (bool, error)) (*world, error) {
+func openTakes(s *spec, take func(entity string) (bool, error)) (*workload, error) {
 	for _, entity := range s.Entities {
 		if _, err := take(entity); err != nil {
 			return nil, err
@@ -36,7 +36,7 @@ func openTakes(s *spec, take func(entity string) (bool, error)) (*world, error) 
 	w := &work{}
 	for i := range s.Callers {
 		entities := s.cycle(i)
-		w.callers = append(w.callers, func(context.Context) (outcome, error) {
+		w.callers = append(w.callers, func(context.Context) (opResult, error) {
 			ok, err := take(s.Entities[entities.next()])
 			if !ok {
 				return denied, err
@@ -44,7 +44,7 @@ func openTakes(s *spec, take func(entity string) (bool, error)) (*world, error) 
 			return admitted, err
 		})
 	}
-	return &world{works: map[string]*work{workTake: w}}, nil
+	return &workload{works: map[string]*work{workTake: w}}, nil
 }
 
 // newXRate returns a limiter of golang.org/x/time/rate with as much as weir's bucket has.
@@ -56,7 +56,7 @@ func newXRate(s *spec) *rate.Limiter {
 }
 
 // openXRate opens one limiter, which has no keys, and eight, for which the clock is read once.
-func openXRate(_ context.Context, s *spec) (*world, error) {
+func openXRate(_ context.Context, s *spec) (*workload, error) {
 	l := newXRate(s)
 	w, err := openTakes(s, func(string) (bool, error) { return l.AllowN(time.Now(), 1), nil })
 	if err != nil {
@@ -66,7 +66,7 @@ func openXRate(_ context.Context, s *spec) (*world, error) {
 	for range 8 {
 		eight = append(eight, newXRate(s))
 	}
-	w.works[workEight] = &work{callers: []operation{func(context.Context) (outcome, error) {
+	w.works[workEight] = &work{callers: []operation{func(context.Context) (opResult, error) {
 		now, came := time.Now(), admitted
 		for _, l := range eight {
 			if !l.AllowN(now, 1) {
@@ -79,7 +79,7 @@ func openXRate(_ context.Context, s *spec) (*world, error) {
 }
 
 // openGoLimiter opens sethvargo/go-limiter over its memory store.
-func openGoLimiter(ctx context.Context, s *spec) (*world, error) {
+func openGoLimiter(ctx context.Context, s *spec) (*workload, error) {
 	config := &memorystore.Config{Tokens: plenty, Interval: time.Minute, InitialAlloc: len(s.Entities)}
 	if s.Empty {
 		config.Tokens, config.Interval = 1, never
@@ -95,7 +95,7 @@ func openGoLimiter(ctx context.Context, s *spec) (*world, error) {
 }
 
 // openThrottled opens throttled's GCRA over its memory store.
-func openThrottled(ctx context.Context, s *spec) (*world, error) {
+func openThrottled(ctx context.Context, s *spec) (*workload, error) {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
@@ -24,7 +25,7 @@ func newNamespace() string {
 }
 
 // openLedger opens weir on a cluster.
-func openLedger(ctx context.Context, s *spec) (*world, error) {
+func openLedger(ctx context.Context, s *spec) (*workload, error) {
 	store, err := tigerbeetle.Open(ctx, s.Addresses, &tigerbeetle.Options{Namespace: newNamespace()})
 	if err != nil {
 		return nil, err
@@ -34,8 +35,8 @@ func openLedger(ctx context.Context, s *spec) (*world, error) {
 
 // newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. It
 // has default options except that it waits longer.
-func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
-	limiter, err := weir.New(store, &weir.Options{
+func newLedger(s *spec, store *tigerbeetle.Store) (*workload, error) {
+	lim, err := limiter.New(store, &limiter.Options{
 		StoreTimeout: patience,
 		Limits: []weir.Limit{
 			{Name: "tokens", Kind: weir.Bucket, Capacity: plenty},
@@ -49,13 +50,13 @@ func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	}
 	costs := weir.Costs{"tokens": 3, "recent": 3, "parallel": 1, "monthly": 3}
 	actuals := weir.Costs{"tokens": 2, "recent": 2, "monthly": 2}
-	return &world{
-		works: leaseWorks(s, limiter, costs, actuals),
+	return &workload{
+		works: leaseWorks(s, lim, costs, actuals),
 		counts: func() map[string]int64 {
 			n := store.Stats()
 			return map[string]int64{countCalls: n.TransferCalls, countEvents: n.Transfers}
 		},
-		close: limiter.Close,
+		close: lim.Close,
 	}, nil
 }
 
@@ -72,13 +73,13 @@ type rawLedger struct {
 
 // openRawLedger lets weir take leases on the cluster for a while to see how many events they have,
 // copies weir's calls from an emulator, and creates their accounts.
-func openRawLedger(ctx context.Context, s *spec) (_ *world, err error) {
+func openRawLedger(ctx context.Context, s *spec) (_ *workload, err error) {
 	model, err := openLedger(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	_, err = model.obey(ctx, &order{Work: workBoth, Ops: s.Callers}) // which creates the accounts
-	seen, failed := model.obey(ctx, &order{Work: workBoth, NS: s.WarmNS})
+	_, err = model.obey(ctx, &command{Work: workBoth, Ops: s.Callers}) // which creates the accounts
+	seen, failed := model.obey(ctx, &command{Work: workBoth, NS: s.WarmNS})
 	if err := errors.Join(err, failed, model.close()); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func openRawLedger(ctx context.Context, s *spec) (_ *world, err error) {
 		r.client.Close()
 		return nil, err
 	}
-	return &world{
+	return &workload{
 		works: map[string]*work{workBoth: {callers: slices.Repeat([]operation{r.lease}, s.Callers)}},
 		counts: func() map[string]int64 {
 			return map[string]int64{countCalls: r.calls.Load(), countEvents: r.events.Load()}
@@ -143,7 +144,7 @@ func (r *rawLedger) create(transfers []tb.Transfer) error {
 }
 
 // lease makes the calls of one lease, one after the other, under IDs that grow with time.
-func (r *rawLedger) lease(context.Context) (outcome, error) {
+func (r *rawLedger) lease(context.Context) (opResult, error) {
 	n := r.begun.Add(1)
 	s := &r.shapes.least
 	if n*r.share/1000 != (n-1)*r.share/1000 {
@@ -241,7 +242,7 @@ type ledgerCopy struct {
 func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	now := time.Now()
 	clock := func() time.Time { return now }
-	r := &recorder{Ledger: emulator.New(&emulator.Options{Now: clock})}
+	r := &ledgerRecorder{Ledger: emulator.New(&emulator.Options{Now: clock})}
 	store, err := tigerbeetle.OpenLedger(ctx, r, &tigerbeetle.Options{
 		Namespace: newNamespace(), Poll: -1, Now: clock,
 	})
@@ -271,8 +272,8 @@ func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	return out, err
 }
 
-// recorder is a ledger that notes what one caller creates on it.
-type recorder struct {
+// ledgerRecorder is a ledger that notes what one caller creates on it.
+type ledgerRecorder struct {
 	tigerbeetle.Ledger
 
 	accounts []tb.Account
@@ -280,7 +281,7 @@ type recorder struct {
 }
 
 // CreateAccounts notes the accounts.
-func (r *recorder) CreateAccounts(
+func (r *ledgerRecorder) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
 	for i := range accounts {
@@ -292,7 +293,7 @@ func (r *recorder) CreateAccounts(
 }
 
 // CreateTransfers notes the transfers.
-func (r *recorder) CreateTransfers(
+func (r *ledgerRecorder) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	r.calls = append(r.calls, slices.Clone(transfers))

@@ -13,11 +13,11 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// outcome says what an operation came to.
-type outcome int
+// opResult says what an operation came to.
+type opResult int
 
 const (
-	done outcome = iota // there was nothing to admit
+	done opResult = iota // there was nothing to admit
 	admitted
 	denied
 	outcomes
@@ -25,7 +25,7 @@ const (
 
 // judged returns the outcome of a reservation by its error; an error other than a denial remains an
 // error.
-func judged(err error) (outcome, error) {
+func judged(err error) (opResult, error) {
 	if err == nil {
 		return admitted, nil
 	}
@@ -36,7 +36,7 @@ func judged(err error) (outcome, error) {
 }
 
 // operation is one step of a caller, such as reserving and completing a lease.
-type operation func(ctx context.Context) (outcome, error)
+type operation func(ctx context.Context) (opResult, error)
 
 // work has callers that do their operations again and again, each in a goroutine of its own.
 type work struct {

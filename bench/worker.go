@@ -62,16 +62,16 @@ func startWorker(ctx context.Context, s *spec, e *environment) (*worker, error) 
 		return nil, err
 	}
 	w := &worker{cmd: cmd, in: in, orders: json.NewEncoder(in), replies: json.NewDecoder(out)}
-	r, err := w.ask(&order{Open: s})
+	r, err := w.ask(&command{Open: s})
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, w.stop())
 	}
 	w.address = r.Address
 	return w, nil
 }
 
 // ask sends an order and waits for the reply.
-func (w *worker) ask(o *order) (reply, error) {
+func (w *worker) ask(o *command) (reply, error) {
 	var r reply
 	if err := w.orders.Encode(o); err != nil {
 		return r, fmt.Errorf("a worker does not listen: %w", err)
@@ -85,8 +85,8 @@ func (w *worker) ask(o *order) (reply, error) {
 	return r, nil
 }
 
-// close closes the input of the process, and waits until the process has exited.
-func (w *worker) close() error {
+// stop closes the input of the process, and waits until the process has exited.
+func (w *worker) stop() error {
 	return errors.Join(thaw(w.cmd.Process), w.in.Close(), w.cmd.Wait())
 }
 
@@ -123,14 +123,14 @@ func openTeam(ctx context.Context, c *contestant, e *environment) (*team, error)
 
 // run sends an order to all workers at once, and returns the sum of their replies, except that the
 // time is that of the slowest. If there is a server, the costs are the server's.
-func (t *team) run(o order) (sum reply, err error) {
+func (t *team) run(o command) (sum reply, err error) {
 	if err := t.each(thaw); err != nil {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, t.each(freeze)) }()
 	var before, after reply
 	if t.server != nil {
-		if before, err = t.server.ask(&order{Profile: o.Profile}); err != nil {
+		if before, err = t.server.ask(&command{Profile: o.Profile}); err != nil {
 			return sum, err
 		}
 		o.Profile = ""
@@ -151,7 +151,7 @@ func (t *team) run(o order) (sum reply, err error) {
 	if err := errors.Join(errs...); err != nil || t.server == nil {
 		return sum, err
 	}
-	if after, err = t.server.ask(&order{}); err != nil {
+	if after, err = t.server.ask(&command{}); err != nil {
 		return sum, err
 	}
 	sum.Other, sum.CPU = sum.CPU, after.CPU-before.CPU
@@ -175,10 +175,10 @@ func (t *team) each(signal func(*os.Process) error) error {
 	return errors.Join(errs...)
 }
 
-func (t *team) close() error {
+func (t *team) stop() error {
 	var errs []error
 	for _, w := range t.processes() {
-		errs = append(errs, w.close())
+		errs = append(errs, w.stop())
 	}
 	return errors.Join(errs...)
 }

@@ -161,12 +161,12 @@ func (a answer) String() string {
 	}
 	if l := a.lease; l != nil {
 		fmt.Fprintf(&b, "lease %v, reserved at %s, expires %s, holds until %s", l.ID,
-			instant(l.ReservedAt), instant(l.Expires), instant(l.HoldsUntil))
+			formatTime(l.ReservedAt), formatTime(l.Expires), formatTime(l.HoldsUntil))
 		writeLimits(&b, l.Limits)
 	}
 	if r := a.receipt; r != nil {
 		fmt.Fprintf(&b, "receipt %v, at %s, expires %s, holds until %s", r.LeaseID,
-			instant(r.At), instant(r.Expires), instant(r.HoldsUntil))
+			formatTime(r.At), formatTime(r.Expires), formatTime(r.HoldsUntil))
 	}
 	writeLimits(&b, a.limits)
 	for e := a.explanation; e != nil; e = e.Parent {
@@ -181,7 +181,7 @@ func (a answer) String() string {
 	return b.String()
 }
 
-func instant(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}

@@ -4,14 +4,16 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // cacheCases are line 8.1 where the configuration changes elsewhere, and the limiter's clock.
-func cacheCases() []backendCase {
+func cacheCases() []storeCase {
 	bt := timed(weir.Bucket)
-	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}
-	cached, uncached := weir.Options{CacheTTL: 10 * time.Second}, weir.Options{CacheTTL: -1}
-	return append([]backendCase{
+	ten := Setup{Definitions: systemLimits(slowLimit(weir.Bucket, "n", 10))}
+	cached, uncached := limiter.Options{CacheTTL: 10 * time.Second}, limiter.Options{CacheTTL: -1}
+	return append([]storeCase{
 		{"a change elsewhere takes effect within the cache time", "8.1", bt,
 			onBroken(ten.under(cached), changedElsewhere)},
 		{"the cache time is a minute by default", "8.1", bt, onBroken(ten, cachedMinute)},
@@ -25,67 +27,67 @@ func cacheCases() []backendCase {
 
 // reachCases are line 8.1 for processes that have no fresh configuration. What they know of a
 // bucket admits more, or less, than what is configured.
-func reachCases(ten Setup, cached, uncached weir.Options) []backendCase {
+func reachCases(ten Setup, cached, uncached limiter.Options) []storeCase {
 	const o2 = "O2: default changes reach "
 	bt := timed(weir.Bucket)
-	idle := func(s *broken) *stage {
+	idle := func(s *faultyWorld) *caseWorld {
 		s.Advance(35 * time.Second)
-		return s.stage
+		return s.caseWorld
 	}
-	var cases []backendCase
+	var cases []storeCase
 	for _, change := range []struct {
 		name string
-		play func(s *broken, later func(*broken) *stage)
+		play func(s *faultyWorld, later func(*faultyWorld) *caseWorld)
 	}{
 		{"lowered", reachLowered}, {"raised", reachRaised},
 		{"all removed", reachRemoved}, {"one removed", reachRemovedOne},
 	} {
-		with := func(later func(*broken) *stage) func(*broken) {
-			return func(s *broken) { change.play(s, later) }
+		with := func(later func(*faultyWorld) *caseWorld) func(*faultyWorld) {
+			return func(s *faultyWorld) { change.play(s, later) }
 		}
 		cases = append(cases,
-			backendCase{o2 + "an idle process: " + change.name, "8.1", bt,
+			storeCase{o2 + "an idle process: " + change.name, "8.1", bt,
 				onBroken(ten.under(cached), with(idle))},
-			backendCase{o2 + "an idle process without a cache: " + change.name, "8.1", bt,
+			storeCase{o2 + "an idle process without a cache: " + change.name, "8.1", bt,
 				onBroken(ten.under(uncached), with(idle))},
-			backendCase{o2 + "a process that starts: " + change.name, "8.1", bt,
-				onBroken(ten.under(cached), with((*broken).another))})
+			storeCase{o2 + "a process that starts: " + change.name, "8.1", bt,
+				onBroken(ten.under(cached), with((*faultyWorld).secondProcess))})
 	}
 	return cases
 }
 
-// another starts another process on the same store.
-func (s *broken) another() *stage {
+// secondProcess starts another process on the same store.
+func (s *faultyWorld) secondProcess() *caseWorld {
 	s.Helper()
-	b := s.store.Backend
-	if s.opens.Elsewhere != nil {
-		b = s.opens.Elsewhere(s.T, b)
+	b := s.store.Store
+	if s.opens.OpenSecond != nil {
+		b = s.opens.OpenSecond(s.T, b)
 	}
-	w := &backendWorld{timekeeper: s.World}
+	w := &storeWorld{timekeeper: s.World}
 	var err error
-	w.Limiter, err = weir.New(b, &weir.Options{Now: s.Now, StoreTimeout: s.opens.StoreTimeout})
+	w.Limiter, err = limiter.New(b, &limiter.Options{Now: s.Now, StoreTimeout: s.opens.StoreTimeout})
 	if err != nil {
 		s.Fatalf("open a limiter: %v", err)
 	}
-	return &stage{T: s.T, World: s.opens.front(w), h: s.h}
+	return &caseWorld{T: s.T, World: s.opens.front(w), h: s.h}
 }
 
 // reachLowered: a request is refused that the bucket has units for, and none of it is charged.
-func reachLowered(s *broken, later func(*broken) *stage) {
+func reachLowered(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(2)))
-	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	p := later(s)
 	p.fail(weir.NeverSatisfiable, ask("a", cost(8)))
-	p.left("a", cost(5))
+	p.expectAvailable("a", cost(5))
 	p.exactly(ask("a", cost(1)), 5, 8)
 	p.fail(weir.NeverSatisfiable, ask("b", cost(6)))
 	p.exactly(ask("b", cost(1)), 5, 8)
 }
 
 // reachRaised: a bucket keeps its balance, and all else is as configured.
-func reachRaised(s *broken, later func(*broken) *stage) {
+func reachRaised(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(4)))
-	s.elsewhere(slow(weir.Bucket, "n", 20))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 20))
 	p := later(s)
 	p.deny(ask("a", cost(7))) // and not never satisfiable
 	p.deny(ask("a", cost(20)))
@@ -94,44 +96,44 @@ func reachRaised(s *broken, later func(*broken) *stage) {
 }
 
 // reachRemoved: what has no limits is refused, and nothing of it is charged.
-func reachRemoved(s *broken, later func(*broken) *stage) {
+func reachRemoved(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(2)))
-	s.elsewhere()
+	s.configureElsewhere()
 	p := later(s)
 	p.fail(weir.NoLimits, ask("a", cost(3)))
 	p.fail(weir.NoLimits, ask("b", cost(3)))
-	s.elsewhere(slow(weir.Bucket, "n", 10))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 10))
 	s.Advance(time.Minute)
-	p.left("a", cost(8))
+	p.expectAvailable("a", cost(8))
 }
 
 // reachRemovedOne: a name that is gone is refused, and nothing of the request is charged.
-func reachRemovedOne(s *broken, later func(*broken) *stage) {
-	s.elsewhere(slow(weir.Bucket, "m", 10), slow(weir.Bucket, "n", 10))
+func reachRemovedOne(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
+	s.configureElsewhere(slowLimit(weir.Bucket, "m", 10), slowLimit(weir.Bucket, "n", 10))
 	s.limiter.DropCache()
 	s.admit(ask("a", weir.Costs{"m": 1, "n": 2}))
-	s.elsewhere(slow(weir.Bucket, "n", 10))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 10))
 	p := later(s)
 	p.fail(weir.UnknownLimit, ask("a", weir.Costs{"m": 1, "n": 2}))
-	p.left("a", cost(8))
+	p.expectAvailable("a", cost(8))
 	p.exactly(ask("a", cost(1)), 8, 10)
 }
 
-// elsewhere changes the store's configuration behind the limiter's back.
-func (s *broken) elsewhere(limits ...weir.Limit) {
+// configureElsewhere changes the store's configuration behind the limiter's back.
+func (s *faultyWorld) configureElsewhere(limits ...weir.Limit) {
 	s.Helper()
-	other := s.store.Backend
-	if s.opens.Elsewhere != nil {
-		other = s.opens.Elsewhere(s.T, other)
+	other := s.store.Store
+	if s.opens.OpenSecond != nil {
+		other = s.opens.OpenSecond(s.T, other)
 	}
-	d, err := everybody(limits...).Normalize()
+	d, err := systemLimits(limits...).Normalize()
 	if err != nil {
 		s.Fatalf("definitions: %v", err)
 	}
 	switch b := other.(type) {
-	case weir.ConfigWriter:
+	case driver.ConfigWriter:
 		err = b.WriteConfig(s.Context(), s.Now(), d)
-	case weir.ConfigEditor:
+	case driver.ConfigEditor:
 		err = b.WriteLimits(s.Context(), s.Now(), weir.Subject{}, d.System)
 	default:
 		s.Skipf("the store's configuration cannot be written")
@@ -141,19 +143,19 @@ func (s *broken) elsewhere(limits ...weir.Limit) {
 	}
 }
 
-func changedElsewhere(s *broken) {
+func changedElsewhere(s *faultyWorld) {
 	s.admit(ask("a", cost(4)))
-	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	s.Advance(10*time.Second - time.Millisecond)
 	s.deny(ask("a", cost(7))) // the old capacity still holds 10
 	s.Advance(time.Millisecond)
 	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
-	s.left("a", cost(5))
+	s.expectAvailable("a", cost(5))
 }
 
-func cachedMinute(s *broken) {
+func cachedMinute(s *faultyWorld) {
 	s.admit(ask("a", cost(4)))
-	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	s.Advance(time.Minute - time.Millisecond)
 	s.deny(ask("a", cost(7)))
 	s.fail(weir.NeverSatisfiable, ask("b", cost(7))) // nothing was known of this one
@@ -161,25 +163,25 @@ func cachedMinute(s *broken) {
 	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
 }
 
-func negativeCached(s *broken) {
+func negativeCached(s *faultyWorld) {
 	s.fail(weir.NoLimits, ask("a", cost(4)))
-	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	s.fail(weir.NoLimits, ask("a", cost(4)))
 	s.Advance(time.Minute)
 	s.admit(ask("a", cost(4)))
 }
 
-func changedUncached(s *broken) {
+func changedUncached(s *faultyWorld) {
 	s.admit(ask("a", cost(4)))
-	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
-	s.elsewhere(slow(weir.Bucket, "n", 10))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 10))
 	s.deny(ask("a", cost(7)))
 }
 
-func cacheDropped(s *broken) {
+func cacheDropped(s *faultyWorld) {
 	s.admit(ask("a", cost(4)))
-	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	s.deny(ask("a", cost(7)))
 	before := s.limiter.CacheStats()
 	s.limiter.DropCache()
@@ -195,21 +197,21 @@ func cacheDropped(s *broken) {
 }
 
 // clockReadOnce gives the limiter a clock that jumps by a second with each reading.
-func clockReadOnce(t T, h BackendHarness) {
+func clockReadOnce(t T, h StoreHarness) {
 	clock, readings := NewClock(begin()), 0
 	now := func() time.Time {
 		readings++
 		clock.Advance(time.Second)
 		return clock.Now()
 	}
-	set := Setup{Start: begin(), Definitions: everybody(
-		slow(weir.Bucket, "n", 10), slotsOf("c", 10, time.Minute))}
-	limiter, err := weir.New(h.Open(t, set), &weir.Options{Now: now})
+	set := Setup{Start: begin(), Definitions: systemLimits(
+		slowLimit(weir.Bucket, "n", 10), slotsOf("c", 10, time.Minute))}
+	lim, err := limiter.New(h.Open(t, set), &limiter.Options{Now: now})
 	if err != nil {
 		t.Fatalf("open a limiter: %v", err)
 	}
-	s := &stage{T: t, World: &backendWorld{Limiter: limiter, timekeeper: clock}, h: h.Service(t)}
-	defer func() { _ = limiter.Close() }()
+	s := &caseWorld{T: t, World: &storeWorld{Limiter: lim, timekeeper: clock}, h: h.Service(t)}
+	defer func() { _ = lim.Close() }()
 	once := func(verb string, f func()) {
 		readings = 0
 		f()
@@ -217,13 +219,13 @@ func clockReadOnce(t T, h BackendHarness) {
 	}
 	var l *weir.Lease
 	once("reserve", func() { l = s.admit(ask("a", cost(1))) })
-	s.instant("the ID's time", l.ID.Time(), clock.Now())
-	s.instant("reserved at", l.ReservedAt, clock.Now())
-	s.instant("holds until", l.HoldsUntil, clock.Now().Add(time.Minute))
+	s.equalTime("the ID's time", l.ID.Time(), clock.Now())
+	s.equalTime("reserved at", l.ReservedAt, clock.Now())
+	s.equalTime("holds until", l.HoldsUntil, clock.Now().Add(time.Minute))
 	once("adjust", func() { s.adjust(l, 1, cost(2)) })
 	once("extend", func() {
-		s.instant("holds until", s.extend(l).HoldsUntil, clock.Now().Add(time.Minute))
+		s.equalTime("holds until", s.extend(l).HoldsUntil, clock.Now().Add(time.Minute))
 	})
 	once("complete", func() { s.complete(l) })
-	once("status", func() { s.left("a", cost(8)) })
+	once("status", func() { s.expectAvailable("a", cost(8)) })
 }

@@ -12,38 +12,38 @@ import (
 // callCases are about forms of a call that a script has no words for, or about more of it than
 // anybody would write.
 func callCases() []Case {
-	buckets := system(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))
-	stored := system(slow(weir.Bucket, "n", 100), slow(weir.Bucket, "m", 100))
+	buckets := system(slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10))
+	stored := system(slowLimit(weir.Bucket, "n", 100), slowLimit(weir.Bucket, "m", 100))
 	return []Case{
 		{"64-bit overflow of a sum of charges", "1.1", Needs{}, overflowSum},
-		{"at most 16 charges with 32 costs", "3.2", only(weir.Bucket), scene(buckets, atMost)},
-		{"one form of charges", "3.2", only(weir.Bucket), scene(buckets, oneForm)},
+		{"at most 16 charges with 32 costs", "3.2", only(weir.Bucket), onWorld(buckets, atMost)},
+		{"one form of charges", "3.2", only(weir.Bucket), onWorld(buckets, oneForm)},
 		{"N1: names with - or .", "3.4", Needs{}, oddNames},
-		{"the same content", "6 content", only(weir.Bucket), scene(stored, sameContent)},
-		{"the lease counts its numbers", "7.1", only(weir.Bucket), scene(stored, leaseCounts)},
+		{"the same content", "6 content", only(weir.Bucket), onWorld(stored, sameContent)},
+		{"the lease counts its numbers", "7.1", only(weir.Bucket), onWorld(stored, leaseCounts)},
 	}
 }
 
 func overflowSum(t T, h Harness) {
 	for _, k := range h.Traits.Kinds {
-		scene(system(slow(k, "n", 10)), func(s *stage) {
+		onWorld(system(slowLimit(k, "n", 10)), func(s *caseWorld) {
 			big := charge("a", cost(math.MaxInt64))
 			s.fail(weir.NeverSatisfiable, several(big, big))
 			s.fail(weir.NeverSatisfiable, several(big, big, charge("a", cost(2))))
-			s.left("a", cost(10))
+			s.expectAvailable("a", cost(10))
 		})(t, h)
 	}
 }
 
-func atMost(s *stage) {
+func atMost(s *caseWorld) {
 	var charges []weir.Charge
 	for i := range 17 {
 		charges = append(charges, charge(fmt.Sprintf("e%d", i), weir.Costs{"n": 1, "m": 1}))
 	}
 	s.admit(several(charges[:16]...))
-	s.left("e15", weir.Costs{"n": 9, "m": 9})
+	s.expectAvailable("e15", weir.Costs{"n": 9, "m": 9})
 	s.fail(weir.Invalid, several(charges...))
-	s.left("e0", weir.Costs{"n": 9, "m": 9})
+	s.expectAvailable("e0", weir.Costs{"n": 9, "m": 9})
 	thin := slices.Clone(charges)
 	for i := range thin {
 		thin[i].Costs = cost(1)
@@ -53,18 +53,18 @@ func atMost(s *stage) {
 	many := weir.Costs{}
 	for i := range 33 {
 		name := fmt.Sprintf("l%d", i)
-		wide = append(wide, slow(weir.Bucket, name, 10))
+		wide = append(wide, slowLimit(weir.Bucket, name, 10))
 		many[name] = 1
 	}
-	s.configure(everybody(wide...))
+	s.configure(systemLimits(wide...))
 	s.fail(weir.Invalid, ask("f", many))
 	delete(many, "l32")
 	s.admit(ask("f", many))
 	s.fail(weir.Invalid, several(charge("g", many), charge("h", weir.Costs{"l0": 1})))
-	s.left("f", weir.Costs{"l0": 9, "l32": 10})
+	s.expectAvailable("f", weir.Costs{"l0": 9, "l32": 10})
 }
 
-func oneForm(s *stage) {
+func oneForm(s *caseWorld) {
 	both := ask("a", cost(1))
 	both.Charges = []weir.Charge{charge("a", cost(1))}
 	s.fail(weir.Invalid, both)
@@ -72,14 +72,14 @@ func oneForm(s *stage) {
 	s.fail(weir.Invalid, ask("", cost(1)))
 	s.fail(weir.Invalid, &weir.Request{Entity: "a", Costs: cost(1)})
 	s.admit(several(charge("a", cost(1))))
-	s.left("a", cost(9))
+	s.expectAvailable("a", cost(9))
 }
 
 // oddNames keeps apart what a careless key would join.
 func oddNames(t T, h Harness) {
 	for _, k := range h.Traits.Kinds {
-		limits := system(slow(k, "n-1", 10), slow(k, "n.1", 10), slow(k, "n", 10), slow(k, "n_1", 10))
-		scene(limits, func(s *stage) {
+		limits := system(slowLimit(k, "n-1", 10), slowLimit(k, "n.1", 10), slowLimit(k, "n", 10), slowLimit(k, "n_1", 10))
+		onWorld(limits, func(s *caseWorld) {
 			entities := []string{"team-a", "team.a", "team_a", "team:a", "team@a", "TEAM-a"}
 			for i, e := range entities {
 				r := &weir.Request{Entity: e, Resource: "gpt-4.1/mini", Costs: weir.Costs{
@@ -101,10 +101,10 @@ func oddNames(t T, h Harness) {
 	}
 }
 
-func sameContent(s *stage) {
+func sameContent(s *caseWorld) {
 	low := bucketOf("n", 50, 50, time.Minute)
 	short := weir.Limit{Name: "n", Capacity: 50} // the same by its defaults
-	other := slow(weir.Bucket, "m", 60)
+	other := slowLimit(weir.Bucket, "m", 60)
 	id := weir.NewLeaseID(s.Now())
 	first := bringing(ask("a", weir.Costs{"n": 4, "m": 2}), low, other)
 	l := s.admit(with(id, first))
@@ -117,17 +117,17 @@ func sameContent(s *stage) {
 		s.equal("lease ID", again.ID, l.ID)
 		s.equal("answer", again.Limits, l.Limits)
 	}
-	s.left("a", weir.Costs{"n": 96, "m": 98})
+	s.expectAvailable("a", weir.Costs{"n": 96, "m": 98})
 }
 
-func leaseCounts(s *stage) {
+func leaseCounts(s *caseWorld) {
 	l := s.admit(ask("a", cost(10)))
 	for i := range int64(5) {
 		s.done(l.Adjust(s.Context(), cost(10+i)))
-		s.left("a", cost(90-i))
+		s.expectAvailable("a", cost(90-i))
 	}
 	s.done(l.Extend(s.Context()))
 	s.done(l.Complete(s.Context(), cost(1)))
-	s.left("a", cost(99))
+	s.expectAvailable("a", cost(99))
 	s.refuses(weir.Conflict)(l.Cancel(s.Context()))
 }

@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // doCases are line 11.1.
 func doCases() []Case {
 	b := only(weir.Bucket)
-	stored := system(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))
+	stored := system(slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10))
 	bubbled := Needs{Kinds: []weir.Kind{weir.Concurrency}, Virtual: true, Bubble: true}
 	half := system(slotsOf("n", 10, 30*time.Second))
-	brief := system(slow(weir.Bucket, "n", 10)).under(weir.Options{LeaseLifetime: 20 * time.Second})
+	brief := system(slowLimit(weir.Bucket, "n", 10)).under(limiter.Options{LeaseLifetime: 20 * time.Second})
 	return []Case{
-		{"Do settles with what was reported", "11.1", b, scene(stored, doReports)},
-		{"Do without a report", "11.1", b, scene(stored, doUnreported)},
-		{"aborted streams losing usage", "11.1", b, scene(stored, doSent)},
-		{"X1: rollback on cancellation", "11.1", b, scene(stored, doCancelled)},
-		{"Do settles after a panic", "11.1", b, scene(stored, doPanics)},
-		{"Do does not run what was denied", "11.1", b, scene(stored, doDenied)},
-		{"a failed complete swallowed", "11.1", b, scene(stored, doFailsToSettle)},
-		{"Do with several charges", "11.1", b, scene(stored, doSeveral)},
-		{"leaked slots after Do", "11.1", only(weir.Concurrency), scene(half, doReturnsSlots)},
+		{"Do settles with what was reported", "11.1", b, onWorld(stored, doReports)},
+		{"Do without a report", "11.1", b, onWorld(stored, doUnreported)},
+		{"aborted streams losing usage", "11.1", b, onWorld(stored, doSent)},
+		{"X1: rollback on cancellation", "11.1", b, onWorld(stored, doCancelled)},
+		{"Do settles after a panic", "11.1", b, onWorld(stored, doPanics)},
+		{"Do does not run what was denied", "11.1", b, onWorld(stored, doDenied)},
+		{"a failed complete swallowed", "11.1", b, onWorld(stored, doFailsToSettle)},
+		{"Do with several charges", "11.1", b, onWorld(stored, doSeveral)},
+		{"leaked slots after Do", "11.1", only(weir.Concurrency), onWorld(half, doReturnsSlots)},
 		{"Do extends the holds while it runs", "11.1", bubbled, inBubble(half, doExtends)},
 		{"Do extends the lease while it runs", "11.1",
 			Needs{Kinds: b.Kinds, Virtual: true, Bubble: true}, inBubble(brief, doExtendsLease)},
@@ -33,26 +34,26 @@ func doCases() []Case {
 }
 
 // inBubble plays a scene in a bubble of testing/synctest.
-func inBubble(set Setup, play func(s *stage)) func(T, Harness) {
+func inBubble(set Setup, play func(s *caseWorld)) func(T, Harness) {
 	return func(t T, h Harness) {
 		t.Helper()
-		bubble(t, func(t T) { scene(set, play)(t, h) })
+		bubble(t, func(t T) { onWorld(set, play)(t, h) })
 	}
 }
 
-// call is what Do runs.
-type call func(context.Context, *weir.Lease) error
+// doFunc is what Do runs.
+type doFunc func(context.Context, *weir.Lease) error
 
-// does runs a call that costs so much on n, for an entity, and expects what is left afterwards.
-func (s *stage) does(entity string, left int64, f call) error {
+// runDo runs a call that costs so much on n, for an entity, and expects what is left afterwards.
+func (s *caseWorld) runDo(entity string, left int64, f doFunc) error {
 	s.Helper()
 	err := weir.Do(s.Context(), s.World, ask(entity, cost(4)), f)
-	s.left(entity, cost(left))
+	s.expectAvailable(entity, cost(left))
 	return err
 }
 
-// works expects Do to return a certain error, or none.
-func (s *stage) works(got, want error) {
+// expectDo expects Do to return a certain error, or none.
+func (s *caseWorld) expectDo(got, want error) {
 	s.Helper()
 	if !errors.Is(got, want) {
 		s.Fatalf("Do: got %v, want %v", got, want)
@@ -62,8 +63,8 @@ func (s *stage) works(got, want error) {
 // errCall is what calls of Do fail with.
 var errCall = errors.New("the call failed")
 
-func doReports(s *stage) {
-	report := func(err error, reports ...int64) call {
+func doReports(s *caseWorld) {
+	report := func(err error, reports ...int64) doFunc {
 		return func(_ context.Context, l *weir.Lease) error {
 			for _, n := range reports {
 				l.Report(cost(n))
@@ -71,22 +72,22 @@ func doReports(s *stage) {
 			return err
 		}
 	}
-	s.works(s.does("a", 9, report(nil, 1)), nil)
-	s.works(s.does("b", 8, report(nil, 7, 2)), nil) // the last report counts
-	s.works(s.does("c", 7, report(errCall, 3)), errCall)
-	s.works(s.does("d", -5, report(nil, 15)), nil)
-	s.works(s.does("e", 10, report(nil, 0)), nil)
+	s.expectDo(s.runDo("a", 9, report(nil, 1)), nil)
+	s.expectDo(s.runDo("b", 8, report(nil, 7, 2)), nil) // the last report counts
+	s.expectDo(s.runDo("c", 7, report(errCall, 3)), errCall)
+	s.expectDo(s.runDo("d", -5, report(nil, 15)), nil)
+	s.expectDo(s.runDo("e", 10, report(nil, 0)), nil)
 }
 
-func doUnreported(s *stage) {
+func doUnreported(s *caseWorld) {
 	var lease *weir.Lease
-	s.works(s.does("a", 6, func(_ context.Context, l *weir.Lease) error {
-		s.left("a", cost(6))
+	s.expectDo(s.runDo("a", 6, func(_ context.Context, l *weir.Lease) error {
+		s.expectAvailable("a", cost(6))
 		lease = l
 		return nil
 	}), nil)
 	s.refuses(weir.Conflict)(lease.Cancel(s.Context()))
-	s.works(s.does("b", 10, func(_ context.Context, l *weir.Lease) error {
+	s.expectDo(s.runDo("b", 10, func(_ context.Context, l *weir.Lease) error {
 		lease = l
 		return errCall
 	}), errCall)
@@ -94,8 +95,8 @@ func doUnreported(s *stage) {
 }
 
 // doSent: whoever has sent its call pays for it, however it ends.
-func doSent(s *stage) {
-	s.works(s.does("a", 6, func(_ context.Context, l *weir.Lease) error {
+func doSent(s *caseWorld) {
+	s.expectDo(s.runDo("a", 6, func(_ context.Context, l *weir.Lease) error {
 		l.Sent()
 		return errCall
 	}), errCall)
@@ -105,33 +106,33 @@ func doSent(s *stage) {
 		cancel()
 		return ctx.Err()
 	})
-	s.works(err, context.Canceled)
-	s.left("b", cost(6))
-	s.works(s.does("c", 8, func(_ context.Context, l *weir.Lease) error {
+	s.expectDo(err, context.Canceled)
+	s.expectAvailable("b", cost(6))
+	s.expectDo(s.runDo("c", 8, func(_ context.Context, l *weir.Lease) error {
 		l.Sent()
 		l.Report(cost(2))
 		return errCall
 	}), errCall)
 	s.panics(func() {
-		_ = s.does("d", 6, func(_ context.Context, l *weir.Lease) error {
+		_ = s.runDo("d", 6, func(_ context.Context, l *weir.Lease) error {
 			l.Sent()
 			panic("aborted")
 		})
 	})
-	s.left("d", cost(6))
+	s.expectAvailable("d", cost(6))
 	s.exactly(ask("a", cost(1)), 6, 8)
 }
 
-func doCancelled(s *stage) {
+func doCancelled(s *caseWorld) {
 	for _, returned := range []error{nil, context.Canceled} {
 		ctx, cancel := context.WithCancel(s.Context())
 		err := weir.Do(ctx, s.World, ask("a", cost(4)), func(context.Context, *weir.Lease) error {
-			s.left("a", cost(6))
+			s.expectAvailable("a", cost(6))
 			cancel()
 			return returned
 		})
-		s.works(err, returned)
-		s.left("a", cost(10))
+		s.expectDo(err, returned)
+		s.expectAvailable("a", cost(10))
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	err := weir.Do(ctx, s.World, ask("a", cost(4)), func(_ context.Context, l *weir.Lease) error {
@@ -139,8 +140,8 @@ func doCancelled(s *stage) {
 		cancel()
 		return ctx.Err()
 	})
-	s.works(err, context.Canceled)
-	s.left("a", cost(7)) // what was reported is settled though the context has ended
+	s.expectDo(err, context.Canceled)
+	s.expectAvailable("a", cost(7)) // what was reported is settled though the context has ended
 	ran := false
 	err = weir.Do(ctx, s.World, ask("a", cost(1)), func(context.Context, *weir.Lease) error {
 		ran = true
@@ -149,11 +150,11 @@ func doCancelled(s *stage) {
 	if err == nil || isDenial(err) || ran && !errors.Is(err, errCall) {
 		s.Fatalf("under a cancelled context: got %v, want an error", err)
 	}
-	s.left("a", cost(7))
+	s.expectAvailable("a", cost(7))
 }
 
 // panics expects f to panic with "aborted".
-func (s *stage) panics(f func()) {
+func (s *caseWorld) panics(f func()) {
 	s.Helper()
 	defer func() {
 		s.Helper()
@@ -167,32 +168,32 @@ func (s *stage) panics(f func()) {
 	f()
 }
 
-func doPanics(s *stage) {
+func doPanics(s *caseWorld) {
 	var lease *weir.Lease
 	s.panics(func() {
-		_ = s.does("a", 10, func(_ context.Context, l *weir.Lease) error {
+		_ = s.runDo("a", 10, func(_ context.Context, l *weir.Lease) error {
 			lease = l
 			panic("aborted")
 		})
 	})
-	s.left("a", cost(10))
+	s.expectAvailable("a", cost(10))
 	s.refuses(weir.Conflict)(lease.Complete(s.Context()))
 	s.panics(func() {
-		_ = s.does("a", 10, func(_ context.Context, l *weir.Lease) error {
+		_ = s.runDo("a", 10, func(_ context.Context, l *weir.Lease) error {
 			l.Report(cost(3))
 			panic("aborted")
 		})
 	})
-	s.left("a", cost(7))
+	s.expectAvailable("a", cost(7))
 }
 
-func doDenied(s *stage) {
+func doDenied(s *caseWorld) {
 	s.admit(ask("a", cost(7)))
 	never := func(context.Context, *weir.Lease) error {
 		s.Errorf("a call ran that was denied")
 		return nil
 	}
-	if err := s.does("a", 3, never); !isDenial(err) {
+	if err := s.runDo("a", 3, never); !isDenial(err) {
 		s.Fatalf("Do: got %v, want denied", err)
 	}
 	s.refused(weir.NeverSatisfiable, weir.Do(s.Context(), s.World, ask("a", cost(11)), never))
@@ -200,33 +201,33 @@ func doDenied(s *stage) {
 
 // doFailsToSettle: whoever reports what cannot be settled is told so, whatever the call returned,
 // and what was reserved stays.
-func doFailsToSettle(s *stage) {
+func doFailsToSettle(s *caseWorld) {
 	for _, returned := range []error{nil, errCall} {
 		err := weir.Do(s.Context(), s.World, ask("a", cost(4)),
 			func(_ context.Context, l *weir.Lease) error {
 				l.Report(weir.Costs{"m": 1})
 				return returned
 			})
-		s.works(err, weir.Invalid)
+		s.expectDo(err, weir.Invalid)
 		if returned != nil {
-			s.works(err, returned)
+			s.expectDo(err, returned)
 		}
 	}
-	s.left("a", cost(2))
+	s.expectAvailable("a", cost(2))
 }
 
-func doSeveral(s *stage) {
+func doSeveral(s *caseWorld) {
 	r := several(charge("a", cost(4)), charge("b", cost(4)))
 	err := weir.Do(s.Context(), s.World, r, func(_ context.Context, l *weir.Lease) error {
 		l.Report(cost(1), cost(2))
 		return nil
 	})
-	s.works(err, nil)
-	s.left("a", cost(9))
-	s.left("b", cost(8))
+	s.expectDo(err, nil)
+	s.expectAvailable("a", cost(9))
+	s.expectAvailable("b", cost(8))
 }
 
-func doReturnsSlots(s *stage) {
+func doReturnsSlots(s *caseWorld) {
 	for i := range 30 {
 		err := weir.Do(s.Context(), s.World, ask("a", cost(10)),
 			func(_ context.Context, l *weir.Lease) error {
@@ -240,16 +241,16 @@ func doReturnsSlots(s *stage) {
 				return nil
 			})
 		if i%2 == 1 {
-			s.works(err, errCall)
+			s.expectDo(err, errCall)
 		} else {
-			s.works(err, nil)
+			s.expectDo(err, nil)
 		}
-		s.left("a", cost(10))
+		s.expectAvailable("a", cost(10))
 	}
 }
 
-// pass lets bubble time and the world's time pass together.
-func (s *stage) pass(d time.Duration) {
+// advanceBoth lets bubble time and the world's time pass together.
+func (s *caseWorld) advanceBoth(d time.Duration) {
 	const step = time.Second
 	for ; d > 0; d -= step {
 		s.Advance(min(d, step))
@@ -259,29 +260,29 @@ func (s *stage) pass(d time.Duration) {
 }
 
 // doExtends runs five times as long as a slot is held.
-func doExtends(s *stage) {
+func doExtends(s *caseWorld) {
 	err := weir.Do(s.Context(), s.World, ask("a", cost(10)), func(context.Context, *weir.Lease) error {
 		for range 15 {
-			s.pass(10 * time.Second)
+			s.advanceBoth(10 * time.Second)
 			s.deny(ask("a", cost(1)))
 		}
 		return nil
 	})
-	s.works(err, nil)
-	s.left("a", cost(10))
+	s.expectDo(err, nil)
+	s.expectAvailable("a", cost(10))
 	l := s.admit(ask("a", cost(10)))
-	s.pass(29 * time.Second) // nobody extends after Do has returned
-	s.left("a", cost(0))
-	s.pass(time.Second)
-	s.left("a", cost(10))
+	s.advanceBoth(29 * time.Second) // nobody extends after Do has returned
+	s.expectAvailable("a", cost(0))
+	s.advanceBoth(time.Second)
+	s.expectAvailable("a", cost(10))
 	s.cancel(l)
 }
 
-func doExtendsLease(s *stage) {
-	err := s.does("a", 9, func(_ context.Context, l *weir.Lease) error {
-		s.pass(2 * time.Minute)
+func doExtendsLease(s *caseWorld) {
+	err := s.runDo("a", 9, func(_ context.Context, l *weir.Lease) error {
+		s.advanceBoth(2 * time.Minute)
 		l.Report(cost(1))
 		return nil
 	})
-	s.works(err, nil)
+	s.expectDo(err, nil)
 }

@@ -5,19 +5,22 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-// editor plays on a limiter whose store can change its configuration a piece at a time.
-type editor struct {
-	*stage
-	limiter *weir.Limiter
+// editWorld plays on a limiter whose store can change its configuration a piece at a time.
+type editWorld struct {
+	*caseWorld
+	limiter *limiter.Limiter
 }
 
 // editCases are lines 8.7 and 9.3. A store that cannot be edited is left out.
-func editCases() []backendCase {
+func editCases() []storeCase {
 	b := only(weir.Bucket)
 	deep := Needs{Kinds: b.Kinds, Depth: 1}
-	return []backendCase{
+	lists := Needs{Kinds: b.Kinds, Lists: true}
+	return []storeCase{
 		{"each place is set, read and removed alone", "8.7", b, onEditor(placesAlone)},
 		{"limits set in a place take effect with the next call", "8.7", b, onEditor(setTakesEffect)},
 		{"limits that are wrong change nothing", "8.7", b, onEditor(wrongEdit)},
@@ -27,17 +30,17 @@ func editCases() []backendCase {
 		{"wrong parents are refused", "9.3", deep, onEditor(wrongParents)},
 		{"a deleted entity is gone", "9.3", deep, onEditor(entityDeleted)},
 		{"entities are listed in pages", "9.3", b, onEditor(entitiesListed)},
-		{"a resource's users are listed", "9.3", b, onEditor(usersListed)},
+		{"a resource's users are listed", "9.3", lists, onEditor(usersListed)},
 	}
 }
 
-func onEditor(play func(e *editor)) func(T, BackendHarness) {
-	return func(t T, h BackendHarness) {
+func onEditor(play func(e *editWorld)) func(T, StoreHarness) {
+	return func(t T, h StoreHarness) {
 		t.Helper()
-		set := Setup{Start: begin(), Definitions: everybody(slow(weir.Bucket, "n", 10))}
+		set := Setup{Start: begin(), Definitions: systemLimits(slowLimit(weir.Bucket, "n", 10))}
 		store := h.Open(t, set)
-		_, edits := store.(weir.ConfigEditor)
-		_, reads := store.(weir.EntityReader)
+		_, edits := store.(driver.ConfigEditor)
+		_, reads := store.(driver.EntityReader)
 		w := h.world(t, set, store)
 		defer func() {
 			if err := w.Close(); err != nil {
@@ -47,22 +50,22 @@ func onEditor(play func(e *editor)) func(T, BackendHarness) {
 		if !edits || !reads {
 			t.Skipf("the store's configuration cannot be changed a piece at a time")
 		}
-		play(&editor{&stage{T: t, World: w, h: h.Service(t)}, w.Limiter})
+		play(&editWorld{&caseWorld{T: t, World: w, h: h.Service(t)}, w.Limiter})
 	}
 }
 
 // set makes limits the only ones at a place.
-func (e *editor) set(entity, resource string, limits ...weir.Limit) {
+func (e *editWorld) set(entity, resource string, limits ...weir.Limit) {
 	e.Helper()
 	e.ok(e.limiter.SetLimits(e.Context(), weir.Subject{Entity: entity, Resource: resource}, limits))
 }
 
-func (e *editor) declare(name, parent string, cascade bool) {
+func (e *editWorld) declare(name, parent string, cascade bool) {
 	e.Helper()
 	e.ok(e.limiter.SetEntity(e.Context(), name, parent, cascade))
 }
 
-func (e *editor) ok(err error) {
+func (e *editWorld) ok(err error) {
 	e.Helper()
 	if err != nil {
 		e.Fatalf("got %v, want no error", err)
@@ -70,7 +73,7 @@ func (e *editor) ok(err error) {
 }
 
 // capacities reads what is set at a place.
-func (e *editor) capacities(entity, resource string) []int64 {
+func (e *editWorld) capacities(entity, resource string) []int64 {
 	e.Helper()
 	limits, err := e.limiter.Limits(e.Context(), weir.Subject{Entity: entity, Resource: resource})
 	e.ok(err)
@@ -81,20 +84,20 @@ func (e *editor) capacities(entity, resource string) []int64 {
 	return out
 }
 
-func (e *editor) same(what string, got, want []int64) {
+func (e *editWorld) same(what string, got, want []int64) {
 	e.Helper()
 	if !slices.Equal(got, want) {
 		e.Fatalf("%s: got %v, want %v", what, got, want)
 	}
 }
 
-func placesAlone(e *editor) {
+func placesAlone(e *editWorld) {
 	places := []weir.Subject{
 		{}, {Resource: resource}, {Entity: "a", Resource: weir.DefaultResource},
 		{Entity: "a", Resource: resource},
 	}
 	for i, p := range places {
-		e.set(p.Entity, p.Resource, slow(weir.Bucket, "n", int64(i)+20), slow(weir.Bucket, "m", 5))
+		e.set(p.Entity, p.Resource, slowLimit(weir.Bucket, "n", int64(i)+20), slowLimit(weir.Bucket, "m", 5))
 	}
 	for i, p := range places {
 		e.same("each place has its own", e.capacities(p.Entity, p.Resource), []int64{5, int64(i) + 20})
@@ -115,23 +118,23 @@ func placesAlone(e *editor) {
 	e.refused(weir.NotFound, err)
 }
 
-func setTakesEffect(e *editor) {
+func setTakesEffect(e *editWorld) {
 	e.admit(ask("a", cost(7)))
-	e.set("", "", slow(weir.Bucket, "n", 20))
-	e.left("a", cost(3)) // a bucket keeps its balance
+	e.set("", "", slowLimit(weir.Bucket, "n", 20))
+	e.expectAvailable("a", cost(3)) // a bucket keeps its balance
 	e.admit(ask("b", cost(20)))
-	e.set("a", resource, slow(weir.Bucket, "n", 2))
+	e.set("a", resource, slowLimit(weir.Bucket, "n", 2))
 	e.admit(ask("a", cost(2)))
 	e.deny(ask("a", cost(1)))
-	e.set("a", resource, slow(weir.Bucket, "other", 4))
+	e.set("a", resource, slowLimit(weir.Bucket, "other", 4))
 	e.fail(weir.UnknownLimit, ask("a", cost(1)))
 	e.admit(ask("a", weir.Costs{"other": 4}))
-	e.set("", resource, slow(weir.Bucket, "n", 1))
+	e.set("", resource, slowLimit(weir.Bucket, "n", 1))
 	e.fail(weir.NeverSatisfiable, ask("b", cost(2)))
 }
 
-func wrongEdit(e *editor) {
-	n := slow(weir.Bucket, "n", 10)
+func wrongEdit(e *editWorld) {
+	n := slowLimit(weir.Bucket, "n", 10)
 	for _, wrong := range [][]weir.Limit{
 		{{Name: "n", Capacity: 0}}, {n, n}, {{Name: "no name", Capacity: 1}}, {{Name: "n", Kind: "x", Capacity: 1}},
 	} {
@@ -154,7 +157,7 @@ func wrongEdit(e *editor) {
 	e.deny(ask("a", cost(1)))
 }
 
-func policyEdited(e *editor) {
+func policyEdited(e *editWorld) {
 	for _, want := range []weir.Policy{weir.Allow, weir.Block} {
 		e.ok(e.limiter.SetPolicy(e.Context(), want))
 		got, err := e.limiter.Policy(e.Context())
@@ -165,9 +168,9 @@ func policyEdited(e *editor) {
 	e.same("the system's limits", e.capacities("", ""), []int64{10})
 }
 
-func entityKeepsLimits(e *editor) {
+func entityKeepsLimits(e *editWorld) {
 	e.declare("p", "", false)
-	e.set("a", resource, slow(weir.Bucket, "n", 3)) // declares it
+	e.set("a", resource, slowLimit(weir.Bucket, "n", 3)) // declares it
 	e.declare("a", "p", true)
 	got, err := e.limiter.Entity(e.Context(), "a")
 	e.ok(err)
@@ -182,20 +185,20 @@ func entityKeepsLimits(e *editor) {
 	}
 }
 
-func parentTakesEffect(e *editor) {
+func parentTakesEffect(e *editWorld) {
 	e.declare("p", "", false)
 	e.admit(ask("a", cost(1)))
-	e.left("p", cost(10))
+	e.expectAvailable("p", cost(10))
 	e.declare("a", "p", true)
 	e.admit(ask("a", cost(2)))
-	e.left("p", cost(8))
+	e.expectAvailable("p", cost(8))
 	e.declare("a", "p", false)
 	e.admit(ask("a", cost(3)))
-	e.left("p", cost(8))
-	e.left("a", cost(4))
+	e.expectAvailable("p", cost(8))
+	e.expectAvailable("a", cost(4))
 }
 
-func wrongParents(e *editor) {
+func wrongParents(e *editWorld) {
 	ctx := e.Context()
 	for _, name := range []string{"p", "a", "b"} {
 		e.declare(name, "", false)
@@ -219,37 +222,37 @@ func wrongParents(e *editor) {
 	e.declare("b", "a", false)
 	e.declare("p", "", false)
 	e.admit(ask("a", cost(4)))
-	e.left("p", cost(6))
-	e.left("b", cost(10))
+	e.expectAvailable("p", cost(6))
+	e.expectAvailable("b", cost(10))
 }
 
-func entityDeleted(e *editor) {
+func entityDeleted(e *editWorld) {
 	ctx := e.Context()
 	e.declare("p", "", false)
 	e.declare("a", "p", true)
-	e.set("a", resource, slow(weir.Bucket, "n", 3))
+	e.set("a", resource, slowLimit(weir.Bucket, "n", 3))
 	e.refused(weir.Conflict, e.limiter.DeleteEntity(ctx, "p"))
 	lease := e.admit(ask("a", cost(3)))
-	e.left("p", cost(7))
+	e.expectAvailable("p", cost(7))
 	e.ok(e.limiter.DeleteEntity(ctx, "a"))
 	e.refused(weir.NotFound, e.limiter.DeleteEntity(ctx, "a"))
 	_, err := e.limiter.Entity(ctx, "a")
 	e.refused(weir.NotFound, err)
 	e.complete(lease, cost(1))
-	e.left("p", cost(9))
+	e.expectAvailable("p", cost(9))
 	e.equal("the system's capacity", e.of(e.statuses("a"), "a", "n").Capacity, 10)
 	e.ok(e.limiter.DeleteEntity(ctx, "p"))
 	e.refused(weir.NotFound, e.limiter.DeleteEntity(ctx, "nobody"))
 	e.refused(weir.Invalid, e.limiter.DeleteEntity(ctx, "a b"))
 }
 
-func entitiesListed(e *editor) {
+func entitiesListed(e *editWorld) {
 	e.declare("p", "", false)
 	for _, name := range []string{"d", "b", "a", "c", "e"} {
 		e.declare(name, "p", false)
 	}
-	e.set("b", resource, slow(weir.Bucket, "n", 3))
-	e.set("d", weir.DefaultResource, slow(weir.Bucket, "n", 3))
+	e.set("b", resource, slowLimit(weir.Bucket, "n", 3))
+	e.set("d", weir.DefaultResource, slowLimit(weir.Bucket, "n", 3))
 	list := func(q weir.EntityQuery) []string {
 		var all []string
 		for range 10 {
@@ -288,7 +291,7 @@ func entitiesListed(e *editor) {
 	}
 }
 
-func usersListed(e *editor) {
+func usersListed(e *editWorld) {
 	users := func() []string {
 		statuses, err := e.limiter.Capacity(e.Context(), resource)
 		e.ok(err)
@@ -302,8 +305,8 @@ func usersListed(e *editor) {
 		e.Fatalf("got %v, want nobody", got)
 	}
 	e.admit(ask("b", cost(4)))
-	e.set("a", resource, slow(weir.Bucket, "n", 3))
-	e.set("c", "elsewhere", slow(weir.Bucket, "n", 3))
+	e.set("a", resource, slowLimit(weir.Bucket, "n", 3))
+	e.set("c", "elsewhere", slowLimit(weir.Bucket, "n", 3))
 	if got := users(); !slices.Equal(got, []string{"a", "b"}) {
 		e.Fatalf("got %v, want a and b", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // entityCases are section 9. Those of chains, which one store refuses when they are set and another
@@ -12,16 +13,16 @@ func entityCases() []Case {
 	deep := func(levels int) Needs {
 		return Needs{Kinds: []weir.Kind{weir.Bucket}, Depth: levels}
 	}
-	eight := weir.Options{CascadeDepth: 8}
+	eight := limiter.Options{CascadeDepth: 8}
 	return append(scriptedCases("entities"),
-		Case{"one level by default", "9.1", deep(1), scene(Setup{}, oneLevel)},
-		Case{"eight levels by option", "9.1", deep(8), scene(Setup{}.under(eight), eightLevels)})
+		Case{"one level by default", "9.1", deep(1), onWorld(Setup{}, oneLevel)},
+		Case{"eight levels by option", "9.1", deep(8), onWorld(Setup{}.under(eight), eightLevels)})
 }
 
-// tower is a chain of entities e0, e1, … with so many ancestors above e0.
-func tower(ancestors int) *weir.Definitions {
+// chainOf is a chain of entities e0, e1, … with so many ancestors above e0.
+func chainOf(ancestors int) *weir.Definitions {
 	d := &weir.Definitions{
-		System:   []weir.Limit{slow(weir.Bucket, "n", 20)},
+		System:   []weir.Limit{slowLimit(weir.Bucket, "n", 20)},
 		Entities: map[string]weir.EntityDefinition{},
 	}
 	for i := range ancestors + 1 {
@@ -35,35 +36,35 @@ func tower(ancestors int) *weir.Definitions {
 }
 
 // refusesTower expects a longer chain to be refused when it is set, or when it is used.
-func (s *stage) refusesTower(ancestors int) {
+func (s *caseWorld) refusesTower(ancestors int) {
 	s.Helper()
-	err := s.Configure(tower(ancestors))
+	err := s.Configure(chainOf(ancestors))
 	if err == nil {
 		_, err = s.Reserve(s.Context(), ask("e0", cost(1)))
 	}
 	s.refused(weir.Invalid, err)
 }
 
-func oneLevel(s *stage) {
-	s.configure(tower(1))
+func oneLevel(s *caseWorld) {
+	s.configure(chainOf(1))
 	s.admit(ask("e0", cost(1)))
-	s.left("e1", cost(19))
+	s.expectAvailable("e1", cost(19))
 	s.refusesTower(2)
-	s.left("e1", cost(19))
+	s.expectAvailable("e1", cost(19))
 }
 
-func eightLevels(s *stage) {
-	s.configure(tower(8))
+func eightLevels(s *caseWorld) {
+	s.configure(chainOf(8))
 	l := s.admit(ask("e0", cost(3)))
 	s.equal("judged", len(l.Limits), 9)
 	for i := range 9 {
-		s.left(fmt.Sprintf("e%d", i), cost(17))
+		s.expectAvailable(fmt.Sprintf("e%d", i), cost(17))
 	}
 	s.admit(ask("e8", cost(16)))
 	d := s.deny(ask("e0", cost(2)))
 	s.equal("denied by", d.Limits[8].Exceeded, true)
-	s.left("e0", cost(17))
+	s.expectAvailable("e0", cost(17))
 	s.complete(l, cost(1))
-	s.left("e8", cost(3))
+	s.expectAvailable("e8", cost(3))
 	s.refusesTower(9)
 }

@@ -16,16 +16,16 @@ func gainCases() []Case {
 	odd := system(bucketOf("n", 10, 7, time.Minute))
 	tenADay := system(bucketOf("n", 10, 10, day), bucketOf("fast", 5, 60, time.Minute))
 	return []Case{
-		{"a wait is rounded up", "1.4", exact, scene(odd, waitRounded)},
+		{"a wait is rounded up", "1.4", exact, onWorld(odd, waitRounded)},
 		{"the gain is by absolute time", "2.1", exact,
-			scene(system(bucketOf("n", 100, 7, time.Minute)).from(begin().Add(123*time.Millisecond)),
+			onWorld(system(bucketOf("n", 100, 7, time.Minute)).from(begin().Add(123*time.Millisecond)),
 				absoluteGain)},
-		{"S1: starvation of slow limits", "2.1", exact, scene(tenADay, starvation)},
-		{"S1: starvation by touching", "2.1", exact, scene(tenADay, touching)},
+		{"S1: starvation of slow limits", "2.1", exact, onWorld(tenADay, starvation)},
+		{"S1: starvation by touching", "2.1", exact, onWorld(tenADay, touching)},
 		{"a bucket waits until the balance is reached", "4.2", exact,
-			scene(system(bucketOf("n", 10, 3, time.Second)), bucketWaits)},
+			onWorld(system(bucketOf("n", 10, 3, time.Second)), bucketWaits)},
 		{"a wait over 292 years is 292 years", "4.3", exact,
-			scene(system(bucketOf("n", 10, 1, century)), longWait)},
+			onWorld(system(bucketOf("n", 10, 1, century)), longWait)},
 	}
 }
 
@@ -46,31 +46,31 @@ func firstGain(l weir.Limit, from, milli int64) time.Duration {
 
 // waitRounded finds the first millisecond at which 7 units a minute have become one, for several
 // phases.
-func waitRounded(s *stage) {
+func waitRounded(s *caseWorld) {
 	l := bucketOf("n", 10, 7, time.Minute)
 	s.admit(ask("a", cost(10)))
 	for range 20 {
 		now := s.Now().UnixMilli()
-		s.returns(ask("a", cost(1)), firstGain(l, now, 1000))
+		s.expectRetryAfter(ask("a", cost(1)), firstGain(l, now, 1000))
 	}
 }
 
 // absoluteGain asks at instants at which floor(t1·r/p) − floor(t0·r/p) and floor((t1−t0)·r/p)
 // differ.
-func absoluteGain(s *stage) {
+func absoluteGain(s *caseWorld) {
 	l := bucketOf("n", 100, 7, time.Minute)
 	s.admit(ask("a", cost(100)))
 	emptied := s.Now()
 	for taken := range int64(12) {
 		// The balance is what was gained since then, less the whole units taken.
 		wait := firstGain(l, emptied.UnixMilli(), (taken+1)*1000)
-		s.returns(ask("a", cost(1)), emptied.Add(wait).Sub(s.Now()))
+		s.expectRetryAfter(ask("a", cost(1)), emptied.Add(wait).Sub(s.Now()))
 	}
 }
 
 // starvation spends beside a fast limit that is touched all the time. Each touch comes before a
 // milli-unit of the slow limit has gathered.
-func starvation(s *stage) {
+func starvation(s *caseWorld) {
 	l := bucketOf("n", 10, 10, day)
 	s.admit(ask("a", weir.Costs{"n": 10, "fast": 1}))
 	spent := s.Now().UnixMilli()
@@ -82,34 +82,34 @@ func starvation(s *stage) {
 		touches++
 	}
 	s.Logf("%d touches in %v", touches, wait)
-	s.returns(ask("a", cost(1)), 2*time.Millisecond)
+	s.expectRetryAfter(ask("a", cost(1)), 2*time.Millisecond)
 }
 
 // touching denies the slow limit itself all the time, and asks for its status.
-func touching(s *stage) {
+func touching(s *caseWorld) {
 	l := bucketOf("n", 10, 10, day)
 	s.admit(ask("a", cost(10)))
 	wait := firstGain(l, s.Now().UnixMilli(), 1000)
 	for left := wait - 2*time.Millisecond; left > 0; left -= 149_003 * time.Millisecond {
 		s.Advance(min(left, 149_003*time.Millisecond))
 		s.deny(ask("a", weir.Costs{"n": 1, "fast": 1}))
-		s.left("a", cost(0))
+		s.expectAvailable("a", cost(0))
 	}
-	s.returns(ask("a", cost(1)), 2*time.Millisecond)
+	s.expectRetryAfter(ask("a", cost(1)), 2*time.Millisecond)
 }
 
-func bucketWaits(s *stage) {
+func bucketWaits(s *caseWorld) {
 	l := bucketOf("n", 10, 3, time.Second)
 	s.admit(ask("a", cost(10)))
 	emptied := s.Now().UnixMilli()
 	for _, n := range []int64{1, 4, 10} {
 		now := s.Now().UnixMilli()
 		spare := (credit(l, now) - credit(l, emptied)) % 1000 // only whole units were taken since
-		s.returns(ask("a", cost(n)), firstGain(l, now, n*1000-spare))
+		s.expectRetryAfter(ask("a", cost(n)), firstGain(l, now, n*1000-spare))
 	}
 }
 
-func longWait(s *stage) {
+func longWait(s *caseWorld) {
 	s.admit(ask("a", cost(10)))
 	// The first millisecond at which the credit is what it is now and 2,000 more.
 	l, now := bucketOf("n", 10, 1, century), s.Now().UnixMilli()

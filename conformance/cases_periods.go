@@ -6,14 +6,14 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// period is a budget's calendar, an instant in it and the end of the period that the instant lies
-// in.
-type period struct {
+// periodCase is a budget's calendar, an instant in it and the end of the period that the instant
+// lies in.
+type periodCase struct {
 	name, every, zone, at, end string
 }
 
 // periods were worked out by hand from the zones' rules.
-var periods = []period{
+var periods = []periodCase{
 	{"an hour in UTC", "hour", "", "2025-06-18T12:34:56.789Z", "2025-06-18T13:00:00Z"},
 	{"a day in UTC", "day", "", "2025-06-18T00:00:00Z", "2025-06-19T00:00:00Z"},
 	{"a week from Monday", "week", "", "2025-06-18T12:00:00Z", "2025-06-23T00:00:00Z"},
@@ -50,10 +50,10 @@ var periods = []period{
 func periodCases() []Case {
 	var cases []Case
 	for _, p := range periods {
-		run := scene(system(budgetOf("n", 10, p.every, p.zone)).from(parsed(p.at)), func(s *stage) {
+		run := onWorld(system(budgetOf("n", 10, p.every, p.zone)).from(parsed(p.at)), func(s *caseWorld) {
 			s.admit(ask("a", cost(10)))
-			s.returns(ask("a", cost(1)), parsed(p.end).Sub(s.Now()))
-			s.left("a", cost(9))
+			s.expectRetryAfter(ask("a", cost(1)), parsed(p.end).Sub(s.Now()))
+			s.expectAvailable("a", cost(9))
 		})
 		cases = append(cases, Case{"a budget of " + p.name, "2.4", timed(weir.Budget), run})
 	}

@@ -13,35 +13,35 @@ import (
 func raceCases() []Case {
 	b := only(weir.Bucket)
 	cascade := Needs{Kinds: b.Kinds, Depth: 1}
-	stored := system(slow(weir.Bucket, "n", 1000))
-	hundred := []weir.Limit{slow(weir.Bucket, "n", 100)}
+	stored := system(slowLimit(weir.Bucket, "n", 1000))
+	hundred := []weir.Limit{slowLimit(weir.Bucket, "n", 100)}
 	cases := []Case{
-		{"calls with one ID are charged once", "6.6", b, scene(stored, oneIDReserve)},
-		{"calls with one ID and several contents", "6.6", b, scene(stored, oneIDContents)},
-		{"adjusts with one ID", "6.6", b, scene(stored, oneIDAdjust)},
-		{"completes and cancels with one ID", "6.6", b, scene(stored, oneIDSettle)},
+		{"calls with one ID are charged once", "6.6", b, onWorld(stored, oneIDReserve)},
+		{"calls with one ID and several contents", "6.6", b, onWorld(stored, oneIDContents)},
+		{"adjusts with one ID", "6.6", b, onWorld(stored, oneIDAdjust)},
+		{"completes and cancels with one ID", "6.6", b, onWorld(stored, oneIDSettle)},
 		{"a reserve and a cancel at once leave nothing", "6.7", b,
-			scene(system(slow(weir.Bucket, "n", 100)), voidAtOnce)},
+			onWorld(system(slowLimit(weir.Bucket, "n", 100)), voidAtOnce)},
 		{"no reader sees a part", "3.1", Needs{Kinds: b.Kinds, Exact: true},
-			scene(system(slow(weir.Bucket, "n", 1000), slow(weir.Bucket, "m", 1000)), noPart)},
-		{"charges in opposite order", "3.1", b, scene(system(hundred...), oppositeOrder)},
+			onWorld(system(slowLimit(weir.Bucket, "n", 1000), slowLimit(weir.Bucket, "m", 1000)), noPart)},
+		{"charges in opposite order", "3.1", b, onWorld(system(hundred...), oppositeOrder)},
 		{"concurrent requests that together pass a parent's limit", "3.1", cascade,
-			scene(Setup{Definitions: family([]weir.Limit{slow(weir.Bucket, "n", 1000)}, hundred)},
+			onWorld(Setup{Definitions: childAndParent([]weir.Limit{slowLimit(weir.Bucket, "n", 1000)}, hundred)},
 				togetherParent)},
 	}
 	for _, k := range allKinds() {
 		cases = append(cases, Case{"concurrent requests that together pass a limit: " + string(k), "3.1",
-			only(k), scene(system(slow(k, "n", 100)), together)},
+			only(k), onWorld(system(slowLimit(k, "n", 100)), concurrentReserves)},
 			Case{"a shrink is never free for others: " + string(k), "7.6", only(k),
-				scene(system(slow(k, "n", 100)), shrinkHeld)})
+				onWorld(system(slowLimit(k, "n", 100)), shrinkHeld)})
 	}
 	return cases
 }
 
 // noPart takes and gives back on two limits at once. Whoever looks finds both alike.
-func noPart(s *stage) {
+func noPart(s *caseWorld) {
 	both := ask("a", weir.Costs{"n": 1, "m": 1})
-	crowd(4, func(i int) {
+	concurrently(4, func(i int) {
 		for range 50 {
 			if i == 0 {
 				statuses, err := s.Status(s.Context(), "a", resource)
@@ -49,7 +49,7 @@ func noPart(s *stage) {
 					s.Errorf("got %v, %v, want both limits alike", statuses, err)
 				}
 			} else if l, err := s.Reserve(s.Context(), both); err != nil {
-				if !s.h.Contends || !isContended(err) {
+				if !s.h.MayContend || !isContended(err) {
 					s.Errorf("reserve: %v", err)
 				}
 			} else if _, err := s.Cancel(s.Context(), l.ID); err != nil {
@@ -58,11 +58,11 @@ func noPart(s *stage) {
 			runtime.Gosched()
 		}
 	})
-	s.left("a", weir.Costs{"n": 1000, "m": 1000})
+	s.expectAvailable("a", weir.Costs{"n": 1000, "m": 1000})
 }
 
-// crowd runs f in so many goroutines at once and waits for them. f must not end the case.
-func crowd(n int, f func(i int)) {
+// concurrently runs f in so many goroutines at once and waits for them. f must not end the case.
+func concurrently(n int, f func(i int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
 	for i := range n {
@@ -75,10 +75,10 @@ func crowd(n int, f func(i int)) {
 	done.Wait()
 }
 
-// tally counts outcomes; its methods may be called at once.
-type tally struct{ admitted, denied, other atomic.Int64 }
+// outcomeCounts counts outcomes; its methods may be called at once.
+type outcomeCounts struct{ admitted, denied, other atomic.Int64 }
 
-func (c *tally) count(err error) {
+func (c *outcomeCounts) count(err error) {
 	switch {
 	case err == nil:
 		c.admitted.Add(1)
@@ -92,12 +92,12 @@ func (c *tally) count(err error) {
 // finally judges how much was admitted of requests that were made at once, each for one unit.
 // Where calls at once may be denied without need, what is left is asked for once more, one after
 // the other.
-func (s *stage) finally(c *tally, r *weir.Request, ideal int) {
+func (s *caseWorld) finally(c *outcomeCounts, r *weir.Request, ideal int) {
 	s.Helper()
 	s.equal("errors", c.other.Load(), 0)
 	got := int(c.admitted.Load())
 	s.Logf("admitted %d and denied %d at once", got, c.denied.Load())
-	if s.h.unsure() {
+	if s.h.mayDenyEarly() {
 		if got == 0 {
 			s.Fatalf("admitted none of the requests that were made at once")
 		}
@@ -106,9 +106,9 @@ func (s *stage) finally(c *tally, r *weir.Request, ideal int) {
 	s.admitted(got, ideal)
 }
 
-func together(s *stage) {
-	var c tally
-	crowd(8, func(int) {
+func concurrentReserves(s *caseWorld) {
+	var c outcomeCounts
+	concurrently(8, func(int) {
 		for range 20 {
 			_, err := s.Reserve(s.Context(), ask("a", cost(1)))
 			c.count(err)
@@ -116,12 +116,12 @@ func together(s *stage) {
 		}
 	})
 	s.finally(&c, ask("a", cost(1)), 100)
-	s.left("a", cost(0))
+	s.expectAvailable("a", cost(0))
 }
 
-func togetherParent(s *stage) {
-	var c tally
-	crowd(8, func(i int) {
+func togetherParent(s *caseWorld) {
+	var c outcomeCounts
+	concurrently(8, func(i int) {
 		for range 20 {
 			e := "child"
 			if i%2 == 1 {
@@ -132,14 +132,14 @@ func togetherParent(s *stage) {
 		}
 	})
 	s.finally(&c, ask("parent", cost(1)), 100)
-	s.left("parent", cost(0))
+	s.expectAvailable("parent", cost(0))
 }
 
 // oppositeOrder: two requests that charge the same entities in opposite order neither block one
 // another nor leave anything behind.
-func oppositeOrder(s *stage) {
-	var c tally
-	crowd(8, func(i int) {
+func oppositeOrder(s *caseWorld) {
+	var c outcomeCounts
+	concurrently(8, func(i int) {
 		first, second := "a", "b"
 		if i%2 == 1 {
 			first, second = second, first
@@ -150,16 +150,16 @@ func oppositeOrder(s *stage) {
 		}
 	})
 	s.finally(&c, several(charge("a", cost(1)), charge("b", cost(1))), 100)
-	s.left("a", cost(0))
-	s.left("b", cost(0))
+	s.expectAvailable("a", cost(0))
+	s.expectAvailable("b", cost(0))
 }
 
-func oneIDReserve(s *stage) {
+func oneIDReserve(s *caseWorld) {
 	for range 20 {
 		r := with(weir.NewLeaseID(s.Now()), ask("a", cost(3)))
-		before := s.look("a", "n")
-		var c tally
-		crowd(8, func(int) {
+		before := s.available("a", "n")
+		var c outcomeCounts
+		concurrently(8, func(int) {
 			l, err := s.Reserve(s.Context(), r)
 			c.count(err)
 			if err == nil && l.Limits[0].Available != before-3 {
@@ -167,16 +167,16 @@ func oneIDReserve(s *stage) {
 			}
 		})
 		s.equal("admitted", c.admitted.Load(), 8)
-		s.left("a", cost(before-3))
+		s.expectAvailable("a", cost(before-3))
 	}
 }
 
-func oneIDContents(s *stage) {
+func oneIDContents(s *caseWorld) {
 	for range 20 {
 		id := weir.NewLeaseID(s.Now())
-		before := s.look("a", "n")
+		before := s.available("a", "n")
 		var winner atomic.Int64
-		crowd(8, func(i int) {
+		concurrently(8, func(i int) {
 			_, err := s.Reserve(s.Context(), with(id, ask("a", cost(int64(i+1)))))
 			if err == nil {
 				winner.Add(int64(i + 1))
@@ -184,33 +184,33 @@ func oneIDContents(s *stage) {
 				s.Errorf("got %v, want a conflict", err)
 			}
 		})
-		s.left("a", cost(before-winner.Load()))
+		s.expectAvailable("a", cost(before-winner.Load()))
 		s.done(s.Cancel(s.Context(), id))
-		s.left("a", cost(before))
+		s.expectAvailable("a", cost(before))
 	}
 }
 
 // oneIDAdjust: whatever the order in which they come, the highest number counts in the end.
-func oneIDAdjust(s *stage) {
+func oneIDAdjust(s *caseWorld) {
 	for range 20 {
 		l := s.admit(ask("a", cost(1)))
-		crowd(8, func(i int) {
+		concurrently(8, func(i int) {
 			totals := []weir.Costs{cost(int64(10 * i))}
 			if _, err := s.Adjust(s.Context(), l.ID, int64(i+1), totals); err != nil {
 				s.Errorf("adjust: %v", err)
 			}
 		})
-		s.left("a", cost(930))
+		s.expectAvailable("a", cost(930))
 		s.cancel(l)
 	}
 }
 
-func oneIDSettle(s *stage) {
+func oneIDSettle(s *caseWorld) {
 	for range 20 {
 		l := s.admit(ask("a", cost(5)))
-		before := s.look("a", "n")
-		var completed, cancelled tally
-		crowd(8, func(i int) {
+		before := s.available("a", "n")
+		var completed, cancelled outcomeCounts
+		concurrently(8, func(i int) {
 			if i%2 == 0 {
 				_, err := s.Complete(s.Context(), l.ID, []weir.Costs{cost(2)})
 				completed.count(err)
@@ -219,7 +219,7 @@ func oneIDSettle(s *stage) {
 				cancelled.count(err)
 			}
 		})
-		got := []int64{completed.admitted.Load(), cancelled.admitted.Load(), s.look("a", "n") - before}
+		got := []int64{completed.admitted.Load(), cancelled.admitted.Load(), s.available("a", "n") - before}
 		if got[0] == 4 {
 			s.equal("completes, cancels, returned", got, []int64{4, 0, 3})
 		} else {
@@ -229,10 +229,10 @@ func oneIDSettle(s *stage) {
 }
 
 // shrinkHeld shrinks a lease step by step while others ask for what it holds.
-func shrinkHeld(s *stage) {
+func shrinkHeld(s *caseWorld) {
 	l := s.admit(ask("a", cost(100)))
-	var c tally
-	crowd(4, func(i int) {
+	var c outcomeCounts
+	concurrently(4, func(i int) {
 		for step := range 50 {
 			if i > 0 {
 				_, err := s.Reserve(s.Context(), ask("a", cost(1)))
@@ -247,15 +247,15 @@ func shrinkHeld(s *stage) {
 	s.equal("errors", c.other.Load(), 0)
 	admitted := c.admitted.Load()
 	s.Logf("admitted %d of the 50 that were given back", admitted)
-	s.left("a", cost(50-admitted))
+	s.expectAvailable("a", cost(50-admitted))
 	s.exactly(ask("a", cost(1)), int(50-admitted), 55)
 }
 
 // voidAtOnce: whichever comes first, a lease that was cancelled holds nothing.
-func voidAtOnce(s *stage) {
+func voidAtOnce(s *caseWorld) {
 	for range 50 {
 		r := with(weir.NewLeaseID(s.Now()), ask("a", cost(3)))
-		crowd(6, func(i int) {
+		concurrently(6, func(i int) {
 			var err error
 			if i%2 == 0 {
 				_, err = s.Reserve(s.Context(), r)
@@ -268,5 +268,5 @@ func voidAtOnce(s *stage) {
 		})
 		s.fail(weir.Ended, r)
 	}
-	s.left("a", cost(100))
+	s.expectAvailable("a", cost(100))
 }

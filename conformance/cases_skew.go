@@ -11,12 +11,12 @@ func skewCases() []Case {
 	needs := Needs{Kinds: []weir.Kind{weir.Bucket}, Skew: true, Exact: true}
 	return append(scriptedCases("skew"), Case{
 		"C1: clock skew of two callers", "1.3", needs,
-		scene(system(bucketOf("n", 60, 60, time.Minute)), twoClocks),
+		onWorld(system(bucketOf("n", 60, 60, time.Minute)), twoClocks),
 	})
 }
 
 // twoClocks lets two callers ask in turn whose clocks are five seconds apart, for twenty seconds.
-func twoClocks(s *stage) {
+func twoClocks(s *caseWorld) {
 	const apart = 5 * time.Second
 	milli, seen, ideal, got := int64(60_000), s.Now().UnixMilli(), 0, 0
 	once := func() {

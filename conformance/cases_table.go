@@ -39,7 +39,7 @@ func tableCases() []Case {
 			needs := Needs{Virtual: state == "expired"}
 			run := func(t T, h Harness) {
 				for _, k := range h.Traits.Kinds {
-					scene(system(slow(k, "n", 10)), func(s *stage) { c.play(s, k) })(t, h)
+					onWorld(system(slowLimit(k, "n", 10)), func(s *caseWorld) { c.play(s, k) })(t, h)
 				}
 			}
 			cases = append(cases, Case{row.verb + " on " + state + ": " + c.does, "6 table", needs, run})
@@ -53,7 +53,7 @@ type cell struct {
 	verb, state, does string
 }
 
-func (c cell) play(s *stage, k weir.Kind) {
+func (c cell) play(s *caseWorld, k weir.Kind) {
 	id := weir.NewLeaseID(s.Now())
 	var first *weir.Lease
 	var ended *weir.Receipt
@@ -70,11 +70,11 @@ func (c cell) play(s *stage, k weir.Kind) {
 	case "expired":
 		s.Advance(first.Expires.Sub(s.Now()))
 	}
-	before := s.look("a", "n")
+	before := s.available("a", "n")
 	s.Advance(10 * time.Millisecond)
 	lease, receipt, err := c.call(s, id)
-	after := s.look("a", "n")
-	if want := before + c.moves(k); after != want {
+	after := s.available("a", "n")
+	if want := before + c.availableChange(k); after != want {
 		s.Fatalf("%s on %s: got %d available, want %d", c.verb, c.state, after, want)
 	}
 	if code, refused := cellCodes[c.does]; refused {
@@ -92,7 +92,7 @@ var cellCodes = map[string]weir.Code{
 }
 
 // call makes the cell's call.
-func (c cell) call(s *stage, id weir.LeaseID) (l *weir.Lease, r *weir.Receipt, err error) {
+func (c cell) call(s *caseWorld, id weir.LeaseID) (l *weir.Lease, r *weir.Receipt, err error) {
 	switch c.verb {
 	case "reserve, same content":
 		l, err = s.Reserve(s.Context(), with(id, ask("a", cost(6))))
@@ -112,8 +112,8 @@ func (c cell) call(s *stage, id weir.LeaseID) (l *weir.Lease, r *weir.Receipt, e
 	return l, r, err
 }
 
-// moves is by how much the cell's call changes what is available.
-func (c cell) moves(k weir.Kind) int64 {
+// availableChange is by how much the cell's call changes what is available.
+func (c cell) availableChange(k weir.Kind) int64 {
 	switch {
 	case c.does == "reserve" && c.verb == "reserve, same content":
 		return -6
@@ -135,7 +135,7 @@ func (c cell) moves(k weir.Kind) int64 {
 
 // answer checks what a call returned that was not refused.
 func (c cell) answer(
-	s *stage,
+	s *caseWorld,
 	first *weir.Lease,
 	ended *weir.Receipt,
 	l *weir.Lease,
@@ -144,19 +144,19 @@ func (c cell) answer(
 	now := s.Now().Truncate(time.Millisecond)
 	switch c.does {
 	case "same answer, charged once":
-		s.instant("reserved at", l.ReservedAt, first.ReservedAt)
-		s.instant("expires", l.Expires, first.Expires)
+		s.equalTime("reserved at", l.ReservedAt, first.ReservedAt)
+		s.equalTime("expires", l.Expires, first.Expires)
 		if l.ID != first.ID || !slices.Equal(l.Limits, first.Limits) {
 			s.Fatalf("got another answer: %+v, want %+v", l, first)
 		}
 	case "same answer":
-		s.instant("receipt", r.At, ended.At)
+		s.equalTime("receipt", r.At, ended.At)
 		s.equal("expires", r.Expires.IsZero(), true)
 	case "done":
 		s.equal("expires", []bool{r.Expires.IsZero(), r.HoldsUntil.IsZero()}, []bool{true, true})
 		s.soon("receipt", r.At, now)
 	case "applied by sequence":
-		s.instant("expires", r.Expires, first.Expires)
+		s.equalTime("expires", r.Expires, first.Expires)
 		s.soon("receipt", r.At, now)
 	case "renewed":
 		s.soon("expires", r.Expires, first.Expires.Add(now.Sub(first.ReservedAt)))
@@ -166,9 +166,9 @@ func (c cell) answer(
 }
 
 // soon compares two instants; in real time the first may be a little later.
-func (s *stage) soon(what string, got, want time.Time) {
+func (s *caseWorld) soon(what string, got, want time.Time) {
 	s.Helper()
 	if !s.h.RealTime {
-		s.instant(what, got, want)
+		s.equalTime(what, got, want)
 	}
 }

@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-// broken is a world whose store can be made to fail.
-type broken struct {
-	*stage
-	store   *faulty
-	limiter *weir.Limiter
-	opens   BackendHarness
+// faultyWorld is a world whose store can be made to fail.
+type faultyWorld struct {
+	*caseWorld
+	store   *faultyStore
+	limiter *limiter.Limiter
+	opens   StoreHarness
 }
 
 // onBroken plays a case on a store that can be made to fail.
-func onBroken(set Setup, play func(s *broken)) func(T, BackendHarness) {
-	return func(t T, h BackendHarness) {
+func onBroken(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) {
+	return func(t T, h StoreHarness) {
 		t.Helper()
 		set.Start = begin()
 		if set.Definitions == nil {
@@ -26,9 +28,9 @@ func onBroken(set Setup, play func(s *broken)) func(T, BackendHarness) {
 		}
 		store := newFaulty(t, h.Open(t, set))
 		w := h.world(t, set, store.backend())
-		s := &broken{&stage{T: t, World: h.front(w), h: h.Service(t)}, store, w.Limiter, h}
+		s := &faultyWorld{&caseWorld{T: t, World: h.front(w), h: h.Service(t)}, store, w.Limiter, h}
 		defer func() {
-			store.heal()
+			store.clearFaults()
 			if err := w.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
@@ -37,8 +39,8 @@ func onBroken(set Setup, play func(s *broken)) func(T, BackendHarness) {
 	}
 }
 
-func brokenInBubble(set Setup, play func(s *broken)) func(T, BackendHarness) {
-	return func(t T, h BackendHarness) {
+func brokenInBubble(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) {
+	return func(t T, h StoreHarness) {
 		t.Helper()
 		bubble(t, func(t T) { onBroken(set, play)(t, h) })
 	}
@@ -48,18 +50,18 @@ func brokenInBubble(set Setup, play func(s *broken)) func(T, BackendHarness) {
 var errGone = errors.New("connection refused")
 
 // unavailableCases are section 10, and what else depends on a store that fails.
-func unavailableCases() []backendCase {
+func unavailableCases() []storeCase {
 	b := only(weir.Bucket)
 	bubbled := Needs{Kinds: b.Kinds, Bubble: true}
-	ten := []weir.Limit{slow(weir.Bucket, "n", 10)}
-	block := Setup{Definitions: everybody(ten...)}
-	allow := block.under(weir.Options{OnUnavailable: weir.Allow})
+	ten := []weir.Limit{slowLimit(weir.Bucket, "n", 10)}
+	block := Setup{Definitions: systemLimits(ten...)}
+	allow := block.under(limiter.Options{OnUnavailable: weir.Allow})
 	stored := Setup{Definitions: &weir.Definitions{OnUnavailable: weir.Allow, System: ten}}
-	return []backendCase{
+	return []storeCase{
 		{"a call gets the store timeout", "10.1", bubbled, brokenInBubble(block, timesOut)},
 		{"a call gets nine tenths of the deadline", "10.1", bubbled, brokenInBubble(block, deadlines)},
 		{"the option is the store timeout", "10.1", bubbled,
-			brokenInBubble(block.under(weir.Options{StoreTimeout: 30 * time.Millisecond}), shortTimeout)},
+			brokenInBubble(block.under(limiter.Options{StoreTimeout: 30 * time.Millisecond}), shortTimeout)},
 		{"block returns unavailable", "10.2", b, onBroken(block, blocks)},
 		{"an unanswered reserve is repeated", "10.2", b, onBroken(block, repeats)},
 		{"allow returns a degraded lease", "10.2", b, onBroken(allow, degrades)},
@@ -69,7 +71,7 @@ func unavailableCases() []backendCase {
 			"10.2",
 			b,
 			onBroken(
-				Setup{Definitions: stored.Definitions, Options: weir.Options{OnUnavailable: weir.Block}},
+				Setup{Definitions: stored.Definitions, Options: limiter.Options{OnUnavailable: weir.Block}},
 				blocks,
 			),
 		},
@@ -86,7 +88,7 @@ func unavailableCases() []backendCase {
 			onBroken(block, settleFails),
 		},
 		{"H1: errors around on_unavailable, reading the configuration", "10.2", b,
-			onBroken(block.under(weir.Options{CacheTTL: -1}), readFails)},
+			onBroken(block.under(limiter.Options{CacheTTL: -1}), readFails)},
 		{"a denial is not hidden", "10.3", b, onBroken(allow, denialShown)},
 		{"a refused permission is not hidden", "10.3", b, onBroken(allow, permissionShown)},
 		{"superseded limits are not hidden", "10.4", b, onBroken(allow, supersededShown)},
@@ -101,7 +103,7 @@ func unavailableCases() []backendCase {
 }
 
 // asks makes every kind of call to the store and reports how long it took and what came of it.
-func (s *broken) asks(ctx context.Context, l *weir.Lease, want time.Duration) {
+func (s *faultyWorld) asks(ctx context.Context, l *weir.Lease, want time.Duration) {
 	s.Helper()
 	for name, call := range map[string]func() error{
 		"reserve":  func() error { _, err := s.Reserve(ctx, ask("a", cost(1))); return err },
@@ -122,7 +124,7 @@ func (s *broken) asks(ctx context.Context, l *weir.Lease, want time.Duration) {
 	}
 }
 
-func (s *broken) hangs() *weir.Lease {
+func (s *faultyWorld) hangs() *weir.Lease {
 	l := s.admit(ask("a", cost(1)))
 	for _, call := range []string{"reserve", "settle", "status"} {
 		s.store.hang(call)
@@ -130,11 +132,11 @@ func (s *broken) hangs() *weir.Lease {
 	return l
 }
 
-func timesOut(s *broken) { s.asks(s.Context(), s.hangs(), time.Second) }
+func timesOut(s *faultyWorld) { s.asks(s.Context(), s.hangs(), time.Second) }
 
-func shortTimeout(s *broken) { s.asks(s.Context(), s.hangs(), 30*time.Millisecond) }
+func shortTimeout(s *faultyWorld) { s.asks(s.Context(), s.hangs(), 30*time.Millisecond) }
 
-func deadlines(s *broken) {
+func deadlines(s *faultyWorld) {
 	s.hangs()
 	for deadline, want := range map[time.Duration]time.Duration{
 		500 * time.Millisecond: 450 * time.Millisecond, 10 * time.Second: time.Second,
@@ -150,7 +152,7 @@ func deadlines(s *broken) {
 	}
 }
 
-func blocks(s *broken) {
+func blocks(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
 	id := weir.NewLeaseID(s.Now())
 	l, err := s.Reserve(s.Context(), with(id, ask("a", cost(4))))
@@ -167,35 +169,35 @@ func blocks(s *broken) {
 	if _, err := weir.ParseLeaseID(e.Value); err != nil || e.Field != "lease_id" {
 		s.Fatalf("got %+v, want the ID that the limiter made", e)
 	}
-	s.store.heal()
-	s.left("a", cost(10))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(10))
 }
 
-func repeats(s *broken) {
+func repeats(s *faultyWorld) {
 	id := weir.NewLeaseID(s.Now())
 	for _, err := range []error{errGone, context.DeadlineExceeded, &weir.Error{Code: weir.Unavailable}} {
 		s.store.fail("reserve", err)
 		s.fail(weir.Unavailable, with(id, ask("a", cost(4))))
 	}
-	s.store.heal()
+	s.store.clearFaults()
 	l := s.admit(with(id, ask("a", cost(4))))
-	s.left("a", cost(6))
+	s.expectAvailable("a", cost(6))
 	s.store.fail("settle", errGone)
 	s.refuses(weir.Unavailable)(s.Cancel(s.Context(), l.ID))
-	s.store.heal()
+	s.store.clearFaults()
 	s.cancel(l)
-	s.left("a", cost(10))
+	s.expectAvailable("a", cost(10))
 }
 
 // degrades: a degraded lease stands for nothing; the store hears nothing of it.
-func degrades(s *broken) {
+func degrades(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
 	id := weir.NewLeaseID(s.Now())
 	r := with(id, ask("a", cost(4)))
 	l := s.admit(r)
 	s.equal("degraded", []any{l.Degraded, l.ID}, []any{true, id})
 	s.equal("again", s.admit(r).Degraded, true)
-	s.store.heal()
+	s.store.clearFaults()
 	s.store.counted()
 	for i, receipt := range []*weir.Receipt{
 		s.adjust(l, 1, cost(9)), s.extend(l), s.complete(l, cost(3)), s.complete(l, cost(3)),
@@ -208,44 +210,44 @@ func degrades(s *broken) {
 	if calls := s.store.counted(); calls["settle"]+calls["reserve"] > 0 {
 		s.Fatalf("the store was asked about a degraded lease: %v", calls)
 	}
-	s.left("a", cost(10))
+	s.expectAvailable("a", cost(10))
 	s.equal("degraded", s.admit(ask("a", cost(10))).Degraded, false)
 }
 
-func storedPolicy(s *broken) {
-	if _, ok := s.store.Backend.(weir.ConfigReader); !ok {
+func storedPolicy(s *faultyWorld) {
+	if _, ok := s.store.Store.(driver.ConfigReader); !ok {
 		s.Skipf("the store has no configuration")
 	}
 	s.admit(ask("a", cost(1))) // the policy has been read
 	s.store.fail("reserve", errGone)
 	s.equal("degraded", s.admit(ask("a", cost(1))).Degraded, true)
-	s.configure(everybody(slow(weir.Bucket, "n", 10)))
+	s.configure(systemLimits(slowLimit(weir.Bucket, "n", 10)))
 	s.fail(weir.Unavailable, ask("a", cost(1)))
-	s.store.heal()
-	s.left("a", cost(9))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(9))
 }
 
 // settleFails: a settlement of a lease that is in the store is an error under both policies.
-func settleFails(s *broken) {
+func settleFails(s *faultyWorld) {
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("settle", errGone)
-	for name, verb := range verbs(s.stage, l.ID) {
+	for name, verb := range verbs(s.caseWorld, l.ID) {
 		r, err := verb()
 		if err == nil {
 			s.Fatalf("%s: got %+v, want unavailable", name, r)
 		}
 		s.refused(weir.Unavailable, err)
 	}
-	s.store.heal()
-	s.left("a", cost(6))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(6))
 	s.adjust(l, 1, cost(5)) // the number was not used up
-	s.left("a", cost(5))
+	s.expectAvailable("a", cost(5))
 	s.complete(l, cost(2))
-	s.left("a", cost(8))
+	s.expectAvailable("a", cost(8))
 }
 
-func readFails(s *broken) {
-	if _, ok := s.store.Backend.(weir.ConfigReader); !ok {
+func readFails(s *faultyWorld) {
+	if _, ok := s.store.Store.(driver.ConfigReader); !ok {
 		s.Skipf("the store has no configuration")
 	}
 	l := s.admit(ask("a", cost(4)))
@@ -256,27 +258,27 @@ func readFails(s *broken) {
 	_, err = s.Explain(s.Context(), "a", resource)
 	s.refused(weir.Unavailable, err)
 	s.complete(l, cost(1)) // settling does not depend on it
-	s.store.heal()
-	s.left("a", cost(9))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(9))
 }
 
-func denialShown(s *broken) {
+func denialShown(s *faultyWorld) {
 	s.admit(ask("a", cost(8)))
 	s.deny(ask("a", cost(3)))
 	s.fail(weir.NeverSatisfiable, ask("a", cost(11)))
 	s.fail(weir.UnknownLimit, ask("a", weir.Costs{"z": 1}))
 	s.store.fail("reserve", errGone)
 	s.fail(weir.Invalid, ask("a", cost(-1))) // found before the store is asked
-	s.store.heal()
-	s.left("a", cost(2))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(2))
 }
 
-func permissionShown(s *broken) {
+func permissionShown(s *faultyWorld) {
 	for _, code := range []weir.Code{weir.PermissionDenied, weir.Invalid, weir.Unsupported, weir.NotFound} {
 		s.store.fail("reserve", &weir.Error{Code: code})
 		s.fail(code, ask("a", cost(1)))
 	}
-	s.store.heal()
+	s.store.clearFaults()
 	l := s.admit(ask("a", cost(1)))
 	s.store.fail("settle", &weir.Error{Code: weir.PermissionDenied})
 	s.refuses(weir.PermissionDenied)(s.Complete(s.Context(), l.ID, nil))
@@ -284,40 +286,40 @@ func permissionShown(s *broken) {
 
 // supersededShown checks that no policy admits under limits that are not in force, and that leases
 // are still settled.
-func supersededShown(s *broken) {
+func supersededShown(s *faultyWorld) {
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("reserve", &weir.Error{Code: weir.Superseded})
 	for range 30 {
 		s.fail(weir.Superseded, ask("a", cost(1)))
 	}
 	s.done(s.Complete(s.Context(), l.ID, []weir.Costs{cost(2)}))
-	s.store.heal()
-	s.left("a", cost(8))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(8))
 }
 
 // countsNothing: without its store a limiter neither admits nor denies by a count of its own.
-func countsNothing(s *broken) {
+func countsNothing(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
 	for range 30 {
 		s.fail(weir.Unavailable, ask("a", cost(1)))
 	}
-	s.store.heal()
-	s.left("a", cost(10))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(10))
 	s.exactly(ask("a", cost(1)), 10, 12)
 }
 
-func countsNothingDegraded(s *broken) {
+func countsNothingDegraded(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
 	for range 30 { // three times what the limit holds
 		l := s.admit(ask("a", cost(1)))
 		s.equal("degraded", l.Degraded, true)
 	}
-	s.store.heal()
-	s.left("a", cost(10))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(10))
 	s.exactly(ask("a", cost(1)), 10, 12)
 }
 
-func doHearsOf(s *broken) {
+func doHearsOf(s *faultyWorld) {
 	var lease *weir.Lease
 	err := weir.Do(
 		s.Context(),
@@ -330,30 +332,30 @@ func doHearsOf(s *broken) {
 			return nil
 		},
 	)
-	s.works(err, errGone)
-	s.works(err, weir.Unavailable)
-	s.store.heal()
-	s.left("a", cost(6))
+	s.expectDo(err, errGone)
+	s.expectDo(err, weir.Unavailable)
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(6))
 	s.complete(lease, cost(1))
-	s.left("a", cost(9))
+	s.expectAvailable("a", cost(9))
 }
 
-func completeRepeated(s *broken) {
+func completeRepeated(s *faultyWorld) {
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("settle", errGone)
 	for range 3 {
 		s.refuses(weir.Unavailable)(s.Complete(s.Context(), l.ID, []weir.Costs{cost(1)}))
 	}
-	s.store.heal()
-	s.left("a", cost(6))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(6))
 	s.adjust(l, 1, cost(5)) // the lease is live
 	s.complete(l, cost(1))
 	s.complete(l, cost(1))
-	s.left("a", cost(9))
+	s.expectAvailable("a", cost(9))
 }
 
 // callerGone: whoever has hung up gets no lease, not even a degraded one.
-func callerGone(s *broken) {
+func callerGone(s *faultyWorld) {
 	s.store.hang("reserve")
 	ctx, cancel := context.WithCancel(s.Context())
 	go func() {
@@ -367,16 +369,16 @@ func callerGone(s *broken) {
 	s.refused(weir.Unavailable, err)
 	_, err = s.Reserve(ctx, ask("a", cost(4)))
 	s.refused(weir.Unavailable, err)
-	s.store.heal()
-	s.left("a", cost(10))
+	s.store.clearFaults()
+	s.expectAvailable("a", cost(10))
 }
 
 // oneAtATime: a call waits for the one that is under way on its lease, and no longer than its
 // context.
-func oneAtATime(s *broken) {
+func oneAtATime(s *faultyWorld) {
 	r := with(weir.NewLeaseID(s.Now()), ask("a", cost(4)))
 	release := make(chan struct{})
-	s.store.spoil("reserve", func(context.Context) error {
+	s.store.addFault("reserve", func(context.Context) error {
 		<-release
 		return nil
 	})
@@ -403,11 +405,11 @@ func oneAtATime(s *broken) {
 	if err := errors.Join(<-first, <-second); err != nil {
 		s.Fatalf("got %v, want both answered", err)
 	}
-	s.left("a", cost(10))
+	s.expectAvailable("a", cost(10))
 }
 
 // verbs are the four on a lease.
-func verbs(s *stage, id weir.LeaseID) map[string]func() (*weir.Receipt, error) {
+func verbs(s *caseWorld, id weir.LeaseID) map[string]func() (*weir.Receipt, error) {
 	return map[string]func() (*weir.Receipt, error){
 		"adjust": func() (*weir.Receipt, error) {
 			return s.Adjust(s.Context(), id, 1, []weir.Costs{cost(1)})

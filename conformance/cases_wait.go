@@ -16,25 +16,25 @@ func waitCases() []Case {
 	slots := Needs{Kinds: []weir.Kind{weir.Concurrency}, Virtual: true, Bubble: true}
 	minute := system(bucketOf("n", 10, 60, time.Minute))
 	return []Case{
-		{"Wait returns other errors at once", "11.2", b, scene(minute, waitErrors)},
-		{"Wait takes no lease ID", "11.2", b, scene(minute, waitID)},
+		{"Wait returns other errors at once", "11.2", b, onWorld(minute, waitErrors)},
+		{"Wait takes no lease ID", "11.2", b, onWorld(minute, waitID)},
 		{"Wait reserves when it fits", "11.2", bubbled, inBubble(minute, waitFits)},
 		{"Wait uses a new ID for each attempt", "11.2", bubbled, inBubble(minute, waitAttempts)},
 		{"Wait notices that others settle", "11.2", slots,
-			inBubble(system(slow(weir.Concurrency, "n", 10)), waitSettled)},
+			inBubble(system(slowLimit(weir.Concurrency, "n", 10)), waitSettled)},
 		{"Wait ends with its context", "11.2", bubbled, inBubble(minute, waitEnds)},
 		{"Wait asks as often as the option says", "11.2", bubbled, inBubble(minute, waitOften)},
 	}
 }
 
-// watched is a service that notes its attempts.
-type watched struct {
+// attemptRecorder is a service that notes its attempts.
+type attemptRecorder struct {
 	weir.Service
 	mu       sync.Mutex
 	attempts []weir.LeaseID
 }
 
-func (w *watched) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (w *attemptRecorder) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	l, err := w.Service.Reserve(ctx, r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,8 +46,8 @@ func (w *watched) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, er
 	return l, err
 }
 
-// flow lets the world's time run with the bubble's until stopped.
-func (s *stage) flow() (stop func()) {
+// runClock lets the world's time run with the bubble's until stopped.
+func (s *caseWorld) runClock() (stop func()) {
 	const step = 5 * time.Millisecond
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -69,7 +69,7 @@ func (s *stage) flow() (stop func()) {
 	}
 }
 
-func waitErrors(s *stage) {
+func waitErrors(s *caseWorld) {
 	for code, r := range map[weir.Code]*weir.Request{
 		weir.NeverSatisfiable: ask("a", cost(11)),
 		weir.UnknownLimit:     ask("a", weir.Costs{"z": 1}),
@@ -82,19 +82,19 @@ func waitErrors(s *stage) {
 	if err != nil || l == nil {
 		s.Fatalf("wait: got %v, want admitted at once", err)
 	}
-	s.left("a", cost(6))
+	s.expectAvailable("a", cost(6))
 }
 
-func waitID(s *stage) {
+func waitID(s *caseWorld) {
 	_, err := weir.Wait(s.Context(), s.World, with(weir.NewLeaseID(s.Now()), ask("a", cost(1))), nil)
 	s.refused(weir.Invalid, err)
-	s.left("a", cost(10))
+	s.expectAvailable("a", cost(10))
 }
 
-func waitFits(s *stage) {
+func waitFits(s *caseWorld) {
 	s.admit(ask("a", cost(10)))
 	from := s.Now()
-	defer s.flow()()
+	defer s.runClock()()
 	l, err := weir.Wait(s.Context(), s.World, ask("a", cost(5)), nil)
 	if err != nil {
 		s.Fatalf("wait: %v", err)
@@ -103,15 +103,15 @@ func waitFits(s *stage) {
 	if took < 5*time.Second || took > 5*time.Second+1200*time.Millisecond {
 		s.Fatalf("admitted after %v, want 5s and at most a pause more", took)
 	}
-	if left := s.look("a", "n"); left > 2 {
+	if left := s.available("a", "n"); left > 2 {
 		s.Fatalf("got %d available, want what was gained since", left)
 	}
 }
 
-func waitAttempts(s *stage) {
+func waitAttempts(s *caseWorld) {
 	s.admit(ask("a", cost(10)))
-	defer s.flow()()
-	w := &watched{Service: s.World}
+	defer s.runClock()()
+	w := &attemptRecorder{Service: s.World}
 	if _, err := weir.Wait(s.Context(), w, ask("a", cost(3)), nil); err != nil {
 		s.Fatalf("wait: %v", err)
 	}
@@ -128,9 +128,9 @@ func waitAttempts(s *stage) {
 }
 
 // waitSettled: the retry-after is days away, but somebody gives back earlier.
-func waitSettled(s *stage) {
+func waitSettled(s *caseWorld) {
 	l := s.admit(ask("a", cost(10)))
-	defer s.flow()()
+	defer s.runClock()()
 	freed := make(chan time.Time, 1)
 	go func() {
 		time.Sleep(7 * time.Second) // in a bubble
@@ -151,7 +151,7 @@ func waitSettled(s *stage) {
 	}
 }
 
-func waitEnds(s *stage) {
+func waitEnds(s *caseWorld) {
 	s.admit(ask("a", cost(10)))
 	ctx, cancel := context.WithTimeout(s.Context(), 3*time.Second)
 	defer cancel()
@@ -163,12 +163,12 @@ func waitEnds(s *stage) {
 	if took := time.Since(began); took != 3*time.Second {
 		s.Fatalf("waited for %v, want 3s", took)
 	}
-	s.left("a", cost(0))
+	s.expectAvailable("a", cost(0))
 }
 
-func waitOften(s *stage) {
+func waitOften(s *caseWorld) {
 	s.admit(ask("a", cost(10)))
-	w := &watched{Service: s.World}
+	w := &attemptRecorder{Service: s.World}
 	ctx, cancel := context.WithTimeout(s.Context(), 3*time.Second)
 	defer cancel()
 	_, err := weir.Wait(

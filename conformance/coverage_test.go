@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // everyCase are the cases of both suites.
 func everyCase() []Case {
-	h := BackendHarness{Open: func(T, Setup) weir.Backend { return nil }}
+	h := StoreHarness{Open: func(T, Setup) driver.Store { return nil }}
 	return append(Cases(), h.Cases()...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Decisions counts what [CheckDecisions] compared.
@@ -31,7 +32,7 @@ type Decisions struct {
 //
 // It returns an error at the first line that the model would have written differently, and if the
 // log is malformed or truncated.
-func CheckDecisions(log io.Reader, o weir.Options) (*Decisions, error) {
+func CheckDecisions(log io.Reader, o limiter.Options) (*Decisions, error) {
 	const longest = 16 << 20 // in bytes: far more than a request with all its limits takes
 	c := &decisionChecker{
 		options: o, found: Decisions{Judged: map[weir.Kind]int{}},
@@ -57,7 +58,7 @@ func CheckDecisions(log io.Reader, o weir.Options) (*Decisions, error) {
 
 // decisionChecker plays a decision log to the model.
 type decisionChecker struct {
-	options weir.Options
+	options limiter.Options
 	defined weir.Definitions
 	model   *ModelWorld // nil before the first call
 	ended   bool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // The lines of decision logs.
@@ -72,7 +73,7 @@ func TestCheckDecisions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := conformance.CheckDecisions(strings.NewReader(strings.Join(c.lines, "\n")), weir.Options{})
+			got, err := conformance.CheckDecisions(strings.NewReader(strings.Join(c.lines, "\n")), limiter.Options{})
 			switch {
 			case c.want == "" && (err != nil || got.Admitted != 1 || got.Judged[weir.Window] != 1):
 				t.Errorf("got %+v and the error %v, want one admitted reservation on a window", got, err)
@@ -86,7 +87,7 @@ func TestCheckDecisions(t *testing.T) {
 func TestCheckDecisionsUnreadable(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the disk is broken")
-	if _, err := conformance.CheckDecisions(iotest.ErrReader(broken), weir.Options{}); !errors.Is(err, broken) {
+	if _, err := conformance.CheckDecisions(iotest.ErrReader(broken), limiter.Options{}); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
 }

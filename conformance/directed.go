@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // The directed cases are scripts in testdata, one topic a file. A file is a list of cases:
@@ -30,10 +31,11 @@ import (
 // "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
 // it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
 // says that it needs exact answers and free time, "skew" that time steps back, "callers" that it
-// names callers or bounds live leases, "needs" which kinds it brings; the kinds of limit, shadow
-// limits and the depth of a cascade are seen from the definitions, also from those that it
-// configures, where a bucket beside other kinds needs nothing. "each" makes one case of it for each
-// of some words, which $k stands for in its text:
+// names callers or bounds live leases, "needs" which kinds it brings; that it asks for every
+// resource is seen from its steps, and the kinds of limit, shadow limits and the depth of a cascade
+// are seen from the definitions, also from those that it configures, where a bucket beside other
+// kinds needs nothing. "each" makes one case of it for each of some words, which $k stands for in
+// its text:
 //
 //	case a shrink frees at once
 //	each bucket window concurrency budget
@@ -53,7 +55,7 @@ import (
 //	exactly 3 of 5 REQUEST  expects three admissions and then two denials
 //	left ENTITY COSTS       expects so much to be available
 //	adjust L SEQ TOTALS     and complete L TOTALS, cancel L, extend L: expect a receipt
-//	status ENTITY RESOURCE  expects an answer; "-" asks for every resource, if the store can
+//	status ENTITY RESOURCE  expects an answer; "-" asks for every resource
 //	explain ENTITY RESOURCE expects the levels of the indented lines: "a system n=10,m=5"
 //	advance D               lets time pass
 //	configure               replaces the definitions by those of the indented lines
@@ -189,7 +191,7 @@ func substitute(lines []textLine, variable, word string) []textLine {
 
 // scriptedCase makes a case of its lines, and finds out what it needs.
 func scriptedCase(c Case, body []textLine) (Case, error) {
-	buckets := &Harness{Traits: weir.Traits{Kinds: []weir.Kind{weir.Bucket}}}
+	buckets := &Harness{Traits: driver.Traits{Kinds: []weir.Kind{weir.Bucket}}}
 	p, err := parsePlay(body, buckets)
 	if err != nil {
 		return c, err
@@ -201,28 +203,28 @@ func scriptedCase(c Case, body []textLine) (Case, error) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		scene(p.setup, func(s *stage) { newPlayer(s).play(p.steps) })(t, h)
+		onWorld(p.setup, func(s *caseWorld) { newPlayer(s).play(p.steps) })(t, h)
 	}
 	return c, nil
 }
 
-// play is a case as it is played on a harness.
-type play struct {
+// scriptRun is a case as it is played on a harness.
+type scriptRun struct {
 	needs Needs
 	setup Setup
-	steps []step
+	steps []instruction
 }
 
-// step is one line of a case.
-type step struct {
+// instruction is one line of a case.
+type instruction struct {
 	textLine
 
-	do func(p *player)
+	do func(p *scriptPlayer)
 }
 
 // parsePlay reads the lines of a case for a harness.
-func parsePlay(body []textLine, h *Harness) (*play, error) {
-	var p play
+func parsePlay(body []textLine, h *Harness) (*scriptRun, error) {
+	var p scriptRun
 	var steps []textLine
 	header := Script{Sets: []Set{newSet()}}
 	known := kindWords(h)
@@ -248,7 +250,7 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 		}
 	}
 	p.setup = header.Setup()
-	p.needs.of(p.setup.Definitions, p.setup.Options.Limits)
+	p.needs.addFor(p.setup.Definitions, p.setup.Options.Limits)
 	for _, l := range steps {
 		s, err := parseStep(l, known, &p.needs)
 		if err != nil {
@@ -283,7 +285,7 @@ func kindWords(h *Harness) *strings.Replacer {
 }
 
 // of adds what definitions need.
-func (n *Needs) of(d *weir.Definitions, more []weir.Limit) {
+func (n *Needs) addFor(d *weir.Definitions, more []weir.Limit) {
 	all := slices.Concat(d.System, more)
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
 		all = append(all, d.Resources[name]...)

@@ -9,13 +9,13 @@ import (
 )
 
 // parseBy reads what is played in the name of a caller.
-func parseBy(in *scanner, o *stepParts) (func(p *player), error) {
+func parseBy(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	caller := in.name()
 	steps, err := o.block()
-	return func(p *player) {
-		at := *p.stage
+	return func(p *scriptPlayer) {
+		at := *p.caseWorld
 		at.T = callerT{p.T, weir.ContextWithCaller(p.Context(), caller)}
-		(&player{&at, p.ids, p.answers, p.made}).play(steps)
+		(&scriptPlayer{&at, p.ids, p.answers, p.made}).play(steps)
 	}, err
 }
 
@@ -29,11 +29,11 @@ type callerT struct {
 func (t callerT) Context() context.Context { return t.ctx }
 
 // parseWhere reads what is played where a store has a leeway or a trait, or where it has not.
-func parseWhere(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+func parseWhere(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	word := in.name()
 	has := map[string]func(h *Harness) bool{
 		"EntitySlash": func(h *Harness) bool { return h.Traits.EntitySlash },
-		"Remembers":   func(h *Harness) bool { return h.Remembers },
+		"Remembers":   func(h *Harness) bool { return h.NeverForgetsEarly },
 	}[word]
 	if has == nil {
 		return nil, fmt.Errorf("%q is no leeway or trait", word)
@@ -46,10 +46,10 @@ func parseWhere(verb string, in *scanner, o *stepParts) (func(p *player), error)
 		costs = in.costs()
 	}
 	steps, err := o.block()
-	return func(p *player) {
+	return func(p *scriptPlayer) {
 		holds := has(&p.h)
 		for name, n := range costs {
-			holds = holds && p.look(entity, name) == n
+			holds = holds && p.available(entity, name) == n
 		}
 		if holds == (verb == "where") {
 			p.play(steps)
@@ -58,7 +58,7 @@ func parseWhere(verb string, in *scanner, o *stepParts) (func(p *player), error)
 }
 
 // parseExplain reads a step whose indented lines are the levels that it expects.
-func parseExplain(in *scanner, o *stepParts) (func(p *player), error) {
+func parseExplain(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	entity := in.name()
 	in.expect(" ")
 	name := in.name()
@@ -66,7 +66,7 @@ func parseExplain(in *scanner, o *stepParts) (func(p *player), error) {
 	for _, l := range o.line.block {
 		want = append(want, l.text)
 	}
-	return func(p *player) {
+	return func(p *scriptPlayer) {
 		e, err := p.Explain(p.Context(), entity, name)
 		if p.answered(err, o.checks) {
 			p.equal("levels", strings.Join(levelsOf(e), "; "), strings.Join(want, "; "))

@@ -33,8 +33,8 @@ var lookedAt = map[string]string{
 
 const settleChecks = "code field expires holds at same"
 
-// of returns an error for a check that a verb does not look at.
-func (c *checks) of(verb string) error {
+// checkAllowed returns an error for a check that a verb does not look at.
+func (c *checks) checkAllowed(verb string) error {
 	for _, word := range c.words {
 		if !slices.Contains(strings.Fields(lookedAt[verb]), word) {
 			return fmt.Errorf("%s does not look at %q", verb, word)
@@ -120,7 +120,7 @@ func (c *checks) parse(word string, in *scanner) error {
 }
 
 // answered judges the error of a call, and reports whether there is an answer to look at.
-func (p *player) answered(err error, c *checks) bool {
+func (p *scriptPlayer) answered(err error, c *checks) bool {
 	p.Helper()
 	if c.code == "" {
 		if err != nil {
@@ -138,7 +138,7 @@ func (p *player) answered(err error, c *checks) bool {
 }
 
 // instants judges when something was done and when it ends.
-func (p *player) instants(c *checks, at, expires, holds time.Time) {
+func (p *scriptPlayer) instants(c *checks, at, expires, holds time.Time) {
 	p.Helper()
 	now := p.Now().Truncate(time.Millisecond)
 	for _, i := range []struct {
@@ -147,7 +147,7 @@ func (p *player) instants(c *checks, at, expires, holds time.Time) {
 		want *time.Duration
 	}{{"done", at, c.at}, {"expires", expires, c.expires}, {"holds until", holds, c.holds}} {
 		if i.want != nil {
-			p.instant(i.what, i.got, now.Add(*i.want))
+			p.equalTime(i.what, i.got, now.Add(*i.want))
 		}
 	}
 	if c.never && !holds.IsZero() {
@@ -156,7 +156,7 @@ func (p *player) instants(c *checks, at, expires, holds time.Time) {
 }
 
 // statuses judges what an answer says of limits.
-func (p *player) statuses(c *checks, got []weir.LimitStatus) {
+func (p *scriptPlayer) statuses(c *checks, got []weir.LimitStatus) {
 	p.Helper()
 	if c.order != "" {
 		p.equal("order", strings.ReplaceAll(strings.Join(order(got), ","), " ", "."),
@@ -177,12 +177,12 @@ func (p *player) statuses(c *checks, got []weir.LimitStatus) {
 		if i < 0 {
 			p.Fatalf("got %v, want something of %s", order(got), l.limit)
 		}
-		p.says(&got[i], l.words)
+		p.checkStatus(&got[i], l.words)
 	}
 }
 
-// says judges a status by words.
-func (p *player) says(st *weir.LimitStatus, words []string) {
+// checkStatus judges a status by words.
+func (p *scriptPlayer) checkStatus(st *weir.LimitStatus, words []string) {
 	p.Helper()
 	flags := map[string]bool{
 		"exceeded": st.Exceeded, "fits": !st.Exceeded && !st.AtLeast && st.RetryAfter == 0,

@@ -10,25 +10,25 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// player plays a scripted case on a stage.
-type player struct {
-	*stage
+// scriptPlayer plays a scripted case on a stage.
+type scriptPlayer struct {
+	*caseWorld
 
 	ids     map[string]weir.LeaseID
 	answers map[string]answer     // those that have a name
 	made    map[weir.LeaseID]bool // the leases that were admitted
 }
 
-func newPlayer(s *stage) *player {
-	return &player{s, map[string]weir.LeaseID{}, map[string]answer{}, map[weir.LeaseID]bool{}}
+func newPlayer(s *caseWorld) *scriptPlayer {
+	return &scriptPlayer{s, map[string]weir.LeaseID{}, map[string]answer{}, map[weir.LeaseID]bool{}}
 }
 
-func (p *player) play(steps []step) {
+func (p *scriptPlayer) play(steps []instruction) {
 	p.Helper()
 	for _, s := range steps {
-		at := *p.stage
+		at := *p.caseWorld
 		at.T = lineT{p.T, s.textLine}
-		s.do(&player{&at, p.ids, p.answers, p.made})
+		s.do(&scriptPlayer{&at, p.ids, p.answers, p.made})
 		p.latest = at.latest
 	}
 }
@@ -51,7 +51,7 @@ func (t lineT) Fatalf(format string, args ...any) {
 }
 
 // parseStep reads a step. Limits in it are in the words of a harness, and what they need is added.
-func parseStep(l textLine, known *strings.Replacer, needs *Needs) (step, error) {
+func parseStep(l textLine, known *strings.Replacer, needs *Needs) (instruction, error) {
 	text, wanted, _ := strings.Cut(known.Replace(l.text), " -> ")
 	name, rest, ok := strings.Cut(text, " = ")
 	if !ok {
@@ -61,17 +61,17 @@ func parseStep(l textLine, known *strings.Replacer, needs *Needs) (step, error) 
 	verb := in.take("")
 	in.skip(" ")
 	checks, err := parseChecks(wanted)
-	var do func(p *player)
+	var do func(p *scriptPlayer)
 	if err == nil {
 		do, err = parseVerb(verb, in, &stepParts{l, name, checks, known, needs})
 	}
 	if err == nil {
-		err = errors.Join(in.done(), checks.of(verb))
+		err = errors.Join(in.done(), checks.checkAllowed(verb))
 	}
 	if err != nil {
-		return step{}, fmt.Errorf("%s: %s: %w", l.at, l.text, err)
+		return instruction{}, fmt.Errorf("%s: %s: %w", l.at, l.text, err)
 	}
-	return step{l, do}, nil
+	return instruction{l, do}, nil
 }
 
 // stepParts is what stands around a step's own words.
@@ -83,8 +83,8 @@ type stepParts struct {
 	needs  *Needs
 }
 
-func (o *stepParts) block() ([]step, error) {
-	var steps []step
+func (o *stepParts) block() ([]instruction, error) {
+	var steps []instruction
 	for _, l := range o.line.block {
 		s, err := parseStep(l, o.known, o.needs)
 		if err != nil {
@@ -95,12 +95,12 @@ func (o *stepParts) block() ([]step, error) {
 	return steps, nil
 }
 
-func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+func parseVerb(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	switch verb {
 	case "repeat":
-		n := int(in.int())
+		n := int(in.integer())
 		steps, err := o.block()
-		return func(p *player) {
+		return func(p *scriptPlayer) {
 			for range n {
 				p.play(steps)
 			}
@@ -114,39 +114,36 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 		if len(words) == 0 || !slices.Contains(words[1:], words[0]) {
 			steps = nil
 		}
-		return func(p *player) { p.play(steps) }, err
+		return func(p *scriptPlayer) { p.play(steps) }, err
 	case "where", "unless":
 		return parseWhere(verb, in, o)
 	case "by":
 		return parseBy(in, o)
 	case "advance":
 		d := in.within()
-		return func(p *player) { p.Advance(d) }, nil
+		return func(p *scriptPlayer) { p.Advance(d) }, nil
 	case "id":
 		name, d := in.name(), time.Duration(0)
 		if in.skip(" ") {
 			d = in.within()
 		}
-		return func(p *player) { p.ids[name] = weir.NewLeaseID(p.Now().Add(d)) }, nil
+		return func(p *scriptPlayer) { p.ids[name] = weir.NewLeaseID(p.Now().Add(d)) }, nil
 	case "configure":
 		return parseConfigure(o)
 	case "left":
 		entity := in.name()
 		in.expect(" ")
 		costs := in.costs()
-		return func(p *player) { p.left(entity, costs) }, nil
+		return func(p *scriptPlayer) { p.expectAvailable(entity, costs) }, nil
 	case "status":
 		entity := in.name()
 		in.expect(" ")
 		name := in.name()
 		if name == none {
-			name = ""
+			name, o.needs.Lists = "", true
 		}
-		return func(p *player) {
+		return func(p *scriptPlayer) {
 			limits, err := p.Status(p.Context(), entity, name)
-			if name == "" && errors.Is(err, weir.Unsupported) {
-				return
-			}
 			if p.answered(err, o.checks) {
 				p.statuses(o.checks, limits)
 				p.named(o.name, o.checks, answer{limits: limits})
@@ -161,7 +158,7 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 	}
 }
 
-func parseFor(in *scanner, o *stepParts) (func(p *player), error) {
+func parseFor(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	variable := in.name()
 	in.expect(" in ")
 	words := strings.Split(in.rest, " | ")
@@ -169,7 +166,7 @@ func parseFor(in *scanner, o *stepParts) (func(p *player), error) {
 		words = strings.Fields(in.rest)
 	}
 	in.rest = ""
-	var steps []step
+	var steps []instruction
 	for _, w := range words {
 		each := *o
 		each.line.block = substitute(o.line.block, variable, w)
@@ -179,10 +176,10 @@ func parseFor(in *scanner, o *stepParts) (func(p *player), error) {
 		}
 		steps = append(steps, s...)
 	}
-	return func(p *player) { p.play(steps) }, nil
+	return func(p *scriptPlayer) { p.play(steps) }, nil
 }
 
-func parseConfigure(o *stepParts) (func(p *player), error) {
+func parseConfigure(o *stepParts) (func(p *scriptPlayer), error) {
 	header := Script{Sets: []Set{newSet()}}
 	for _, l := range o.line.block {
 		if err := header.parseHeader(o.known.Replace(l.text)); err != nil {
@@ -192,26 +189,26 @@ func parseConfigure(o *stepParts) (func(p *player), error) {
 	d := header.Sets[0].Definitions
 	if o.checks.code == "" {
 		first := o.needs.Kinds
-		o.needs.of(d, nil)
+		o.needs.addFor(d, nil)
 		o.needs.Kinds = slices.DeleteFunc(o.needs.Kinds, func(k weir.Kind) bool {
 			// Every store has buckets.
 			return k == weir.Bucket && len(first) > 0 && !slices.Contains(first, k)
 		})
 	}
-	return func(p *player) { p.answered(p.Configure(d), o.checks) }, nil
+	return func(p *scriptPlayer) { p.answered(p.Configure(d), o.checks) }, nil
 }
 
-func parseSettle(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+func parseSettle(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	lease, seq := in.name(), int64(0)
 	if verb == opAdjust {
 		in.expect(" ")
-		seq = in.int()
+		seq = in.integer()
 	}
 	var totals []weir.Costs
 	if verb == opAdjust || verb == opComplete {
 		totals = in.totals()
 	}
-	return func(p *player) {
+	return func(p *scriptPlayer) {
 		id, ctx := p.id(lease), p.Context()
 		var r *weir.Receipt
 		var err error
@@ -234,7 +231,7 @@ func parseSettle(verb string, in *scanner, o *stepParts) (func(p *player), error
 }
 
 // id is the lease ID of a name.
-func (p *player) id(name string) weir.LeaseID {
+func (p *scriptPlayer) id(name string) weir.LeaseID {
 	p.Helper()
 	id, ok := p.ids[name]
 	if !ok {
@@ -243,8 +240,8 @@ func (p *player) id(name string) weir.LeaseID {
 	return id
 }
 
-// reserving is a step that reserves.
-type reserving struct {
+// reserveStep is a step that reserves.
+type reserveStep struct {
 	verb         string
 	code         weir.Code // that a fail expects; empty for any
 	ideal, tries int       // of an exactly
@@ -254,8 +251,8 @@ type reserving struct {
 	checks       *checks
 }
 
-func parseReserve(verb string, in *scanner, o *stepParts) (func(p *player), error) {
-	v := reserving{verb: verb, name: o.name, checks: o.checks}
+func parseReserve(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
+	v := reserveStep{verb: verb, name: o.name, checks: o.checks}
 	switch verb {
 	case "fail":
 		var ok bool
@@ -266,9 +263,9 @@ func parseReserve(verb string, in *scanner, o *stepParts) (func(p *player), erro
 		}
 		in.expect(" ")
 	case "exactly":
-		v.ideal = int(in.int())
+		v.ideal = int(in.integer())
 		in.expect(" of ")
-		v.tries = int(in.int())
+		v.tries = int(in.integer())
 		in.expect(" ")
 	case "admit", "deny", "returns":
 	default:
@@ -290,7 +287,7 @@ func parseReserve(verb string, in *scanner, o *stepParts) (func(p *player), erro
 	return v.play, err
 }
 
-func (v *reserving) play(p *player) {
+func (v *reserveStep) play(p *scriptPlayer) {
 	r := *v.request
 	if v.under != "" {
 		r.LeaseID = p.id(v.under)
@@ -316,14 +313,14 @@ func (v *reserving) play(p *player) {
 			p.equal("field", e.Field, v.checks.field)
 		}
 	case "returns":
-		p.returns(&r, v.wait)
+		p.expectRetryAfter(&r, v.wait)
 	default:
 		p.exactly(&r, v.ideal, v.tries)
 	}
 }
 
 // judge holds the answer to a reservation against the checks.
-func (p *player) judge(v *reserving, l *weir.Lease) {
+func (p *scriptPlayer) judge(v *reserveStep, l *weir.Lease) {
 	p.Helper()
 	if v.under != "" {
 		p.equal("lease ID", l.ID, p.id(v.under))
@@ -339,7 +336,7 @@ func (p *player) judge(v *reserving, l *weir.Lease) {
 }
 
 // named gives an answer its name, and holds it against the answer that it must be the same as.
-func (p *player) named(name string, c *checks, got answer) {
+func (p *scriptPlayer) named(name string, c *checks, got answer) {
 	p.Helper()
 	if name != "" {
 		p.answers[name] = got
@@ -353,7 +350,7 @@ func (p *player) named(name string, c *checks, got answer) {
 	}
 	if l := got.lease; l != nil && first.lease != nil {
 		p.equal("answer", l.Limits, first.lease.Limits)
-		p.instant("reserved at", l.ReservedAt, first.lease.ReservedAt)
+		p.equalTime("reserved at", l.ReservedAt, first.lease.ReservedAt)
 	} else if !(comparison{}).same(got, first) {
 		p.Fatalf("got %v, want as before %v", got, first)
 	}

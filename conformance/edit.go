@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Edit turns one whole configuration into another, a piece at a time, through the limiter. It sets
@@ -19,7 +21,7 @@ import (
 //
 // The configuration in force must be from. What is wrong with to is found before the first step; a
 // step that fails leaves those before it in force.
-func Edit(ctx context.Context, l *weir.Limiter, from, to *weir.Definitions) error {
+func Edit(ctx context.Context, l *limiter.Limiter, from, to *weir.Definitions) error {
 	was, err := from.Normalize()
 	if err != nil {
 		return fmt.Errorf("the definitions before: %w", err)
@@ -28,7 +30,7 @@ func Edit(ctx context.Context, l *weir.Limiter, from, to *weir.Definitions) erro
 	if err != nil {
 		return err
 	}
-	e := &edits{ctx: ctx, limiter: l, was: was, is: is}
+	e := &editPlan{ctx: ctx, limiter: l, was: was, is: is}
 	e.plan()
 	for _, step := range e.steps {
 		if err := step(); err != nil {
@@ -39,15 +41,15 @@ func Edit(ctx context.Context, l *weir.Limiter, from, to *weir.Definitions) erro
 }
 
 // EditInto makes d the configuration of a store in which nothing is configured, as [Edit] does.
-func EditInto(ctx context.Context, l *weir.Limiter, d *weir.Definitions) error {
+func EditInto(ctx context.Context, l *limiter.Limiter, d *weir.Definitions) error {
 	return Edit(ctx, l, &weir.Definitions{}, d)
 }
 
 // Define writes the definitions of a setup into an empty store whose configuration can be edited.
 // It is for a harness's Open.
-func Define(t T, b weir.Backend, s Setup) {
+func Define(t T, b driver.Store, s Setup) {
 	t.Helper()
-	l, err := weir.New(b, &weir.Options{
+	l, err := limiter.New(b, &limiter.Options{
 		CascadeDepth: s.Options.CascadeDepth, StoreTimeout: max(time.Minute, s.Options.StoreTimeout),
 		Now: NewClock(s.Start).Now,
 	})
@@ -59,15 +61,15 @@ func Define(t T, b weir.Backend, s Setup) {
 	}
 }
 
-// edits are the steps from one configuration to another.
-type edits struct {
+// editPlan are the steps from one configuration to another.
+type editPlan struct {
 	ctx     context.Context
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	was, is *weir.Definitions
 	steps   []func() error
 }
 
-func (e *edits) plan() {
+func (e *editPlan) plan() {
 	if e.was.OnUnavailable != e.is.OnUnavailable {
 		e.add(func() error { return e.limiter.SetPolicy(e.ctx, e.is.OnUnavailable) })
 	}
@@ -79,10 +81,10 @@ func (e *edits) plan() {
 	}
 }
 
-func (e *edits) add(step func() error) { e.steps = append(e.steps, step) }
+func (e *editPlan) add(step func() error) { e.steps = append(e.steps, step) }
 
 // places edits the limits of an entity, or of the resources, resource by resource.
-func (e *edits) places(entity string, was, is map[string][]weir.Limit) {
+func (e *editPlan) places(entity string, was, is map[string][]weir.Limit) {
 	all := maps.Clone(was)
 	if all == nil {
 		all = make(map[string][]weir.Limit)
@@ -93,21 +95,21 @@ func (e *edits) places(entity string, was, is map[string][]weir.Limit) {
 	}
 }
 
-func (e *edits) limits(at weir.Subject, was, is []weir.Limit) {
+func (e *editPlan) limits(at weir.Subject, was, is []weir.Limit) {
 	if !slices.EqualFunc(was, is, weir.Limit.Same) {
 		e.add(func() error { return e.limiter.SetLimits(e.ctx, at, is) })
 	}
 }
 
 // entities declares, moves and deletes.
-func (e *edits) entities() {
+func (e *editPlan) entities() {
 	f := newFamilyTree(e.was, e.is)
 	for {
 		name, next := f.next()
 		if name == "" {
 			return
 		}
-		f.make(name, next)
+		f.set(name, next)
 		if next == nil {
 			e.add(func() error { return e.limiter.DeleteEntity(e.ctx, name) })
 			continue
@@ -117,29 +119,29 @@ func (e *edits) entities() {
 	}
 }
 
-// above is whom an entity belongs to.
-type above struct {
+// parentLink is whom an entity belongs to.
+type parentLink struct {
 	parent  string
 	cascade bool
 }
 
 // familyTree says who is whose parent by now, and what is left to change.
 type familyTree struct {
-	now     map[string]above
-	pending map[string]*above // nil: to be deleted
-	depth   int               // of the deepest cascade of both configurations
+	now     map[string]parentLink
+	pending map[string]*parentLink // nil: to be deleted
+	depth   int                    // of the deepest cascade of both configurations
 }
 
 func newFamilyTree(was, is *weir.Definitions) *familyTree {
-	f := &familyTree{now: make(map[string]above), pending: make(map[string]*above)}
+	f := &familyTree{now: make(map[string]parentLink), pending: make(map[string]*parentLink)}
 	for name, e := range was.Entities {
-		f.now[name] = above{e.Parent, e.Cascade}
+		f.now[name] = parentLink{e.Parent, e.Cascade}
 		if _, stays := is.Entities[name]; !stays {
 			f.pending[name] = nil
 		}
 	}
 	for name, e := range is.Entities {
-		to := above{e.Parent, e.Cascade}
+		to := parentLink{e.Parent, e.Cascade}
 		if at, known := f.now[name]; !known || at != to {
 			f.pending[name] = &to
 		}
@@ -163,7 +165,7 @@ func deepest(d *weir.Definitions) int {
 
 // next returns a change that is legal now, or "" at the end. Where none is, somebody leaves a
 // parent.
-func (f *familyTree) next() (string, *above) {
+func (f *familyTree) next() (string, *parentLink) {
 	names := slices.Sorted(maps.Keys(f.pending))
 	for _, name := range names {
 		if f.legal(name, f.pending[name]) {
@@ -172,14 +174,14 @@ func (f *familyTree) next() (string, *above) {
 	}
 	for _, name := range names {
 		if f.pending[name] != nil && f.now[name].parent != "" {
-			return name, &above{}
+			return name, &parentLink{}
 		}
 	}
 	return "", nil
 }
 
-// make changes the tree.
-func (f *familyTree) make(name string, to *above) {
+// set changes the tree.
+func (f *familyTree) set(name string, to *parentLink) {
 	if to == nil {
 		delete(f.now, name)
 		delete(f.pending, name)
@@ -191,7 +193,7 @@ func (f *familyTree) make(name string, to *above) {
 	}
 }
 
-func (f *familyTree) legal(name string, to *above) bool {
+func (f *familyTree) legal(name string, to *parentLink) bool {
 	if to == nil {
 		for _, at := range f.now {
 			if at.parent == name {
@@ -229,7 +231,7 @@ func (f *familyTree) reach(name string) int {
 
 // checkEdit refuses what a limiter of that depth over a store with those traits would refuse on
 // the way, so that a configuration that is wrong changes nothing. It has no cycles.
-func checkEdit(d *weir.Definitions, traits *weir.Traits, depth int) error {
+func checkEdit(d *weir.Definitions, traits *driver.Traits, depth int) error {
 	var errs []error
 	refuse := func(code weir.Code, field, value, reason string) {
 		errs = append(errs, &weir.Error{Code: code, Field: field, Value: value, Reason: reason})

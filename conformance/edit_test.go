@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -47,14 +48,14 @@ func (d *diary) DeleteEntity(ctx context.Context, now time.Time, name string) er
 	return d.note(d.Store.DeleteEntity(ctx, now, name), "delete %s", name)
 }
 
-func openDiary(t *testing.T, depth int) (*diary, *weir.Limiter) {
+func openDiary(t *testing.T, depth int) (*diary, *limiter.Limiter) {
 	t.Helper()
 	m, err := memory.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &diary{Store: m}
-	l, err := weir.New(d, &weir.Options{CascadeDepth: depth})
+	l, err := limiter.New(d, &limiter.Options{CascadeDepth: depth})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestEditArrives(t *testing.T) {
 }
 
 // arrived compares what is configured with definitions.
-func arrived(t *testing.T, l *weir.Limiter, want *weir.Definitions) {
+func arrived(t *testing.T, l *limiter.Limiter, want *weir.Definitions) {
 	t.Helper()
 	normal, err := want.Normalize()
 	if err != nil {
@@ -187,7 +188,7 @@ func arrived(t *testing.T, l *weir.Limiter, want *weir.Definitions) {
 	}
 }
 
-func placed(t *testing.T, l *weir.Limiter, at weir.Subject, want []weir.Limit) {
+func placed(t *testing.T, l *limiter.Limiter, at weir.Subject, want []weir.Limit) {
 	t.Helper()
 	got, err := l.Limits(t.Context(), at)
 	if err != nil || len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {

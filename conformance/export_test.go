@@ -11,7 +11,7 @@ import (
 // Generate returns the n operations that a seed makes, after they were done.
 func Generate(t T, h *Harness, seed uint64, n int) *Script {
 	t.Helper()
-	r := run{t: t, h: h, calendar: model.NewCalendar(), ops: n}
+	r := scriptSearch{t: t, h: h, calendar: model.NewCalendar(), ops: n}
 	if d := r.example(seed); d != nil {
 		t.Errorf("seed %d: %v", seed, d)
 	}
@@ -21,7 +21,7 @@ func Generate(t T, h *Harness, seed uint64, n int) *Script {
 // Fuzzer returns a fuzz target that does the operations that rapid draws from its input.
 func Fuzzer(h *Harness) func(*testing.T, []byte) {
 	return rapid.MakeFuzz(func(t *rapid.T) {
-		r := run{t: t, h: h, calendar: model.NewCalendar(), ops: longScriptOps}
+		r := scriptSearch{t: t, h: h, calendar: model.NewCalendar(), ops: longScriptOps}
 		if d := r.play(t); d != nil {
 			t.Errorf("%v\n%s", d, r.machine.script)
 		}

@@ -9,14 +9,17 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// faulty is a store on which calls can be made to fail, or to hang, before they reach the store.
-// It also watches that a store leaves alone what it was handed.
-type faulty struct {
-	weir.Backend
+// faultyStore is a store on which calls can be made to fail, or to hang, before they reach the
+// store. It also watches that a store leaves alone what it was handed.
+type faultyStore struct {
+	driver.Store
 	t      T
-	traits weir.Traits
+	traits driver.Traits
+	// told changes what is configured for a subject, as the limiter is told; nil leaves it.
+	told func(of weir.Subject, c *weir.Config)
 
 	mu     sync.Mutex
 	faults map[string]func(context.Context) error
@@ -24,8 +27,8 @@ type faulty struct {
 }
 
 // newFaulty wraps a store. Its calls count as remote, so that they get a timeout.
-func newFaulty(t T, b weir.Backend) *faulty {
-	f := &faulty{Backend: b, t: t, traits: b.Traits(),
+func newFaulty(t T, b driver.Store) *faultyStore {
+	f := &faultyStore{Store: b, t: t, traits: b.Traits(),
 		faults: map[string]func(context.Context) error{}, calls: map[string]int{}}
 	f.traits.Local = false
 	return f
@@ -33,67 +36,67 @@ func newFaulty(t T, b weir.Backend) *faulty {
 
 // backend is what to give to a limiter: it keeps leases, and knows its entities, exactly if the
 // store does.
-func (f *faulty) backend() weir.Backend {
-	leases, keeps := f.Backend.(weir.LeaseRecoverer)
-	entities, knows := f.Backend.(weir.EntityReader)
-	lazy, begins := f.Backend.(weir.LazyReserver)
+func (f *faultyStore) backend() driver.Store {
+	leases, keeps := f.Store.(driver.LeaseRecoverer)
+	entities, knows := f.Store.(driver.EntityReader)
+	unplanned, begins := f.Store.(driver.UnplannedReserver)
 	switch {
 	case begins && knows && !keeps:
 		return struct {
-			*faulty
-			weir.LazyReserver
-			weir.EntityReader
-		}{f, &faultyLazily{f, lazy}, entities}
+			*faultyStore
+			driver.UnplannedReserver
+			driver.EntityReader
+		}{f, &faultyUnplanned{f, unplanned}, entities}
 	case keeps && knows:
 		return struct {
-			*faulty
-			weir.LeaseRecoverer
-			weir.EntityReader
+			*faultyStore
+			driver.LeaseRecoverer
+			driver.EntityReader
 		}{f, leases, entities}
 	case keeps:
 		return struct {
-			*faulty
-			weir.LeaseRecoverer
+			*faultyStore
+			driver.LeaseRecoverer
 		}{f, leases}
 	case knows:
 		return struct {
-			*faulty
-			weir.EntityReader
+			*faultyStore
+			driver.EntityReader
 		}{f, entities}
 	}
 	return f
 }
 
-// bare is the store itself.
-func (f *faulty) bare() weir.Backend { return f.Backend }
+// inner is the store itself.
+func (f *faultyStore) inner() driver.Store { return f.Store }
 
 // fail makes calls of a name fail until heal.
-func (f *faulty) fail(name string, with error) {
-	f.spoil(name, func(context.Context) error { return with })
+func (f *faultyStore) fail(name string, with error) {
+	f.addFault(name, func(context.Context) error { return with })
 }
 
 // hang makes calls of a name wait until their context ends.
-func (f *faulty) hang(name string) {
-	f.spoil(name, func(ctx context.Context) error {
+func (f *faultyStore) hang(name string) {
+	f.addFault(name, func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
 }
 
-func (f *faulty) spoil(name string, fault func(context.Context) error) {
+func (f *faultyStore) addFault(name string, fault func(context.Context) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[name] = fault
 }
 
-func (f *faulty) heal() {
+func (f *faultyStore) clearFaults() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.faults)
 }
 
 // counted is how often each call was made, since it was last asked.
-func (f *faulty) counted() map[string]int {
+func (f *faultyStore) counted() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := maps.Clone(f.calls)
@@ -101,7 +104,7 @@ func (f *faulty) counted() map[string]int {
 	return c
 }
 
-func (f *faulty) enter(ctx context.Context, name string) error {
+func (f *faultyStore) enter(ctx context.Context, name string) error {
 	f.mu.Lock()
 	f.calls[name]++
 	fault := f.faults[name]
@@ -113,57 +116,47 @@ func (f *faulty) enter(ctx context.Context, name string) error {
 }
 
 // Traits are the store's, but remote.
-func (f *faulty) Traits() weir.Traits { return f.traits }
+func (f *faultyStore) Traits() driver.Traits { return f.traits }
 
-// Reserve fulfils [weir.Backend].
-func (f *faulty) Reserve(
-	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+// Reserve fulfils [driver.Store].
+func (f *faultyStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	if err := f.enter(ctx, "reserve"); err != nil {
 		return err
 	}
-	before := clonePlan(p)
-	err := f.Backend.Reserve(ctx, now, p, out)
+	before := p.Clone()
+	err := f.Store.Reserve(ctx, now, p, out)
 	if !reflect.DeepEqual(before, p) {
 		f.t.Errorf("reserve changed the plan that it was handed: %v, was %v", p, before)
 	}
 	return err
 }
 
-// clonePlan copies what a store could change.
-func clonePlan(p *weir.Plan) *weir.Plan {
-	c := *p
-	c.Subjects, c.Takes = slices.Clone(p.Subjects), slices.Clone(p.Takes)
-	for i := range c.Takes {
-		c.Takes[i].Parts = slices.Clone(c.Takes[i].Parts)
-	}
-	return &c
+// faultyUnplanned is the same of a store that can reserve without a plan.
+type faultyUnplanned struct {
+	f         *faultyStore
+	unplanned driver.UnplannedReserver
 }
 
-// faultyLazily is the same of a store that is given reservations before they are planned.
-type faultyLazily struct {
-	f    *faulty
-	lazy weir.LazyReserver
-}
-
-// ReserveLazily fulfils [weir.LazyReserver].
-func (l *faultyLazily) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
+// ReserveUnplanned fulfils [driver.UnplannedReserver].
+func (l *faultyUnplanned) ReserveUnplanned(
+	ctx context.Context, now time.Time, u *driver.Unplanned,
+) (*driver.Plan, *driver.Outcome, error) {
 	if err := l.f.enter(ctx, "reserve"); err != nil {
 		return nil, nil, err
 	}
-	charges := cloneCharges(r.Charges)
-	p, out, err := l.lazy.ReserveLazily(ctx, now, r)
-	if !reflect.DeepEqual(charges, r.Charges) {
-		l.f.t.Errorf("reserve changed the charges that it was handed: %v, were %v", r.Charges, charges)
+	costs := maps.Clone(u.Costs)
+	p, out, err := l.unplanned.ReserveUnplanned(ctx, now, u)
+	if !maps.Equal(costs, u.Costs) {
+		l.f.t.Errorf("reserve changed the costs that it was handed: %v, were %v", u.Costs, costs)
 	}
 	return p, out, err
 }
 
-// Update fulfils [weir.Backend].
-func (f *faulty) Update(
-	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+// Update fulfils [driver.Store].
+func (f *faultyStore) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	if err := f.enter(ctx, "settle"); err != nil {
 		return err
@@ -172,89 +165,95 @@ func (f *faulty) Update(
 	before.Changes = slices.Clone(u.Changes)
 	for i := range before.Changes {
 		c := &before.Changes[i]
-		c.Holding, c.Parts = &cloneHoldings([]weir.Holding{*c.Holding})[0], slices.Clone(c.Parts)
+		c.Holding, c.Parts = &cloneHoldings([]driver.Holding{*c.Holding})[0], slices.Clone(c.Parts)
 	}
-	err := f.Backend.Update(ctx, now, u, out)
+	err := f.Store.Update(ctx, now, u, out)
 	if !reflect.DeepEqual(&before, u) {
 		f.t.Errorf("%s changed the update that it was handed: %v, was %v", u.Verb, u, &before)
 	}
 	return err
 }
 
-// Status fulfils [weir.Backend].
-func (f *faulty) Status(
-	ctx context.Context, now time.Time, of []weir.Judged,
+// Status fulfils [driver.Store].
+func (f *faultyStore) Status(
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := f.enter(ctx, "status"); err != nil {
 		return nil, err
 	}
-	return f.Backend.Status(ctx, now, of)
+	return f.Store.Status(ctx, now, of)
 }
 
-// Close fulfils [weir.Backend].
-func (f *faulty) Close() error {
+// Close fulfils [driver.Store].
+func (f *faultyStore) Close() error {
 	if err := f.enter(context.Background(), "close"); err != nil {
 		return err
 	}
-	return f.Backend.Close()
+	return f.Store.Close()
 }
 
-// ReadConfig fulfils [weir.ConfigReader]. A store that is none has nothing configured.
-func (f *faulty) ReadConfig(ctx context.Context, s weir.Subject) (*weir.Config, error) {
+// ReadConfig fulfils [driver.ConfigReader]. A store that is none has nothing configured.
+func (f *faultyStore) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
 	if err := f.enter(ctx, "read"); err != nil {
 		return nil, err
 	}
-	if r, ok := f.Backend.(weir.ConfigReader); ok {
-		return r.ReadConfig(ctx, s)
+	if r, ok := f.Store.(driver.ConfigReader); ok {
+		c, err := r.ReadConfig(ctx, of, consistent)
+		if err == nil && f.told != nil {
+			f.told(of, c)
+		}
+		return c, err
 	}
 	return &weir.Config{}, nil
 }
 
-// WriteConfig fulfils [weir.ConfigWriter].
-func (f *faulty) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+// WriteConfig fulfils [driver.ConfigWriter].
+func (f *faultyStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	if err := f.enter(ctx, "write"); err != nil {
 		return err
 	}
-	if w, ok := f.Backend.(weir.ConfigWriter); ok {
+	if w, ok := f.Store.(driver.ConfigWriter); ok {
 		return w.WriteConfig(ctx, now, d)
 	}
 	return &weir.Error{Code: weir.Unsupported}
 }
 
-// WriteLimits fulfils [weir.ConfigEditor].
-func (f *faulty) WriteLimits(
+// WriteLimits fulfils [driver.ConfigEditor].
+func (f *faultyStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	return f.edit(ctx, func(e weir.ConfigEditor) error {
+	return f.edit(ctx, func(e driver.ConfigEditor) error {
 		return e.WriteLimits(ctx, now, at, limits)
 	})
 }
 
-// WritePolicy fulfils [weir.ConfigEditor].
-func (f *faulty) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
-	return f.edit(ctx, func(e weir.ConfigEditor) error { return e.WritePolicy(ctx, now, p) })
+// WritePolicy fulfils [driver.ConfigEditor].
+func (f *faultyStore) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	return f.edit(ctx, func(e driver.ConfigEditor) error { return e.WritePolicy(ctx, now, p) })
 }
 
-// WriteEntity fulfils [weir.ConfigEditor].
-func (f *faulty) WriteEntity(
+// WriteEntity fulfils [driver.ConfigEditor].
+func (f *faultyStore) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
-	return f.edit(ctx, func(e weir.ConfigEditor) error {
+	return f.edit(ctx, func(e driver.ConfigEditor) error {
 		return e.WriteEntity(ctx, now, name, parent, cascade)
 	})
 }
 
-// DeleteEntity fulfils [weir.ConfigEditor].
-func (f *faulty) DeleteEntity(ctx context.Context, now time.Time, name string) error {
-	return f.edit(ctx, func(e weir.ConfigEditor) error { return e.DeleteEntity(ctx, now, name) })
+// DeleteEntity fulfils [driver.ConfigEditor].
+func (f *faultyStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	return f.edit(ctx, func(e driver.ConfigEditor) error { return e.DeleteEntity(ctx, now, name) })
 }
 
 // edit changes a piece of the store's configuration, if it can.
-func (f *faulty) edit(ctx context.Context, change func(weir.ConfigEditor) error) error {
+func (f *faultyStore) edit(ctx context.Context, change func(driver.ConfigEditor) error) error {
 	if err := f.enter(ctx, "write"); err != nil {
 		return err
 	}
-	if e, ok := f.Backend.(weir.ConfigEditor); ok {
+	if e, ok := f.Store.(driver.ConfigEditor); ok {
 		return change(e)
 	}
 	return &weir.Error{Code: weir.Unsupported}
@@ -269,7 +268,7 @@ func cloneCharges(charges []weir.Charge) []weir.Charge {
 }
 
 // cloneHoldings copies all that a holding has of its own, the limit included.
-func cloneHoldings(holdings []weir.Holding) []weir.Holding {
+func cloneHoldings(holdings []driver.Holding) []driver.Holding {
 	out := slices.Clone(holdings)
 	for i := range out {
 		limit := *out[i].Limit

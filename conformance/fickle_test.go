@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // fickle is a store that makes use of its leeway as often as it can.
@@ -23,23 +24,23 @@ type fickle struct {
 }
 
 // wrap puts it around a store.
-func (f *fickle) wrap(s *less) weir.Backend {
+func (f *fickle) wrap(s *less) driver.Store {
 	return &fickle{less: s, lee: f.lee, takes: f.takes, loses: f.loses}
 }
 
-func (f *fickle) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	const many = 90 // of the calls that are made at once, so that the others fill no limit of 100
 	n := f.calls.Add(1)
-	if f.lee.Contends && n <= many {
+	if f.lee.MayContend && n <= many {
 		if f.takes {
 			if err := f.less.Reserve(ctx, now, p, p.Outcome()); err != nil {
 				return err
 			}
 		}
-		*out = weir.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}
+		*out = driver.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}
 		return nil
 	}
-	if f.lee.Compensates {
+	if f.lee.NotAtomicAcrossEntities {
 		if err := f.takeAndGiveBack(ctx, now, p); err != nil {
 			return err
 		}
@@ -48,8 +49,8 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *
 }
 
 // takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
-func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Plan) error {
-	if !slices.ContainsFunc(p.Takes, func(t weir.Take) bool { return t.Subject != p.Takes[0].Subject }) {
+func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.Plan) error {
+	if !slices.ContainsFunc(p.Takes, func(t *driver.Take) bool { return t.Subject != p.Takes[0].Subject }) {
 		return nil // one entity is written at once
 	}
 	early := *p
@@ -59,14 +60,14 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Pla
 		return err
 	}
 	holdings := early.Holdings(out)
-	back := &weir.Update{ID: early.ID, Verb: weir.VerbCancel}
+	back := &driver.Update{ID: early.ID, Verb: weir.VerbCancel}
 	for i := range holdings {
 		h := &holdings[i]
-		none := make([]weir.Part, len(h.Parts))
+		none := make([]driver.Part, len(h.Parts))
 		for j := range none {
 			none[j].Charge = h.Parts[j].Charge
 		}
-		back.Changes = append(back.Changes, weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: none})
+		back.Changes = append(back.Changes, driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: none})
 	}
 	for range 20 {
 		runtime.Gosched()
@@ -103,20 +104,20 @@ func TestLeewayIsNoExcuse(t *testing.T) {
 		run  func(conformance.T, conformance.Harness)
 	}{
 		{"what is contended is taken, in histories",
-			&fickle{lee: conformance.Leeway{Contends: true}, takes: true}, atOnce},
+			&fickle{lee: conformance.Leeway{MayContend: true}, takes: true}, atOnce},
 		{"what is contended is taken, on one limit",
-			&fickle{lee: conformance.Leeway{Contends: true}, takes: true},
+			&fickle{lee: conformance.Leeway{MayContend: true}, takes: true},
 			races("pass a limit: bucket")},
 		{"what is to be given back is lost",
-			&fickle{lee: conformance.Leeway{Compensates: true}, loses: true},
+			&fickle{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
 			races("pass a parent's limit")},
 		{"what is to be given back is lost, over several charges",
-			&fickle{lee: conformance.Leeway{Compensates: true}, loses: true},
+			&fickle{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
 			races("opposite order")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := conformance.BackendHarness{Open: openLess(c.does.wrap), Leeway: lessLeeway()}
+			h := conformance.StoreHarness{Open: openLess(c.does.wrap), Leeway: lessLeeway()}
 			r := conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
 			if !r.Failed {
 				t.Error("it was not found")
@@ -134,7 +135,7 @@ func TestLeewayOfStores(t *testing.T) {
 			t.Errorf("%s", d)
 		}
 	}
-	contends := conformance.Leeway{Contends: true}
+	contends := conformance.Leeway{MayContend: true}
 	for _, c := range []struct {
 		name string
 		does conformance.Leeway
@@ -144,7 +145,7 @@ func TestLeewayOfStores(t *testing.T) {
 		{"contends, in histories", contends, atOnce},
 		{"contends, on one limit", contends, races("pass a limit: bucket")},
 		{"contends, on a parent", contends, races("pass a parent's limit")},
-		{"compensates, in histories", conformance.Leeway{Compensates: true}, atOnce},
+		{"compensates, in histories", conformance.Leeway{NotAtomicAcrossEntities: true}, atOnce},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +153,7 @@ func TestLeewayOfStores(t *testing.T) {
 				// What the store must keep to while it is about something else.
 				lee.WholeSeconds = lee.WholeSeconds || !c.does.WholeSeconds
 				does := &fickle{lee: c.does}
-				h := conformance.BackendHarness{Open: openLess(does.wrap), Leeway: lee}
+				h := conformance.StoreHarness{Open: openLess(does.wrap), Leeway: lee}
 				return conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
 			}
 			if r := play(c.does); r.Failed {

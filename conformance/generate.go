@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// move is an operation or a few as rapid draws them, without a look at the state that they meet:
+// action is an operation or a few as rapid draws them, without a look at the state that they meet:
 // "complete a live lease with half of what it took". A machine fits them to the state. So what
 // rapid draws for one move does not depend on the others, and it can shrink a long script by
 // leaving moves out.
-type move func(m *machine)
+type action func(m *machine)
 
 // machine is a state machine whose operations rapid draws: the model, in lockstep with a world. It
 // knows which leases are live, ended or expired, so that every verb often meets every state of a
@@ -29,14 +30,14 @@ type machine struct {
 	expired func() bool // may be nil
 	found   *difference
 
-	leases []*tracked
+	leases []*trackedLease
 	denied []Op          // reserves that were denied; their IDs may be used again
 	wait   time.Duration // of the last denial
 	ids    uint64        // how many lease IDs it made
 }
 
-// tracked is what the machine knows of a lease that it made.
-type tracked struct {
+// trackedLease is what the machine knows of a lease that it made.
+type trackedLease struct {
 	reserve Op
 	limits  []weir.LimitStatus
 	expires time.Time
@@ -63,7 +64,7 @@ func (m *machine) run(t *rapid.T) {
 		}
 	}()
 	moves := rapid.OneOf(moves(m.h)...)
-	for !m.over() {
+	for !m.done() {
 		m.several(moves, 512).Draw(t, "moves")
 	}
 }
@@ -71,9 +72,9 @@ func (m *machine) run(t *rapid.T) {
 // several draws and does some moves, half of them at a time. The halves are for the sake of
 // shrinking: rapid tries to leave out what each generator drew, the outer ones first, and so gets
 // rid of a thousand operations about as fast as of one.
-func (m *machine) several(moves *rapid.Generator[move], n int) *rapid.Generator[bool] {
+func (m *machine) several(moves *rapid.Generator[action], n int) *rapid.Generator[bool] {
 	if n == 1 {
-		return rapid.Map(moves, func(do move) bool {
+		return rapid.Map(moves, func(do action) bool {
 			do(m)
 			return true
 		})
@@ -88,14 +89,14 @@ func (m *machine) several(moves *rapid.Generator[move], n int) *rapid.Generator[
 				panic(p)
 			}
 		}()
-		for i := 0; i < 2 && !m.over(); i++ {
+		for i := 0; i < 2 && !m.done(); i++ {
 			half.Draw(t, "half")
 		}
 		return true
 	})
 }
 
-func (m *machine) over() bool {
+func (m *machine) done() bool {
 	return m.found != nil || len(m.script.Ops) >= m.most || m.expired != nil && m.expired()
 }
 
@@ -103,10 +104,10 @@ func (m *machine) over() bool {
 // what its text says, so that a replay meets the same. Where the memory is small, no two leases may
 // end in one millisecond: the order in which they are forgotten is not specified.
 func (m *machine) do(o Op) answer {
-	if m.over() {
+	if m.done() {
 		return answer{}
 	}
-	if o.Verb == opAdvance && m.h.WholeRest {
+	if o.Verb == opAdvance && m.h.WholeSecondRest {
 		o.By = (o.By + time.Second - 1).Truncate(time.Second)
 	}
 	o, err := ParseOp(o.String())
@@ -140,7 +141,7 @@ func (m *machine) track(o Op, l *weir.Lease) {
 	if m.find(o.ID) != nil {
 		return
 	}
-	m.leases = append(m.leases, &tracked{
+	m.leases = append(m.leases, &trackedLease{
 		reserve: o, limits: l.Limits, expires: l.Expires, holds: l.HoldsUntil,
 	})
 	if len(m.leases) > trackedMost {
@@ -148,7 +149,7 @@ func (m *machine) track(o Op, l *weir.Lease) {
 	}
 }
 
-func (m *machine) find(id weir.LeaseID) *tracked {
+func (m *machine) find(id weir.LeaseID) *trackedLease {
 	for _, e := range m.leases {
 		if e.reserve.ID == id {
 			return e
@@ -178,9 +179,9 @@ func (m *machine) settled(o Op, r *weir.Receipt) {
 }
 
 // live returns a live lease of which something is true, the youngest one, or nil.
-func (m *machine) live(is func(*tracked) bool) *tracked {
+func (m *machine) live(is func(*trackedLease) bool) *trackedLease {
 	for _, e := range slices.Backward(m.leases) {
-		if m.model.StateOf(e.reserve.ID) == weir.LeaseLive && is(e) {
+		if m.model.StateOf(e.reserve.ID) == driver.LeaseLive && is(e) {
 			return e
 		}
 	}
@@ -188,15 +189,15 @@ func (m *machine) live(is func(*tracked) bool) *tracked {
 }
 
 // pick returns a lease in a state, the youngest for 0, or nil.
-func (m *machine) pick(state weir.LeaseState, which uint8) *tracked {
-	m.leases = slices.DeleteFunc(m.leases, func(e *tracked) bool {
+func (m *machine) pick(state driver.LeaseState, which uint8) *trackedLease {
+	m.leases = slices.DeleteFunc(m.leases, func(e *trackedLease) bool {
 		return m.model.StateOf(e.reserve.ID) == "" // forgotten
 	})
-	var found []*tracked
+	var found []*trackedLease
 	for _, e := range slices.Backward(m.leases) {
 		is := m.model.StateOf(e.reserve.ID)
-		if is == weir.LeaseLive && !m.model.Now().Before(e.expires) {
-			is = weir.LeaseExpired
+		if is == driver.LeaseLive && !m.model.Now().Before(e.expires) {
+			is = driver.LeaseExpired
 		}
 		if is == state {
 			found = append(found, e)
@@ -209,34 +210,34 @@ func (m *machine) pick(state weir.LeaseState, which uint8) *tracked {
 }
 
 // unknown stands for the state of a lease that never was.
-const unknown weir.LeaseState = ""
+const unknown driver.LeaseState = ""
 
 // get returns a lease in a state. If there is none it first does what leads to one; nil if that
 // fails.
-func (m *machine) get(state weir.LeaseState, which uint8) *tracked {
+func (m *machine) get(state driver.LeaseState, which uint8) *trackedLease {
 	if state == unknown {
-		return &tracked{reserve: m.simple()}
+		return &trackedLease{reserve: m.simple()}
 	}
 	if e := m.pick(state, which); e != nil {
 		return e
 	}
-	live := m.pick(weir.LeaseLive, which)
-	if live == nil && state != weir.LeaseVoided {
+	live := m.pick(driver.LeaseLive, which)
+	if live == nil && state != driver.LeaseVoided {
 		m.do(m.simple())
-		if live = m.pick(weir.LeaseLive, 0); live == nil {
+		if live = m.pick(driver.LeaseLive, 0); live == nil {
 			return nil
 		}
 	}
 	switch state {
-	case weir.LeaseVoided:
-		e := &tracked{reserve: m.simple()}
+	case driver.LeaseVoided:
+		e := &trackedLease{reserve: m.simple()}
 		m.do(Op{Verb: opCancel, ID: e.reserve.ID})
 		m.leases = append(m.leases, e)
-	case weir.LeaseCompleted:
+	case driver.LeaseCompleted:
 		m.do(Op{Verb: opComplete, ID: live.reserve.ID})
-	case weir.LeaseCancelled:
+	case driver.LeaseCancelled:
 		m.do(Op{Verb: opCancel, ID: live.reserve.ID})
-	case weir.LeaseExpired:
+	case driver.LeaseExpired:
 		m.advanceTo(live.expires, 0)
 	}
 	return m.pick(state, 0)

@@ -10,14 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// charging makes a charge that asks for a share of what the limits of a subject have.
-type charging func(m *machine, share int64) weir.Charge
+// chargeChoice makes a charge that asks for a share of what the limits of a subject have.
+type chargeChoice func(m *machine, share int64) weir.Charge
 
-func charges() *rapid.Generator[charging] {
+func charges() *rapid.Generator[chargeChoice] {
 	costs := rapid.SliceOfN(rapid.Custom(drawAsking), 1, 3)
-	return rapid.Custom(func(t *rapid.T) charging {
+	return rapid.Custom(func(t *rapid.T) chargeChoice {
 		entity := sample(t, "entity", entities()...)
 		resource := sample(t, "resource", resources()...)
 		costs := costs.Draw(t, "costs")
@@ -37,15 +38,15 @@ func charges() *rapid.Generator[charging] {
 	})
 }
 
-// asking says which limit is charged, and how much: units of it, unless another word says so.
-type asking struct {
+// costChoice says which limit is charged, and how much: units of it, unless another word says so.
+type costChoice struct {
 	limit uint8
 	how   string
 	units uint64
 }
 
-func drawAsking(t *rapid.T) asking {
-	return asking{
+func drawAsking(t *rapid.T) costChoice {
+	return costChoice{
 		rapid.Uint8().Draw(t, "limit"),
 		sample(t, "how", "some", "one", "available", "beyond a shadow limit", "a share", "too much",
 			"some", "up to all", "one", "none", "some", "available"),
@@ -54,7 +55,7 @@ func drawAsking(t *rapid.T) asking {
 }
 
 // of is a cost that fits, or does not quite.
-func (c *asking) of(l *weir.LimitStatus, most int64) int64 {
+func (c *costChoice) of(l *weir.LimitStatus, most int64) int64 {
 	n := int64(0)
 	switch c.how {
 	case "some":
@@ -77,7 +78,7 @@ func (c *asking) of(l *weir.LimitStatus, most int64) int64 {
 	return min(n, most)
 }
 
-func (c *asking) upTo(most int64) int64 { return int64(c.units % (uint64(most) + 1)) }
+func (c *costChoice) upTo(most int64) int64 { return int64(c.units % (uint64(most) + 1)) }
 
 // lowest is the most that all limits of a name could hold.
 func lowest(chain []weir.LimitStatus, name string) int64 {
@@ -93,9 +94,9 @@ func lowest(chain []weir.LimitStatus, name string) int64 {
 	return most
 }
 
-// fresh draws how far the time in a lease ID that may be used is off the clock: not at all, a
+// drawNewID draws how far the time in a lease ID that may be used is off the clock: not at all, a
 // little older, or up to a minute ahead.
-func fresh() *rapid.Generator[func(m *machine) weir.LeaseID] {
+func drawNewID() *rapid.Generator[func(m *machine) weir.LeaseID] {
 	return rapid.Custom(func(t *rapid.T) func(m *machine) weir.LeaseID {
 		how, ms := between(t, "how", 0, 31), between(t, "ms", 1, 60_000)
 		return func(m *machine) weir.LeaseID {
@@ -115,9 +116,9 @@ func fresh() *rapid.Generator[func(m *machine) weir.LeaseID] {
 }
 
 // reserveFresh is a new reservation of one charge or several, some of which may be the same.
-func reserveFresh(charge *rapid.Generator[charging]) *rapid.Generator[move] {
-	fresh, several := fresh(), rapid.SliceOfN(charge, 2, 4)
-	return rapid.Custom(func(t *rapid.T) move {
+func reserveFresh(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
+	fresh, several := drawNewID(), rapid.SliceOfN(charge, 2, 4)
+	return rapid.Custom(func(t *rapid.T) action {
 		id := fresh.Draw(t, "ID")
 		if !oneIn(t, "several", 5) {
 			only, unnamed := charge.Draw(t, "charge"), oneIn(t, "without an ID", 20)
@@ -146,17 +147,17 @@ func reserveFresh(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 
 // reserveAgain repeats the reservation of a lease, or reserves something else under its ID, or
 // under that of a denial.
-func reserveAgain(charge *rapid.Generator[charging]) *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
-		state := sample(t, "state", weir.LeaseLive, weir.LeaseExpired, weir.LeaseLive, weir.LeaseVoided,
-			weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled, unknown)
+func reserveAgain(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
+		state := sample(t, "state", driver.LeaseLive, driver.LeaseExpired, driver.LeaseLive, driver.LeaseVoided,
+			driver.LeaseLive, driver.LeaseCompleted, driver.LeaseCancelled, unknown)
 		which, different := rapid.Uint8().Draw(t, "lease"), sample(t, "different", "", "", "",
 			"a charge more", "the first charge", "a cost")
 		other := charge.Draw(t, "other")
 		return func(m *machine) {
-			var e *tracked
+			var e *trackedLease
 			if state == unknown && len(m.denied) > 0 {
-				e = &tracked{reserve: m.denied[len(m.denied)-1]}
+				e = &trackedLease{reserve: m.denied[len(m.denied)-1]}
 			} else if e = m.get(state, which); e == nil {
 				return
 			}
@@ -180,9 +181,9 @@ func reserveAgain(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 }
 
 // retry waits as long as a denial has said, or a millisecond less, and may ask again.
-func retry() *rapid.Generator[move] {
-	fresh := fresh()
-	return rapid.Custom(func(t *rapid.T) move {
+func retry() *rapid.Generator[action] {
+	fresh := drawNewID()
+	return rapid.Custom(func(t *rapid.T) action {
 		early, asks := oneIn(t, "early", 3), !oneIn(t, "only waits", 4)
 		id := fresh.Draw(t, "ID")
 		return func(m *machine) {
@@ -203,8 +204,8 @@ func retry() *rapid.Generator[move] {
 
 // reserveWrong has one mistake, because which of two is reported is not specified: in the request,
 // in its ID, or against what is configured.
-func reserveWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+func reserveWrong(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		mistake := between(t, "mistake", 0, 15)
 		bad, c := sample(t, "name", badNames()...), charge.Draw(t, "charge")
 		third := between(t, "third", 0, 2)
@@ -215,7 +216,7 @@ func reserveWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 				c.Costs = make(weir.Costs)
 			}
 			o := Op{Verb: opReserve, ID: m.newID(0)}
-			if e := m.pick(weir.LeaseLive, uint8(third)); e != nil && taken {
+			if e := m.pick(driver.LeaseLive, uint8(third)); e != nil && taken {
 				o.ID = e.reserve.ID
 			}
 			m.spoil(&o, &c, mistake, third, bad)
@@ -288,13 +289,13 @@ func (m *machine) bringWrong(o *Op, c *weir.Charge, how int64) {
 					l.Kind = k
 				}
 			}
-			o.Bring[0] = bring(&l, 1)
+			o.Bring[0] = broughtLimit(&l, 1)
 		}
 	}
 }
 
-// bring is a limit of the same name and kind as one in force.
-func bring(l *weir.LimitStatus, capacity int64) weir.Limit {
+// broughtLimit is a limit of the same name and kind as one in force.
+func broughtLimit(l *weir.LimitStatus, capacity int64) weir.Limit {
 	b := weir.Limit{Name: l.Limit, Kind: l.Kind, Capacity: capacity}
 	switch l.Kind {
 	case weir.Bucket:
@@ -312,9 +313,9 @@ func bring(l *weir.LimitStatus, capacity int64) weir.Limit {
 // reserveBringing brings limits: some of those in force, lower or higher, or all where nothing is
 // configured.
 func reserveBringing(
-	charge *rapid.Generator[charging], limits *rapid.Generator[[]weir.Limit],
-) *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+	charge *rapid.Generator[chargeChoice], limits *rapid.Generator[[]weir.Limit],
+) *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		first, more := charge.Draw(t, "charge"), rapid.SliceOfN(charge, 0, 1).Draw(t, "more")
 		brought, costs := limits.Draw(t, "brought"), rapid.SliceOfN(rapid.Custom(drawAsking), 1, 3).Draw(t, "costs")
 		which, units := rapid.Uint16().Draw(t, "which"), rapid.Uint64().Draw(t, "units")
@@ -333,7 +334,7 @@ func reserveBringing(
 				if l := &chain[i]; l.Entity == c.Entity && chosen(which, i) {
 					half := max(1, l.Capacity/2)
 					n := uint64(half) + units%uint64(l.Capacity-half+2)
-					o.Bring = append(o.Bring, bring(l, int64(min(n, math.MaxInt64))))
+					o.Bring = append(o.Bring, broughtLimit(l, int64(min(n, math.MaxInt64))))
 				}
 			}
 			o.Charges = []weir.Charge{c}

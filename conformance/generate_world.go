@@ -74,7 +74,7 @@ func script(h *Harness) *rapid.Generator[*Script] {
 			Size:     sample(t, size, 0, 5, 0, 2, 20),
 			Depth:    int(between(t, "depth", 1, uint32(max(1, min(3, h.Traits.CascadeDepth))))),
 		}
-		if h.Remembers {
+		if h.NeverForgetsEarly {
 			script.Size = 0
 		}
 		if oneIn(t, "the limiter has limits", 4) {
@@ -194,11 +194,11 @@ func limitKinds() map[weir.Kind][]func(*rapid.T) weir.Limit {
 	}
 }
 
-// change makes other definitions out of some.
-type change func(*weir.Definitions)
+// definitionsChange makes other definitions out of some.
+type definitionsChange func(*weir.Definitions)
 
 // changes draws what becomes of definitions.
-func changes(h *Harness) *rapid.Generator[change] {
+func changes(h *Harness) *rapid.Generator[definitionsChange] {
 	limits := limits(h)
 	return rapid.OneOf(
 		limitChange(func(t *rapid.T) func(*weir.Limit) {
@@ -220,7 +220,7 @@ func changes(h *Harness) *rapid.Generator[change] {
 				}
 			}
 		}),
-		rapid.Map(rapid.Uint16(), func(which uint16) change {
+		rapid.Map(rapid.Uint16(), func(which uint16) definitionsChange {
 			return func(d *weir.Definitions) { // others show through, or none is left
 				n := 0
 				relevel(d, func(limits []weir.Limit) []weir.Limit {
@@ -228,7 +228,7 @@ func changes(h *Harness) *rapid.Generator[change] {
 				})
 			}
 		}),
-		rapid.Map(limits, func(more []weir.Limit) change {
+		rapid.Map(limits, func(more []weir.Limit) definitionsChange {
 			return func(d *weir.Definitions) {
 				relevel(d, func(limits []weir.Limit) []weir.Limit {
 					for _, l := range more {
@@ -240,7 +240,7 @@ func changes(h *Harness) *rapid.Generator[change] {
 				})
 			}
 		}),
-		rapid.Map(rapid.Bool(), func(cascades bool) change {
+		rapid.Map(rapid.Bool(), func(cascades bool) definitionsChange {
 			return func(d *weir.Definitions) { // other parents
 				parent := func(name, parent string, cascade bool) {
 					e := d.Entities[name]
@@ -252,7 +252,7 @@ func changes(h *Harness) *rapid.Generator[change] {
 				parent("a-1", "a.1", cascades)
 			}
 		}),
-		rapid.Map(rapid.Just(4), func(generations int) change { // more than any script allows
+		rapid.Map(rapid.Just(4), func(generations int) definitionsChange { // more than any script allows
 			return func(d *weir.Definitions) {
 				d.Entities["gen0"] = weir.EntityDefinition{}
 				for i := range generations {
@@ -265,8 +265,8 @@ func changes(h *Harness) *rapid.Generator[change] {
 }
 
 // limitChange changes some of the limits in the same way.
-func limitChange(draw func(*rapid.T) func(*weir.Limit)) *rapid.Generator[change] {
-	return rapid.Custom(func(t *rapid.T) change {
+func limitChange(draw func(*rapid.T) func(*weir.Limit)) *rapid.Generator[definitionsChange] {
+	return rapid.Custom(func(t *rapid.T) definitionsChange {
 		which, with := rapid.Uint16().Draw(t, "which"), draw(t)
 		return func(d *weir.Definitions) {
 			n := 0

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -21,15 +23,15 @@ type less struct {
 
 // lessStore hides what memory can do beyond that.
 type lessStore struct {
-	weir.Backend
-	weir.ConfigReader
-	weir.ConfigEditor
-	weir.EntityReader
-	weir.SubjectLister
+	driver.Store
+	driver.ConfigReader
+	driver.ConfigEditor
+	driver.EntityReader
+	driver.SubjectLister
 }
 
-func (s *less) Traits() weir.Traits {
-	return weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
+func (s *less) Traits() driver.Traits {
+	return driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
 }
 
 // enforces complains of a limit that should never have come so far.
@@ -42,7 +44,7 @@ func (s *less) enforces(limits []weir.Limit) {
 }
 
 func (s *less) Reserve(
-	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	if n, most := len(p.Subjects), 2*p.Charges; n > most {
 		s.t.Errorf("the store got a plan over %d subjects for %d charges", n, p.Charges)
@@ -68,20 +70,20 @@ func (s *less) WriteLimits(
 // lessLeeway is that of such a store.
 func lessLeeway() conformance.Leeway {
 	return conformance.Leeway{
-		WholeSeconds: true, Contends: true, Compensates: true,
+		WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 	}
 }
 
 // openLess opens such a store; wrap, which may be nil, spoils it.
-func openLess(wrap func(*less) weir.Backend) func(conformance.T, conformance.Setup) weir.Backend {
-	return func(t conformance.T, s conformance.Setup) weir.Backend {
+func openLess(wrap func(*less) driver.Store) func(conformance.T, conformance.Setup) driver.Store {
+	return func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		m, err := memory.Open(nil)
 		if err != nil {
 			t.Fatalf("open: %v", err)
 		}
 		bare := &less{m, t}
-		var b weir.Backend = bare
+		var b driver.Store = bare
 		if wrap != nil {
 			b = wrap(bare)
 		}
@@ -94,15 +96,15 @@ func openLess(wrap func(*less) weir.Backend) func(conformance.T, conformance.Set
 // TestLess: the whole suite runs on a store that can do less, and leaves out what it cannot do.
 func TestLess(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t,
-		conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()})
+	conformance.TestStore(t,
+		conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()})
 }
 
 // TestLessMeetsEverything: what such a store can do is met in random operations, each outcome
 // often.
 func TestLessMeetsEverything(t *testing.T) {
 	t.Parallel()
-	h := conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
+	h := conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
 	table := conformance.RandomOperations(t, h, seedOf(t), 14_000)
 	t.Logf("\n%s", table)
 	if rare := table.Rare(&h, 5); len(rare) > 0 {
@@ -115,7 +117,7 @@ func TestLessRefuses(t *testing.T) {
 	t.Parallel()
 	store := openLess(nil)(t,
 		conformance.Setup{Start: time.Unix(1e9, 0), Definitions: &weir.Definitions{}})
-	l, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,13 +51,13 @@ func zoneWord(zone string) string {
 func (s *scanner) limit() weir.Limit {
 	l := weir.Limit{Name: s.name()}
 	s.expect("=")
-	l.Capacity = s.int()
+	l.Capacity = s.integer()
 	s.expect(":")
 	l.Kind = weir.Kind(s.name())
 	switch l.Kind {
 	case weir.Bucket:
 		if s.skip("/") {
-			l.RefillAmount = s.int()
+			l.RefillAmount = s.integer()
 			s.expect("/")
 			l.RefillPeriod = s.duration()
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Load is how much of concurrency a check for linearizability uses.
@@ -91,7 +92,7 @@ func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	var stamp atomic.Int64
 	histories := make([][]porcupine.Operation, load.Goroutines)
 	ctx := yielding{t.Context()}
-	crowd(load.Goroutines, func(client int) {
+	concurrently(load.Goroutines, func(client int) {
 		c := linearClient{rand.New(rand.NewPCG(seed, uint64(client)))}
 		mine := make([]porcupine.Operation, 0, load.Calls)
 		for i := range load.Calls {
@@ -117,8 +118,8 @@ func (y yielding) Err() error {
 	return y.Context.Err()
 }
 
-// Observe fulfils [weir.Observer].
-func (yielding) Observe(context.Context, weir.Event) { runtime.Gosched() }
+// Observe fulfils [limiter.Observer].
+func (yielding) Observe(context.Context, limiter.Event) { runtime.Gosched() }
 
 // checkHistory checks each group for itself.
 func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // linearGroups is how many groups of entities a history has. They do not touch one another, so each
@@ -61,7 +62,7 @@ func linearSetup(w *linearWorld) Setup {
 			var limits []weir.Limit
 			for i, capacity := range linearCapacity[e] {
 				if capacity > 0 {
-					limits = append(limits, slow(w.kinds[i], linearNames[i], capacity))
+					limits = append(limits, slowLimit(w.kinds[i], linearNames[i], capacity))
 				}
 			}
 			def := weir.EntityDefinition{Limits: map[string][]weir.Limit{resource: limits}}
@@ -72,7 +73,7 @@ func linearSetup(w *linearWorld) Setup {
 		}
 	}
 	// On a busy machine a call may take seconds: none is to be unavailable because of that.
-	o := weir.Options{Observer: yielding{}, StoreTimeout: time.Minute}
+	o := limiter.Options{Observer: yielding{}, StoreTimeout: time.Minute}
 	return Setup{Start: begin(), Definitions: d, Options: o}
 }
 

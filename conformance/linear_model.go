@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // linearWorld is what the worlds of a history have, and what they may answer differently from the
@@ -15,13 +16,13 @@ import (
 type linearWorld struct {
 	// kinds are those of the limits. A store that has fewer kinds has buckets in their place.
 	kinds [linearLimits]weir.Kind
-	// cascade is true if the children charge their parent. A store that cannot charge several entities
-	// at one instant has no cascade.
+	// cascade is true if the children charge their parent. A store that cannot charge several
+	// entities at one instant has no cascade.
 	cascade bool
 	// contends is true if a reservation may be denied as contended, as if it had not been made.
 	contends bool
-	// estimates is true if the answer to a reservation may have what was available at another instant
-	// than its own.
+	// estimates is true if the answer to a reservation may have what was available at another
+	// instant than its own.
 	estimates bool
 	// servers is true if several servers answer, each of which remembers leases.
 	servers bool
@@ -30,8 +31,8 @@ type linearWorld struct {
 func linearWorldOf(h *Harness) linearWorld {
 	w := linearWorld{
 		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
-		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
-		estimates: h.Estimates, servers: h.Servers,
+		cascade: h.Traits.CascadeDepth > 0 && !h.NotAtomicAcrossEntities, contends: h.MayContend,
+		estimates: h.EstimatedAvailable, servers: h.SeveralServers,
 	}
 	for i, k := range w.kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {
@@ -87,14 +88,14 @@ func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState
 	}
 	next := s
 	// A status changes nothing, and neither does a call about a lease that has ended.
-	if c.verb != "" && (before == "" || before == weir.LeaseLive) {
+	if c.verb != "" && (before == "" || before == driver.LeaseLive) {
 		next = &linearState{s.world, s.ids, s.model.CloneFor(id)}
 	}
 	want, judged := c.play(context.Background(), next.model, id)
 	if want.code != got.code || want.denied != got.denied {
 		return s.world.servers && got.code == "" && s.appliedBefore(c), next
 	}
-	repeats := c.verb == weir.VerbReserve && before == weir.LeaseLive
+	repeats := c.verb == weir.VerbReserve && before == driver.LeaseLive
 	switch {
 	case want.available == got.available, repeats:
 		// That a repeat has the first answer is seen by comparing all of them afterwards.

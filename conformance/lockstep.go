@@ -20,7 +20,7 @@ type lockstep struct {
 	dst    int // offsets of the script's zones that changed on the way
 
 	calendar *model.Calendar
-	table    *Table // may be nil
+	table    *Coverage // may be nil
 
 	remote  bool // the store is not in the process
 	changes int  // of the configuration
@@ -47,7 +47,7 @@ func (d *difference) String() string {
 // startLockstep opens the worlds for a script. The caller closes the one in it. The table may be
 // nil.
 func startLockstep(
-	t T, h *Harness, s *Script, c *model.Calendar, table *Table,
+	t T, h *Harness, s *Script, c *model.Calendar, table *Coverage,
 ) (*lockstep, error) {
 	ref, err := OpenModel(s.Setup(), h.Traits.EntitySlash, c, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func startLockstep(
 func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
 	o := &l.script.Ops[i]
 	l.resolve(ctx, o)
-	got := l.inWorld(ctx, o)
+	got := l.runInWorld(ctx, o)
 	if denied, ok := deniedBy(got.err); ok && denied.Contended && !l.how.exact {
 		l.table.count(model.Note{Verb: o.Verb, Outcome: "contended"})
 		return got, nil
@@ -83,8 +83,8 @@ func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
 	return want, nil
 }
 
-// close closes the world, and adds what time has done to the table.
-func (l *lockstep) close(t T) {
+// finish closes the world, and adds what time has done to the table.
+func (l *lockstep) finish(t T) {
 	t.Helper()
 	l.table.merge(l)
 	if err := l.world.Close(); err != nil {
@@ -131,8 +131,8 @@ func (l *lockstep) note(o *Op, a answer) model.Note {
 	}
 }
 
-// inWorld does a step in the world. A panic is an answer too: one that the model never gives.
-func (l *lockstep) inWorld(ctx context.Context, o *Op) (a answer) {
+// runInWorld does a step in the world. A panic is an answer too: one that the model never gives.
+func (l *lockstep) runInWorld(ctx context.Context, o *Op) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = answer{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}

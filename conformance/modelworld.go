@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Clock is a world's virtual time. Its methods may be called at once.
@@ -62,7 +63,7 @@ func ModelHarness(points *model.Points) Harness {
 			}
 			return w
 		},
-		Traits: weir.Traits{
+		Traits: driver.Traits{
 			Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
 			CascadeDepth: 8,
 			Local:        true,

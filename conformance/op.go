@@ -143,7 +143,7 @@ func ParseOp(line string) (Op, error) {
 	case opAdjust:
 		o.ID = s.leaseID()
 		s.expect(" ")
-		o.Seq = s.int()
+		o.Seq = s.integer()
 		o.Totals = s.totals()
 	case opComplete:
 		o.ID = s.leaseID()
@@ -218,7 +218,7 @@ func (s *scanner) costs() weir.Costs {
 			s.fail("%q comes twice", name)
 		}
 		s.expect("=")
-		c[name] = s.int()
+		c[name] = s.integer()
 		if !s.skip(",") {
 			return c
 		}

@@ -1,17 +1,17 @@
 package conformance
 
-// quiet is a T for runs that are expected to fail: what they report is nobody's failure.
-type quiet struct{ T }
+// quietT is a T for runs that are expected to fail: what they report is nobody's failure.
+type quietT struct{ T }
 
-func quietly(t T) T { return quiet{t} }
+func quietly(t T) T { return quietT{t} }
 
 // givenUp is what a quiet T panics with, to end a run.
 type givenUp struct{}
 
-func (quiet) Logf(string, ...any) {}
+func (quietT) Logf(string, ...any) {}
 
-func (quiet) Errorf(string, ...any) {}
+func (quietT) Errorf(string, ...any) {}
 
-func (quiet) Fatalf(string, ...any) { panic(givenUp{}) }
+func (quietT) Fatalf(string, ...any) { panic(givenUp{}) }
 
-func (quiet) Skipf(string, ...any) { panic(givenUp{}) }
+func (quietT) Skipf(string, ...any) { panic(givenUp{}) }

@@ -32,7 +32,7 @@ func opsOf(seed uint64) int {
 // every answer, and says what was met. The seed is printed. The first difference is printed, with
 // all operations up to it, then shrunk to a short script, which is printed in a form that [Replay]
 // accepts.
-func RandomOperations(t T, h Harness, seed uint64, n int) *Table {
+func RandomOperations(t T, h Harness, seed uint64, n int) *Coverage {
 	t.Helper()
 	if h.RealTime {
 		t.Skipf("random operations need virtual time")
@@ -56,34 +56,34 @@ func FirstDifference(t T, h Harness, seed uint64, n int) string {
 	return fmt.Sprintf("seed %d: %v", f.seed, f.first)
 }
 
-// finding is a script whose last step a world and the model answer differently.
-type finding struct {
+// failingScript is a script whose last step a world and the model answer differently.
+type failingScript struct {
 	seed   uint64
 	script *Script
 	first  *difference
 }
 
 // search does one script after another until one fails. The table may be nil.
-func search(t T, h *Harness, seed uint64, n int, table *Table) *finding {
+func search(t T, h *Harness, seed uint64, n int, table *Coverage) *failingScript {
 	t.Helper()
 	calendar := model.NewCalendar()
 	for done := 0; done < n; seed += nextScript {
-		r := run{t: t, h: h, calendar: calendar, table: table, ops: min(opsOf(seed), n-done)}
+		r := scriptSearch{t: t, h: h, calendar: calendar, table: table, ops: min(opsOf(seed), n-done)}
 		if d := r.example(seed); d != nil {
-			return &finding{seed, r.machine.script, d}
+			return &failingScript{seed, r.machine.script, d}
 		}
 		done += r.ops
 	}
 	return nil
 }
 
-// run is a script that rapid draws while it is done.
-type run struct {
+// scriptSearch is a script that rapid draws while it is done.
+type scriptSearch struct {
 	t        T
 	h        *Harness
 	calendar *model.Calendar
-	table    *Table // may be nil
-	ops      int    // how many operations there are
+	table    *Coverage // may be nil
+	ops      int       // how many operations there are
 	// ofInterest is asked before a script is done, which has no operations yet; nil takes all.
 	ofInterest func(*Script) bool
 	// expired ends a script before its time; nil never does.
@@ -93,7 +93,7 @@ type run struct {
 }
 
 // play draws and does a script in fresh worlds.
-func (r *run) play(t *rapid.T) *difference {
+func (r *scriptSearch) play(t *rapid.T) *difference {
 	r.machine = nil
 	s := reread(script(r.h).Draw(t, "script"))
 	if r.ofInterest != nil && !r.ofInterest(s) {
@@ -104,7 +104,7 @@ func (r *run) play(t *rapid.T) *difference {
 	if err != nil {
 		r.t.Fatalf("open the model: %v", err)
 	}
-	defer l.close(r.t)
+	defer l.finish(r.t)
 	r.machine = &machine{
 		lockstep: l, ctx: r.t.Context(), h: r.h, most: r.ops, expired: r.expired,
 	}
@@ -114,7 +114,7 @@ func (r *run) play(t *rapid.T) *difference {
 
 // example plays the script that rapid draws from a seed. Rapid would draw another one after a
 // panic, so panics, which end the tests of recorders, go around it.
-func (r *run) example(seed uint64) *difference {
+func (r *scriptSearch) example(seed uint64) *difference {
 	var d *difference
 	var thrown any
 	rapid.Custom(func(t *rapid.T) bool {
@@ -149,7 +149,7 @@ func replay(t T, h *Harness, s *Script) *difference {
 	if err != nil {
 		t.Fatalf("open the model: %v", err)
 	}
-	defer l.close(t)
+	defer l.finish(t)
 	for i := range s.Ops {
 		if _, d := l.step(t.Context(), i); d != nil {
 			return d
@@ -159,7 +159,7 @@ func replay(t T, h *Harness, s *Script) *difference {
 }
 
 // report prints a script that has failed, shrinks it, and prints what is left of it.
-func (f *finding) report(t T, h *Harness) {
+func (f *failingScript) report(t T, h *Harness) {
 	t.Helper()
 	// A test may be ended while it shrinks: what was found is on the terminal by then.
 	fmt.Fprintf(os.Stderr, "seed %d: %v\nbefore shrinking:\n%s\n", f.seed, f.first, f.script)
@@ -167,11 +167,11 @@ func (f *finding) report(t T, h *Harness) {
 	short, d := f.shrink(t, h)
 	t.Errorf("shrunk: %v", d)
 	text := fmt.Sprintf("# seed %d\n%s", f.seed, short)
-	t.Errorf("replay it with conformance.Replay:\n%s%s", text, keep(t, f.seed, text))
+	t.Errorf("replay it with conformance.Replay:\n%s%s", text, saveScript(t, f.seed, text))
 }
 
-// keep saves a script where the test keeps its artifacts, if it does.
-func keep(t T, seed uint64, text string) string {
+// saveScript saves a script where the test keeps its artifacts, if it does.
+func saveScript(t T, seed uint64, text string) string {
 	place, ok := t.(interface{ ArtifactDir() string })
 	if !ok {
 		return ""

@@ -9,13 +9,14 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // memoryWorld is a limiter over the memory store.
 type memoryWorld struct {
 	*conformance.Clock
-	*weir.Limiter
+	*limiter.Limiter
 }
 
 func (w memoryWorld) Configure(d *weir.Definitions) error {
@@ -32,11 +33,11 @@ func memoryHarness() conformance.Harness {
 			}
 			clock := conformance.NewClock(s.Start)
 			s.Options.Now = clock.Now
-			limiter, err := weir.New(store, &s.Options)
+			lim, err := limiter.New(store, &s.Options)
 			if err != nil {
 				t.Fatalf("new: %v", err)
 			}
-			return memoryWorld{clock, limiter}
+			return memoryWorld{clock, lim}
 		},
 		Traits: (&memory.Store{}).Traits(),
 	}

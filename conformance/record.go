@@ -21,39 +21,39 @@ type Result struct {
 // Record runs f on a recorder: what f reports is kept and fails nobody. The host is the test that
 // asks; it lends its context, and a place for bubbles.
 func Record(host *testing.T, f func(T)) Result {
-	n := &record{}
-	r := &recorder{host: host, ctx: host.Context(), record: n}
+	n := &sharedResult{}
+	r := &recorderT{host: host, ctx: host.Context(), record: n}
 	r.run(f)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.result
 }
 
-// record are shared by a recorder and those in its bubbles.
-type record struct {
+// sharedResult are shared by a recorder and those in its bubbles.
+type sharedResult struct {
 	mu     sync.Mutex
 	result Result
 }
 
-func (n *record) add(failed bool, format string, args ...any) {
+func (n *sharedResult) add(failed bool, format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.result.Failed = n.result.Failed || failed
 	n.result.Messages = append(n.result.Messages, fmt.Sprintf(format, args...))
 }
 
-// recorder is a T that keeps what is reported.
-type recorder struct {
+// recorderT is a T that keeps what is reported.
+type recorderT struct {
 	host   *testing.T
 	ctx    context.Context
-	record *record
+	record *sharedResult
 }
 
 // stopped is what a recorder panics with, to end a run.
 type stopped struct{}
 
 // run plays f until it ends, stops itself or panics: a variant that panics has been caught too.
-func (r *recorder) run(f func(T)) {
+func (r *recorderT) run(f func(T)) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil, stopped:
@@ -64,31 +64,31 @@ func (r *recorder) run(f func(T)) {
 	f(r)
 }
 
-func (r *recorder) Helper() {}
+func (r *recorderT) Helper() {}
 
-func (r *recorder) Name() string { return r.host.Name() }
+func (r *recorderT) Name() string { return r.host.Name() }
 
-func (r *recorder) Context() context.Context { return r.ctx }
+func (r *recorderT) Context() context.Context { return r.ctx }
 
-func (r *recorder) Logf(format string, args ...any) {}
+func (r *recorderT) Logf(format string, args ...any) {}
 
-func (r *recorder) Errorf(format string, args ...any) { r.record.add(true, format, args...) }
+func (r *recorderT) Errorf(format string, args ...any) { r.record.add(true, format, args...) }
 
-func (r *recorder) Fatalf(format string, args ...any) {
+func (r *recorderT) Fatalf(format string, args ...any) {
 	r.record.add(true, format, args...)
 	panic(stopped{})
 }
 
-func (r *recorder) Skipf(format string, args ...any) {
+func (r *recorderT) Skipf(format string, args ...any) {
 	r.record.mu.Lock()
 	r.record.result.Skipped = true
 	r.record.mu.Unlock()
 	panic(stopped{})
 }
 
-func (r *recorder) bubble(f func(T)) {
+func (r *recorderT) bubble(f func(T)) {
 	synctest.Test(r.host, func(t *testing.T) {
-		(&recorder{host: t, ctx: t.Context(), record: r.record}).run(f)
+		(&recorderT{host: t, ctx: t.Context(), record: r.record}).run(f)
 	})
 	r.record.mu.Lock()
 	over := r.record.result.Failed || r.record.result.Skipped
@@ -104,7 +104,7 @@ func bubble(t T, f func(T)) {
 	switch t := t.(type) {
 	case *testing.T:
 		synctest.Test(t, func(t *testing.T) { f(t) })
-	case *recorder:
+	case *recorderT:
 		t.bubble(f)
 	default:
 		t.Fatalf("this case needs a *testing.T or a recorder")

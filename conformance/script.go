@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Script is a world and what is done in it. Its text form is what a failing run prints and
@@ -56,7 +57,7 @@ type Set struct {
 
 // Setup is what a world is opened with.
 func (s *Script) Setup() Setup {
-	setup := Setup{Start: s.Start, Options: weir.Options{
+	setup := Setup{Start: s.Start, Options: limiter.Options{
 		Limits: s.Limits, LeaseLifetime: s.Lifetime, LeaseMemory: s.Memory,
 		LeaseMemorySize: s.Size, CascadeDepth: s.Depth,
 		MaxLeases: s.Leases, MaxLeasesPerCaller: s.Share,
@@ -204,13 +205,13 @@ func (s *Script) parseOption(in *scanner) {
 	case "memory":
 		s.Memory = in.duration()
 	case "size":
-		s.Size = int(in.int())
+		s.Size = int(in.integer())
 	case "depth":
-		s.Depth = int(in.int())
+		s.Depth = int(in.integer())
 	case "leases":
-		s.Leases = int(in.int())
+		s.Leases = int(in.integer())
 	case "share":
-		s.Share = int(in.int())
+		s.Share = int(in.integer())
 	case "limits":
 		s.Limits = in.limits()
 	default:

@@ -26,13 +26,13 @@ const (
 // shrink returns a script that still fails, and the difference: rapid draws the same script from
 // the same seed, and then leaves out what it can and lowers what it drew. A script that does not
 // fail again is returned as it is.
-func (f *finding) shrink(t T, h *Harness) (*Script, *difference) {
+func (f *failingScript) shrink(t T, h *Harness) (*Script, *difference) {
 	header := *f.script
 	header.Ops, header.Sets = nil, f.script.Sets[:1]
 	best, last := f.script, f.first
 	left, idle := shrinkOps, shrinkIdle
 	var until time.Time // from the first attempt on: another script may be shrunk before this one
-	r := run{
+	r := scriptSearch{
 		t: quietly(t), h: h, calendar: model.NewCalendar(), ops: len(f.script.Ops),
 		ofInterest: func(s *Script) bool {
 			return len(best.Ops) <= fewOps || s.String() == header.String()
@@ -63,7 +63,7 @@ func (f *finding) shrink(t T, h *Harness) (*Script, *difference) {
 }
 
 // tryTo plays a script that need not be playable.
-func (r *run) tryTo(t *rapid.T) (d *difference) {
+func (r *scriptSearch) tryTo(t *rapid.T) (d *difference) {
 	defer func() {
 		if p := recover(); p != nil {
 			if _, ok := p.(givenUp); !ok {
@@ -100,19 +100,19 @@ func checkWithRapid(t T, seed uint64, check func(*rapid.T)) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		rapid.Check(unheard{quietly(t)}, check)
+		rapid.Check(silentRapidT{quietly(t)}, check)
 	}()
 	<-done
 }
 
-// unheard lets rapid say what it likes: [finding.report] says what there is to say.
-type unheard struct{ T }
+// silentRapidT lets rapid say what it likes: [finding.report] says what there is to say.
+type silentRapidT struct{ T }
 
-func (unheard) Log(...any)   {}
-func (unheard) Error(...any) {}
-func (unheard) Fatal(...any) {}
-func (unheard) Fail()        {}
-func (unheard) FailNow()     {}
-func (unheard) Failed() bool { return false }
-func (unheard) Skip(...any)  {}
-func (unheard) SkipNow()     {}
+func (silentRapidT) Log(...any)   {}
+func (silentRapidT) Error(...any) {}
+func (silentRapidT) Fatal(...any) {}
+func (silentRapidT) Fail()        {}
+func (silentRapidT) FailNow()     {}
+func (silentRapidT) Failed() bool { return false }
+func (silentRapidT) Skip(...any)  {}
+func (silentRapidT) SkipNow()     {}

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // recorder is a T that keeps what is reported.
@@ -27,7 +28,7 @@ func (r *recorder) Errorf(format string, args ...any) { r.Logf(format, args...) 
 // forgiving is a model that forgives what was used above what was reserved.
 func forgiving() conformance.Harness {
 	return conformance.ModelHarness(&model.Points{
-		StandFor: func(s *model.Settled, right []weir.Part) []weir.Part {
+		StandFor: func(s *model.UpdatedHolding, right []driver.Part) []driver.Part {
 			to := slices.Clone(right)
 			for i, p := range s.Parts {
 				to[i].Units = min(to[i].Units, p.Units)

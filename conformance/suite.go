@@ -49,6 +49,8 @@ type Needs struct {
 	Bubble bool
 	// Callers is true if it names callers or bounds live leases.
 	Callers bool
+	// Lists is true where it asks for all that an entity or a resource has in use.
+	Lists bool
 }
 
 // missing says why a harness cannot play, or nothing.
@@ -67,6 +69,8 @@ func (n *Needs) missing(h *Harness) string {
 		return "real time"
 	case n.Callers && h.NoCallers:
 		return "no callers"
+	case n.Lists && h.NoLists:
+		return "no lists of what is in use"
 	case n.Bubble && h.NoBubble:
 		return "no bubbles"
 	case n.Skew && h.NoSkew:

@@ -23,13 +23,13 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 
 // ConfiguredResources returns, in order, the resources that have limits of their own.
 func (s *Store) ConfiguredResources(ctx context.Context) ([]string, error) {
-	return s.admin.ConfiguredResources(ctx)
+	return s.admin.ConfiguredResources(ctx, false)
 }
 
 // EntityConfigResources returns, in order, the resources for which entities have limits of their
 // own, [weir.DefaultResource] among them.
 func (s *Store) EntityConfigResources(ctx context.Context) ([]string, error) {
-	return s.admin.EntityConfigResources(ctx)
+	return s.admin.EntityConfigResources(ctx, false)
 }
 
 // ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
@@ -58,7 +58,7 @@ func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) er
 func (s *Store) EntityMetadata(
 	ctx context.Context, name string,
 ) (display string, metadata map[string]any, err error) {
-	return s.admin.EntityMetadata(ctx, name)
+	return s.admin.EntityMetadata(ctx, name, false)
 }
 
 // EditEntity changes an entity's name for people and its metadata. Edit gets what is stored and
@@ -94,7 +94,7 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 func (s *Store) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {
-	return s.admin.ReadAudit(ctx, at, after)
+	return s.admin.ReadAudit(ctx, at, after, false)
 }
 
 // ReadUsage yields what was counted, later windows first on each resource; with a resource and no

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -21,80 +22,64 @@ func unreaching() []*wrong {
 				o2 + "an idle process, not cached", o2 + "everybody, all", o2 + "everybody, one",
 				o2 + "everybody, another", o2 + "several callers",
 			},
-			store: func(s *Store) weir.Backend { return itemOnly{s} }},
+			store: func(s *Store) driver.Store { return itemOnly{s} }},
 		{name: "the configuration is read each time", caught: []string{"reads: none"},
-			store: func(s *Store) weir.Backend { return rereading{s} }},
+			store: func(s *Store) driver.Store { return rereading{s} }},
 		{name: "a denial leaves the item as it was", caught: []string{o2 + "one-shot processes, raised"},
 			update: swallowedDefinitions},
 		{name: "a parent that is not declared is an error", caught: []string{"undeclared: a parent"},
-			store: func(s *Store) weir.Backend { return strict{s} }},
+			store: func(s *Store) driver.Store { return strict{s} }},
 	}
 }
 
 // itemOnly takes for the configuration what the item says.
 type itemOnly struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (o itemOnly) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Resolve = func(
-		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
-	) (*weir.Resolved, error) {
-		if mode != weir.Usual {
-			return r.Resolve(ctx, of, mode)
-		}
-		id := schema.BucketID{Namespace: o.config.Namespace, Entity: of.Entity, Resource: of.Resource}
-		item, err := o.client.GetItem(ctx, id.Key(), true)
-		if err != nil || item == nil {
-			return r.Resolve(ctx, of, mode)
-		}
-		b, err := schema.ParseBucket(item)
-		if err != nil {
-			return nil, err
-		}
-		out := &weir.Resolved{Level: weir.LevelResource}
-		if b.Cascade {
-			out.Parent = b.Parent
-		}
-		for i := range b.Limits {
-			out.Limits = append(out.Limits, bucketitem.LimitOf(&b.Limits[i]))
-		}
-		return out, nil
+// ReadConfig returns what the item says.
+func (o itemOnly) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	if consistent || of.Entity == "" || of.Resource == "" {
+		return o.Store.ReadConfig(ctx, of, consistent)
 	}
-	return o.Store.ReserveLazily(ctx, now, &c)
+	version := o.buckets.ConfigChanges.Latest()
+	id := schema.BucketID{Namespace: o.config.Namespace, Entity: of.Entity, Resource: of.Resource}
+	item, err := o.client.GetItem(ctx, id.Key(), true)
+	if err != nil || item == nil {
+		return o.Store.ReadConfig(ctx, of, consistent)
+	}
+	b, err := schema.ParseBucket(item)
+	if err != nil {
+		return nil, err
+	}
+	level := weir.LevelLimits{Level: weir.LevelResource}
+	for i := range b.Limits {
+		level.Limits = append(level.Limits, bucketitem.LimitOf(&b.Limits[i]))
+	}
+	return &weir.Config{
+		Levels: []weir.LevelLimits{level}, Parent: b.Parent, Cascade: b.Cascade, Known: true, Version: version,
+	}, nil
 }
 
 // rereading believes nothing that it has read before.
 type rereading struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (o rereading) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Resolve = func(
-		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
-	) (*weir.Resolved, error) {
-		if mode == weir.Cached {
-			return nil, nil
-		}
-		return r.Resolve(ctx, of, weir.Fresh)
+// Reserve takes what is asked once it has been read again.
+func (o rereading) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+	if !p.Again {
+		return &driver.StaleError{}
 	}
-	return o.Store.ReserveLazily(ctx, now, &c)
+	return o.Store.Reserve(ctx, now, p, out)
 }
 
 // strict refuses parents that nobody has declared.
 type strict struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (o strict) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.UndeclaredParents = false
-	return o.Store.ReserveLazily(ctx, now, &c)
+// Traits are the store's but for that.
+func (o strict) Traits() driver.Traits {
+	t := o.Store.Traits()
+	t.UndeclaredParents = false
+	return t
 }
 
 // swallowedDefinitions writes no definition with an update that charges nothing.

@@ -9,7 +9,7 @@ import (
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -255,16 +255,16 @@ func misstored() []*wrong {
 			delete(in.Item, schema.AttrGSI4SK)
 		}},
 		{name: "brought limits are not looked at", caught: []string{"O1"},
-			store: func(s *Store) weir.Backend { return deaf{s} }},
+			store: func(s *Store) driver.Store { return deaf{s} }},
 		{name: "nobody hears that the clock is fast", caught: []string{"C1: clock skew, ten"},
-			store: func(s *Store) weir.Backend { return clockless{s} }},
+			store: func(s *Store) driver.Store { return clockless{s} }},
 		{name: "nobody hears that a refund is in doubt", caught: []string{
 			"a refund without an answer is in doubt, the answer", "a refund without an answer is in doubt, the request"},
-			store: func(s *Store) weir.Backend { return certain{s, false} }},
+			store: func(s *Store) driver.Store { return certain{s, false} }},
 		{name: "every refund is in doubt", caught: []string{"a refund with an answer is not in doubt"},
-			store: func(s *Store) weir.Backend { return certain{s, true} }},
+			store: func(s *Store) driver.Store { return certain{s, true} }},
 		{name: "the process counts when the table is gone", caught: []string{"H1: errors around on_unavailable, block"},
-			store: func(s *Store) weir.Backend { return lenient{s} }},
+			store: func(s *Store) driver.Store { return lenient{s} }},
 	}
 }
 
@@ -289,13 +289,13 @@ func inlined(u *bucketUpdate) {
 // deaf does not hear what a request brings.
 type deaf struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (d deaf) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Brought = nil
-	return d.Store.ReserveLazily(ctx, now, &c)
+// Reserve takes what is asked up to the capacities.
+func (d deaf) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+	c := p.Clone()
+	for _, t := range c.Takes {
+		t.Ceiling = t.Limit.Capacity
+	}
+	return d.Store.Reserve(ctx, now, c, out)
 }
 
 // clockless says nothing of clocks.
@@ -312,7 +312,7 @@ type certain struct {
 
 // Update does what the store does.
 func (c certain) Update(
-	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	err := c.Store.Update(ctx, now, u, out)
 	if err == nil {
@@ -324,13 +324,22 @@ func (c certain) Update(
 // lenient says yes where the table does not answer.
 type lenient struct{ *Store }
 
-// ReserveLazily takes what is asked, or pretends to.
-func (l lenient) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	p, out, err := l.Store.ReserveLazily(ctx, now, r)
+// Reserve takes what is asked, or pretends to.
+func (l lenient) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+	err := l.Store.Reserve(ctx, now, p, out)
 	if isUnavailable(err) {
-		return &weir.Plan{}, &weir.Outcome{At: now}, nil
+		return nil
+	}
+	return err
+}
+
+// ReserveUnplanned takes nothing where the table does not answer.
+func (l lenient) ReserveUnplanned(
+	ctx context.Context, now time.Time, u *driver.Unplanned,
+) (*driver.Plan, *driver.Outcome, error) {
+	p, out, err := l.Store.ReserveUnplanned(ctx, now, u)
+	if isUnavailable(err) {
+		return nil, nil, nil
 	}
 	return p, out, err
 }

@@ -27,18 +27,18 @@ func TestConfigAfterClose(t *testing.T) {
 		},
 		"WritePolicy": func(ctx context.Context) error { return s.admin.WritePolicy(ctx, configNow, weir.Allow) },
 		"ReadConfig": func(ctx context.Context) error {
-			_, err := s.ReadConfig(ctx, acme)
+			_, err := s.ReadConfig(ctx, acme, false)
 			return err
 		},
 		"ConfiguredResources": func(ctx context.Context) error {
-			_, err := s.admin.ConfiguredResources(ctx)
+			_, err := s.admin.ConfiguredResources(ctx, false)
 			return err
 		},
 		"EntityConfigResources": func(ctx context.Context) error {
-			_, err := s.admin.EntityConfigResources(ctx)
+			_, err := s.admin.EntityConfigResources(ctx, false)
 			return err
 		},
-		"ReadAudit": func(ctx context.Context) error { return firstError(s.admin.ReadAudit(ctx, acme, "")) },
+		"ReadAudit": func(ctx context.Context) error { return firstError(s.admin.ReadAudit(ctx, acme, "", false)) },
 		"ReadUsage": func(ctx context.Context) error {
 			return firstError(s.admin.ReadUsage(ctx, weir.Usage{Entity: "acme"}))
 		},

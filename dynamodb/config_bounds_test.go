@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // series are so many limits.
@@ -33,7 +34,7 @@ func TestMostLimits(t *testing.T) {
 				t.Parallel()
 				w := newFaultWorld(t)
 				w.limits(t, at, tc.before...)
-				warm := w.side(t, "warm", Options{}, weir.Options{}, nil)
+				warm := w.side(t, "warm", Options{}, limiter.Options{}, nil)
 				lease := takeEach(t, warm, tc.before, 40)
 				w.limits(t, at, tc.after...)
 				for range 2 { // the first use after a while reads what there is, the next one goes by it
@@ -41,7 +42,7 @@ func TestMostLimits(t *testing.T) {
 					takeEach(t, warm, tc.after, tc.after[0].Capacity)
 				}
 				w.clock.advance(time.Minute)
-				takeEach(t, w.side(t, "cold", Options{}, weir.Options{}, nil), tc.after, 10)
+				takeEach(t, w.side(t, "cold", Options{}, limiter.Options{}, nil), tc.after, 10)
 				if _, err := lease.Cancel(t.Context()); err != nil {
 					t.Errorf("cancel: %v", err)
 				}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -221,8 +220,8 @@ func TestConfigOfPython(t *testing.T) {
 		asked{pyStep{"count", map[string]any{"windows": []string{"hourly", "daily"}, "entity_id": "bot", "resource": "gpt-4o",
 			"limit_name": "rpm", "tokens_delta": 12000, "timestamp_ms": configNow.UnixMilli()}}, ""},
 	)
-	ctx := config.WithConsistent(t.Context())
-	config, err := s.ReadConfig(ctx, weir.Subject{Entity: "bot", Resource: "gpt-4o"})
+	ctx := t.Context()
+	config, err := s.ReadConfig(ctx, weir.Subject{Entity: "bot", Resource: "gpt-4o"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +239,7 @@ func TestConfigOfPython(t *testing.T) {
 		config.OnUnavailable != weir.Block || !config.Known {
 		t.Errorf("got %+v", config)
 	}
-	if _, err := s.ReadConfig(ctx, weir.Subject{Entity: "top", Resource: "gpt-4o"}); codeOf(err) != weir.PermissionDenied {
+	if _, err := s.ReadConfig(ctx, weir.Subject{Entity: "top", Resource: "gpt-4o"}, true); codeOf(err) != weir.PermissionDenied {
 		t.Errorf("disabled: got %v", err)
 	}
 	if e := s.meta(t, "acme"); e.Parent != "top" || e.Generation == 0 {
@@ -253,24 +252,24 @@ func TestConfigOfPython(t *testing.T) {
 
 func (s *Store) checkEntitiesOfPython(t *testing.T) {
 	t.Helper()
-	ctx := config.WithConsistent(t.Context())
+	ctx := t.Context()
 	if got := s.listed(t, weir.EntityQuery{Size: 10}); !slices.Equal(got, []string{"acme", "bot", "loose", "top"}) {
 		t.Errorf("entities: got %v", got)
 	}
 	if got := s.listed(t, weir.EntityQuery{Size: 10, Resource: "gpt-4o"}); !slices.Equal(got, []string{"bot"}) {
 		t.Errorf("with limits of their own: got %v, want bot and not top, which is disabled there", got)
 	}
-	if got, err := s.admin.ConfiguredResources(ctx); err != nil || !slices.Equal(got, []string{"gpt-4o"}) {
+	if got, err := s.admin.ConfiguredResources(ctx, true); err != nil || !slices.Equal(got, []string{"gpt-4o"}) {
 		t.Errorf("resources with limits: got %v, %v", got, err)
 	}
-	if got, err := s.admin.EntityConfigResources(ctx); err != nil || !slices.Equal(got, []string{"_default_", "gpt-4o"}) {
+	if got, err := s.admin.EntityConfigResources(ctx, true); err != nil || !slices.Equal(got, []string{"_default_", "gpt-4o"}) {
 		t.Errorf("resources with limits of entities: got %v, %v", got, err)
 	}
-	display, metadata, err := s.admin.EntityMetadata(ctx, "acme")
+	display, metadata, err := s.admin.EntityMetadata(ctx, "acme", true)
 	if err != nil || display != "Acme Inc." || len(metadata) != 0 {
 		t.Errorf("got %q, %v, %v", display, metadata, err)
 	}
-	if _, metadata, err = s.admin.EntityMetadata(ctx, "bot"); err != nil || metadata["team"] != "a" || metadata["n"] != int64(7) {
+	if _, metadata, err = s.admin.EntityMetadata(ctx, "bot", true); err != nil || metadata["team"] != "a" || metadata["n"] != int64(7) {
 		t.Errorf("got %v, %v", metadata, err)
 	}
 }

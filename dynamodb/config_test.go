@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -115,7 +114,7 @@ func TestLevels(t *testing.T) {
 		{weir.Subject{Resource: "gpt-4o"}, []weir.Level{weir.LevelResource, weir.LevelSystem}},
 		{weir.Subject{}, []weir.Level{weir.LevelSystem}},
 	} {
-		config, err := s.ReadConfig(config.WithConsistent(t.Context()), c.of)
+		config, err := s.ReadConfig(t.Context(), c.of, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +126,7 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%+v: got levels %v, known %t; want %v", c.of, got, config.Known, c.want)
 		}
 	}
-	config, err := s.ReadConfig(t.Context(), weir.Subject{Resource: "gpt-4o"})
+	config, err := s.ReadConfig(t.Context(), weir.Subject{Resource: "gpt-4o"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,13 +162,13 @@ func TestLimitsRemoved(t *testing.T) {
 				t.Errorf("registry of %s: got %v, want 1", resource, registry[resource])
 			}
 		}
-		if got, err := s.admin.ConfiguredResources(config.WithConsistent(t.Context())); err != nil ||
+		if got, err := s.admin.ConfiguredResources(t.Context(), true); err != nil ||
 			!slices.Equal(got, []string{"gpt-4o"}) {
 			t.Errorf("listed: got %v, %v", got, err)
 		}
 		for _, at := range places {
 			s.mustSet(t, at)
-			config, err := s.ReadConfig(config.WithConsistent(t.Context()), at)
+			config, err := s.ReadConfig(t.Context(), at, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,10 +201,10 @@ func TestLimitsRemoved(t *testing.T) {
 
 func (s *Store) registriesEmpty(t *testing.T) {
 	t.Helper()
-	for name, list := range map[string]func(context.Context) ([]string, error){
+	for name, list := range map[string]func(context.Context, bool) ([]string, error){
 		"with limits": s.admin.ConfiguredResources, "with limits of entities": s.admin.EntityConfigResources,
 	} {
-		if got, err := list(config.WithConsistent(t.Context())); err != nil || len(got) > 0 {
+		if got, err := list(t.Context(), true); err != nil || len(got) > 0 {
 			t.Errorf("resources %s: got %v, %v; want none", name, got, err)
 		}
 	}
@@ -224,7 +223,7 @@ func TestLimitsKeepTheRest(t *testing.T) {
 		"l_rpm_sched": schema.String("x"), "sched_tz": schema.String("UTC"), "w_day_cp": schema.Number(9),
 	})
 	s.also(t, schema.SystemConfigKey(s.config.Namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
-	if _, err := s.ReadConfig(t.Context(), at); !errors.Is(err, weir.Unsupported) {
+	if _, err := s.ReadConfig(t.Context(), at, false); !errors.Is(err, weir.Unsupported) {
 		t.Errorf("a schedule: got %v, want unsupported", err)
 	}
 	s.mustSet(t, at, rate("tpm", 6))
@@ -292,7 +291,7 @@ func TestUnjudged(t *testing.T) {
 	} {
 		s.mustSet(t, weir.Subject{Resource: "gpt-4o"}, rate("rpm", 5))
 		s.also(t, key, c.add)
-		_, err := s.ReadConfig(config.WithConsistent(t.Context()), acme)
+		_, err := s.ReadConfig(t.Context(), acme, true)
 		if got := codeOf(err); got != c.want {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -301,7 +300,7 @@ func TestUnjudged(t *testing.T) {
 		}
 		// Its own limits hide what the resource says of limits, but not that it is switched off.
 		s.mustSet(t, acme, rate("rpm", 1))
-		_, err = s.ReadConfig(config.WithConsistent(t.Context()), acme)
+		_, err = s.ReadConfig(t.Context(), acme, true)
 		hidden := c.want
 		if c.add["disabled"] == nil {
 			hidden = ""
@@ -334,18 +333,18 @@ func TestAccessOfTheStrongest(t *testing.T) {
 	s.also(t, schema.ResourceConfigKey(s.config.Namespace, "gpt-4o"), schema.Item{
 		"disabled": truthOf(true), "cascade": truthOf(false),
 	})
-	if _, err := s.ReadConfig(t.Context(), acme); !errors.Is(err, weir.PermissionDenied) ||
+	if _, err := s.ReadConfig(t.Context(), acme, false); !errors.Is(err, weir.PermissionDenied) ||
 		!strings.Contains(err.Error(), "switched off") {
 		t.Errorf("got %v, want permission denied", err)
 	}
 	s.also(t, schema.EntityConfigKey(s.config.Namespace, "acme", "gpt-4o"), schema.Item{"disabled": truthOf(false)})
-	config, err := s.ReadConfig(t.Context(), acme)
+	config, err := s.ReadConfig(t.Context(), acme, false)
 	if err != nil || config.Cascade || config.Parent != "top" {
 		t.Errorf("got %+v, %v; want no cascade, as the resource says", config, err)
 	}
 	s.also(t, schema.EntityConfigKey(s.config.Namespace, "acme", weir.DefaultResource),
 		schema.Item{"cascade": truthOf(true)})
-	if config, err = s.ReadConfig(t.Context(), acme); err != nil || !config.Cascade {
+	if config, err = s.ReadConfig(t.Context(), acme, false); err != nil || !config.Cascade {
 		t.Errorf("got %+v, %v; want cascade, as the entity says", config, err)
 	}
 }
@@ -358,7 +357,7 @@ func TestPolicyOnTheTable(t *testing.T) {
 	}
 	s.mustSet(t, weir.Subject{}, rate("rpm", 5))
 	s.mustSet(t, weir.Subject{})
-	config, err := s.ReadConfig(config.WithConsistent(t.Context()), weir.Subject{})
+	config, err := s.ReadConfig(t.Context(), weir.Subject{}, true)
 	if err != nil || config.OnUnavailable != weir.Allow || len(config.Levels) != 0 {
 		t.Errorf("got %+v, %v", config, err)
 	}

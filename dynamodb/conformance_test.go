@@ -11,21 +11,22 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, harness(t, nil))
+	conformance.TestStore(t, harness(t, nil))
 }
 
 // harness opens a namespace of its own for each world, on one table.
-func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
+func harness(t *testing.T, tune func(o *Options)) conformance.StoreHarness {
 	t.Helper()
 	table := madeTable(t)
-	return conformance.BackendHarness{
+	return conformance.StoreHarness{
 		StoreTimeout: 2 * time.Minute,
-		Elsewhere: func(t conformance.T, b weir.Backend) weir.Backend {
+		OpenSecond: func(t conformance.T, b driver.Store) driver.Store {
 			t.Helper()
 			o := b.(*Store).options
 			store, err := Open(t.Context(), table.Name, &o)
@@ -35,9 +36,9 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 			return store
 		},
 		Leeway: conformance.Leeway{
-			NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true,
+			NoBubble: true, WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 		},
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			o := *table.Options
 			o.Namespace, o.Principal = "w"+strings.ToLower(weir.NewLeaseID(s.Start).String()), "test"

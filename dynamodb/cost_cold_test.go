@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestCostOfCold: a process that never saw an item writes it at once, and reads the configuration
@@ -104,10 +105,10 @@ func TestColdReadFails(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 100, 1))
-	mustTake(t, w.trapped(t, weir.Options{}), "acme", 10)
+	mustTake(t, w.trapped(t, limiter.Options{}), "acme", 10)
 	p := &trap{fault: testkit.Throttle, operation: "BatchGetItem"}
 	p.set(1 << 30)
-	s := w.trapped(t, weir.Options{}, p)
+	s := w.trapped(t, limiter.Options{}, p)
 	_, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 60))
 	if !errors.Is(err, weir.Unavailable) {
 		t.Errorf("got %v, want unavailable", err)

@@ -58,3 +58,20 @@ func TestCostOfDenials(t *testing.T) {
 	}
 	p.take("solo", two)
 }
+
+// TestDenialAfterTake denies from memory at once after another reservation was answered: the denial
+// says what that one has left.
+func TestDenialAfterTake(t *testing.T) {
+	t.Parallel()
+	p := newScene(t, madeTable(t)).first
+	p.set("", costResource, perMinute("rpm", 10), perMinute("tpm", 10_000))
+	p.take("solo", weir.Costs{"rpm": 10})
+	p.denial("solo", weir.Costs{"rpm": 1})
+	for i := range int64(500) {
+		p.take("solo", weir.Costs{"tpm": 1})
+		denied := p.denial("solo", weir.Costs{"rpm": 1, "tpm": 1})
+		if got, want := denied.Limits[1].Available, 10_000-i-1; got != want {
+			t.Fatalf("take %d: got %d units left, want %d", i+1, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // costResource is what all reservations of these tests are on.
@@ -29,7 +30,7 @@ type scene struct {
 
 // party is a process: a limiter over a store, whose calls are counted on their way.
 type party struct {
-	*weir.Limiter
+	*limiter.Limiter
 	t     *testing.T
 	store *Store
 	calls *testkit.Counter
@@ -68,7 +69,7 @@ func (s *scene) join(tune ...func(*Options)) *party {
 		s.t.Fatalf("open: %v", err)
 	}
 	p.store = store
-	p.Limiter, err = weir.New(store, &weir.Options{Now: s.clock.Now, StoreTimeout: 2 * patience})
+	p.Limiter, err = limiter.New(store, &limiter.Options{Now: s.clock.Now, StoreTimeout: 2 * patience})
 	if err != nil {
 		s.t.Fatalf("new: %v", err)
 	}

@@ -14,8 +14,8 @@ import (
 // costRow is a line of the table of what everything costs, in docs/dynamodb.md.
 type costRow struct {
 	what string
-	// python is what the Python library 0.17 asks for the same, where that is known: calls, then write
-	// units on its table.
+	// python is what the Python library 0.17 asks for the same, where that is known: calls, then
+	// write units on its table.
 	python string
 	// tune sets options of the process that is measured.
 	tune func(*Options)

@@ -21,7 +21,8 @@ func (p *party) atTransaction(do func()) {
 	})
 }
 
-// TestParentDeletedMeanwhile: of two that declare a child and delete its parent at once, one is refused.
+// TestParentDeletedMeanwhile: of two that declare a child and delete its parent at once, one is
+// refused.
 func TestParentDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -72,8 +73,8 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestChildThatTheIndexHasNotYet: a deletion sees the child that was declared last, and no other that is
-// none any more.
+// TestChildThatTheIndexHasNotYet: a deletion sees the child that was declared last, and no other
+// that is none any more.
 func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -115,8 +116,8 @@ func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
 	}
 }
 
-// TestPythonKeepsParents: the Python library reads, moves and deletes a parent on which weir has written
-// its version and its newest child.
+// TestPythonKeepsParents: the Python library reads, moves and deletes a parent on which weir has
+// written its version and its newest child.
 func TestPythonKeepsParents(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)

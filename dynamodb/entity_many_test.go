@@ -93,12 +93,18 @@ func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
 	return s, s.behind(t, testkit.NewFaults(&testkit.FaultOptions{Base: r})), r, ids
 }
 
-// TestManyBucketsAreDeletedInParts: whoever deletes an entity with many buckets need not have the time
-// to do it at once.
+// operationKey is the key of the Python library's record of a reset or top-up of a bucket.
+func operationKey(id schema.BucketID, operation string) schema.Key {
+	id.Shard = 0
+	return schema.Key{PK: id.PK(), SK: schema.SKOperationPrefix + operation}
+}
+
+// TestManyBucketsAreDeletedInParts: whoever deletes an entity with many buckets need not have the
+// time to do it at once.
 func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
-	record := schema.OperationKey(s.config.Namespace, "acme", "model-099", "once")
+	record := operationKey(ids[len(ids)-1], "once")
 	s.also(t, record, nil)
 	for i := range 60 {
 		usage := schema.NewUsage(ids[0], schema.Hourly, configNow)
@@ -128,7 +134,8 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	}
 }
 
-// TestManyBucketsAreToldInParts: a change of parent reaches them all in the end, and tells nobody twice.
+// TestManyBucketsAreToldInParts: a change of parent reaches them all in the end, and tells nobody
+// twice.
 func TestManyBucketsAreToldInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 func (s *Store) meta(t *testing.T, name string) *schema.Entity {
@@ -100,7 +100,7 @@ func TestEntityForeignCycle(t *testing.T) {
 					schema.AttrCascade: schema.Bool(true),
 				})
 			}
-			l, err := weir.New(s, &weir.Options{StoreTimeout: time.Minute})
+			l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestEntityForeignCycle(t *testing.T) {
 	for _, e := range [][2]string{{"c", ""}, {"b", "c"}, {"a", "b"}} {
 		s.mustEntity(t, e[0], e[1], e[1] != "")
 	}
-	l, err := weir.New(s, &weir.Options{StoreTimeout: time.Minute})
+	l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestEntityByItsLimits(t *testing.T) {
 		Namespace: s.config.Namespace, Entity: "py", Resource: "gpt-4o",
 		Limits: []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}},
 	}).Item())
-	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"})
+	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"}, false)
 	if err != nil || !config.Known {
 		t.Errorf("got %+v, %v; want it known", config, err)
 	}
@@ -232,7 +232,7 @@ func TestEntityDeleted(t *testing.T) {
 		s.bucket(t, "acme", "gpt-4o", 1, 1) // not yet counted by the first
 		usage := schema.NewUsage(id, schema.Hourly, configNow)
 		s.put(t, usage.Item())
-		record := schema.OperationKey(s.config.Namespace, "acme", "gpt-4o", "once")
+		record := operationKey(id, "once")
 		s.also(t, record, nil)
 		if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func TestEntityDeleted(t *testing.T) {
 		}
 	}
 	deletions := 0
-	for e, err := range s.admin.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "") {
+	for e, err := range s.admin.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "", false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,14 +278,17 @@ func TestManyConfigsDeleted(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	const n = admin.MaxConfigsAtOnce + 5
-	registry := &schema.EntityConfigResources{Namespace: s.config.Namespace, Counts: map[string]int64{}}
+	counted := schema.EntityConfigResourcesKey(s.config.Namespace)
+	counts := schema.Item{
+		schema.AttrGSI4PK: schema.String(s.config.Namespace), schema.AttrGSI4SK: schema.String(counted.PK),
+	}
 	for i := range n {
 		c := schema.Config{Namespace: s.config.Namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
 		c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 1, Refill: 1, Seconds: 60}})
 		s.put(t, c.Item())
-		registry.Counts[c.Resource] = 1
+		counts[c.Resource] = schema.Number(1)
 	}
-	s.put(t, registry.Item())
+	s.also(t, counted, counts)
 	if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +296,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 	if err != nil || d.Declared() || len(d.Levels) != 0 {
 		t.Errorf("left: %+v, %v", d, err)
 	}
-	if registry := s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace)); len(registry) != 4 {
+	if registry := s.item(t, counted); len(registry) != 4 {
 		t.Errorf("left in the registry: %v", registry)
 	}
 }
@@ -301,7 +304,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 func TestEntityMetadata(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	ctx := config.WithConsistent(t.Context())
+	ctx := t.Context()
 	s.mustEntity(t, "acme", "", false)
 	const editors = 5
 	var all sync.WaitGroup
@@ -322,7 +325,7 @@ func TestEntityMetadata(t *testing.T) {
 		})
 	}
 	all.Wait()
-	display, metadata, err := s.admin.EntityMetadata(ctx, "acme")
+	display, metadata, err := s.admin.EntityMetadata(ctx, "acme", true)
 	if err != nil || display != "Acme Inc." || len(metadata) != editors {
 		t.Errorf("got %q, %v, %v; want an edit of each of %d", display, metadata, err, editors)
 	}
@@ -345,7 +348,7 @@ func TestEntityMetadata(t *testing.T) {
 	if err := s.admin.EditEntity(ctx, configNow, "acme", bad); !errors.Is(err, weir.Invalid) {
 		t.Errorf("a float: got %v, want invalid", err)
 	}
-	if _, _, err := s.admin.EntityMetadata(ctx, "nobody"); !errors.Is(err, weir.NotFound) {
+	if _, _, err := s.admin.EntityMetadata(ctx, "nobody", true); !errors.Is(err, weir.NotFound) {
 		t.Errorf("nobody: got %v, want not found", err)
 	}
 	if err := s.admin.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {

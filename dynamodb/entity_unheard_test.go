@@ -8,10 +8,11 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDeletionNobodyHeardOf: what comes after the transaction of a deletion is done when it is asked for
-// again, and never to an entity that was not deleted.
+// TestDeletionNobodyHeardOf: what comes after the transaction of a deletion is done when it is
+// asked for again, and never to an entity that was not deleted.
 func TestDeletionNobodyHeardOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -52,14 +53,15 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 	}
 }
 
-// TestProcessForgetsWhatItMayHaveDeleted: though it heard nothing, it goes by the configuration next.
+// TestProcessForgetsWhatItMayHaveDeleted: though it heard nothing, it goes by the configuration
+// next.
 func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.eye.mustEntity(t, "acme", "", false)
 	w.limits(t, "acme", perSecond("rpm", 20, 1))
 	p := &trap{fault: testkit.LostAnswer, operation: "TransactWriteItems"}
-	s := w.trapped(t, weir.Options{}, p)
+	s := w.trapped(t, limiter.Options{}, p)
 	s.store.admin.Options.Principal = "tester"
 	mustTake(t, s, "acme", 4)
 	s.store.running.Wait()

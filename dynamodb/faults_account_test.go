@@ -26,8 +26,8 @@ type faultBucketName struct{ entity, limit string }
 // faultBucket is what callers were told of one limit. All amounts are in units but used.
 type faultBucket struct {
 	limit weir.Limit
-	// used is the least that can be in use, in milli-units: what was admitted, less all that may have
-	// been given back, less what was regained.
+	// used is the least that can be in use, in milli-units: what was admitted, less all that may
+	// have been given back, less what was regained.
 	used int64
 	// takes, refunds and grown are those of the round.
 	takes, refunds, grown int64

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // faultClock is the clock that all limiters of a test share. It stands unless it is moved.
@@ -64,7 +65,7 @@ func (p *trap) rule() testkit.FaultRule {
 type faultSide struct {
 	name    string
 	store   *Store
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	faults  *testkit.Faults
 	wire    *faultWire
 }
@@ -92,7 +93,7 @@ func newFaultWorld(t *testing.T) *faultWorld {
 
 // side opens a process. Slow machines have time, unless the options say otherwise.
 func (w *faultWorld) side(
-	t *testing.T, name string, o Options, l weir.Options, faults *testkit.FaultOptions,
+	t *testing.T, name string, o Options, l limiter.Options, faults *testkit.FaultOptions,
 ) *faultSide {
 	t.Helper()
 	s := &faultSide{name: name, wire: newFaultWire()}
@@ -118,7 +119,7 @@ func (w *faultWorld) side(
 	if l.StoreTimeout == 0 {
 		l.StoreTimeout = time.Minute
 	}
-	if s.limiter, err = weir.New(store, &l); err != nil {
+	if s.limiter, err = limiter.New(store, &l); err != nil {
 		t.Fatal(err)
 	}
 	s.store = store
@@ -127,7 +128,7 @@ func (w *faultWorld) side(
 }
 
 // trapped opens a process with traps alone, which are set later.
-func (w *faultWorld) trapped(t *testing.T, l weir.Options, traps ...*trap) *faultSide {
+func (w *faultWorld) trapped(t *testing.T, l limiter.Options, traps ...*trap) *faultSide {
 	t.Helper()
 	o := &testkit.FaultOptions{}
 	for _, p := range traps {

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // wantCode checks an error's code.
@@ -43,7 +44,7 @@ func TestFaultsPolicy(t *testing.T) {
 				if tc.operation == "BatchGetItem" {
 					p.fault, p.code = testkit.Throttle, ""
 				}
-				s := w.trapped(t, weir.Options{OnUnavailable: policy}, p)
+				s := w.trapped(t, limiter.Options{OnUnavailable: policy}, p)
 				if !tc.fresh {
 					mustTake(t, s, "acme", 1)
 					s.store.running.Wait()
@@ -89,7 +90,7 @@ func TestFaultsSettlePolicy(t *testing.T) {
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 10, 1))
 			p := &trap{fault: testkit.NoConnection, operation: "UpdateItem"}
-			s := w.trapped(t, weir.Options{OnUnavailable: policy}, p)
+			s := w.trapped(t, limiter.Options{OnUnavailable: policy}, p)
 			lease := mustTake(t, s, "acme", 4)
 			for _, verb := range []func() error{
 				func() error { _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 6}); return err },
@@ -117,7 +118,7 @@ func TestFaultsCompensation(t *testing.T) {
 			w := newFaultWorld(t)
 			w.family(t, 100, 10)
 			p := &trap{fault: testkit.NoConnection, operation: "UpdateItem", text: "/BUCKET#acme#"}
-			s := w.trapped(t, weir.Options{OnUnavailable: policy}, p)
+			s := w.trapped(t, limiter.Options{OnUnavailable: policy}, p)
 			mustTake(t, s, "acme", 8)
 			if _, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 5)); err == nil {
 				t.Fatal("more than the parent has was admitted")
@@ -158,7 +159,7 @@ func TestFaultsPermission(t *testing.T) {
 			w := newFaultWorld(t)
 			w.family(t, 10, 10)
 			p.fault, p.code = testkit.Refuse, "AccessDeniedException"
-			s := w.trapped(t, weir.Options{OnUnavailable: weir.Allow, CacheTTL: time.Second}, p)
+			s := w.trapped(t, limiter.Options{OnUnavailable: weir.Allow, CacheTTL: time.Second}, p)
 			lease := mustTake(t, s, "acme", 1)
 			s.store.running.Wait()
 			w.clock.advance(2 * time.Second)
@@ -191,8 +192,8 @@ func TestFaultsTableDeleted(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	limit := perSecond("rpm", 10, 1)
-	blocks := w.trapped(t, weir.Options{Limits: []weir.Limit{limit}})
-	allows := w.trapped(t, weir.Options{Limits: []weir.Limit{limit}, OnUnavailable: weir.Allow})
+	blocks := w.trapped(t, limiter.Options{Limits: []weir.Limit{limit}})
+	allows := w.trapped(t, limiter.Options{Limits: []weir.Limit{limit}, OnUnavailable: weir.Allow})
 	lease := mustTake(t, blocks, "acme", 4)
 	mustTake(t, allows, "acme", 1)
 	blocks.store.running.Wait()

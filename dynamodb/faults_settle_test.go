@@ -12,6 +12,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestFaultsSettleRepeated: a settlement whose answer is lost is repeated until it is answered.
@@ -39,7 +40,7 @@ func TestFaultsSettleRepeated(t *testing.T) {
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 20, 1))
 			p := &trap{fault: tc.fault, operation: "UpdateItem"}
-			s := w.trapped(t, weir.Options{}, p)
+			s := w.trapped(t, limiter.Options{}, p)
 			lease := mustTake(t, s, "acme", 4)
 			s.store.running.Wait()
 			p.set(1)
@@ -90,7 +91,7 @@ func TestFaultsReserveRepeated(t *testing.T) {
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 20, 1))
 			p := &trap{fault: tc.fault, operation: "UpdateItem"}
-			s := w.trapped(t, weir.Options{}, p)
+			s := w.trapped(t, limiter.Options{}, p)
 			_, err := mustTake(t, s, "acme", 1).Cancel(t.Context()) // so that the item is there
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +154,7 @@ func TestFaultsSettleInPart(t *testing.T) {
 			w := newFaultWorld(t)
 			w.family(t, 20, 20)
 			p := &trap{fault: testkit.NoConnection, operation: "UpdateItem", text: "/BUCKET#" + tc.broken + "#"}
-			s := w.trapped(t, weir.Options{}, p)
+			s := w.trapped(t, limiter.Options{}, p)
 			lease := mustTake(t, s, "acme", 4)
 			s.store.running.Wait()
 			works := map[string]string{"top": "acme", "acme": "top"}[tc.broken]
@@ -180,7 +181,7 @@ func TestFaultsSettleTwo(t *testing.T) {
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 40, 1))
 	p := &trap{fault: testkit.Throttle, operation: "UpdateItem"}
-	s := w.trapped(t, weir.Options{}, p)
+	s := w.trapped(t, limiter.Options{}, p)
 	leases := []*weir.Lease{mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)}
 	s.store.running.Wait()
 	p.set(3 * client.CallAttempts) // some fail, together or one by one
@@ -261,7 +262,7 @@ func TestFaultsCallerLeaves(t *testing.T) {
 			w := newFaultWorld(t)
 			w.family(t, 20, 20)
 			h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
-			s := w.side(t, "held", Options{}, weir.Options{}, &testkit.FaultOptions{Base: h})
+			s := w.side(t, "held", Options{}, limiter.Options{}, &testkit.FaultOptions{Base: h})
 			mustTake(t, s, "acme", 4)
 			s.store.running.Wait()
 			arrived, release := h.hold()
@@ -304,7 +305,7 @@ func TestFaultsSettlerLeaves(t *testing.T) {
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 20, 1))
 	h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
-	s := w.side(t, "held", Options{}, weir.Options{}, &testkit.FaultOptions{Base: h})
+	s := w.side(t, "held", Options{}, limiter.Options{}, &testkit.FaultOptions{Base: h})
 	lease := mustTake(t, s, "acme", 4)
 	s.store.running.Wait()
 	arrived, release := h.hold()

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // storm says how much is asked of a run under faults.
@@ -129,7 +130,7 @@ func (s storm) prepare(t *testing.T) *stormRun {
 	r.split(t)
 	for i, name := range []string{"first", "second", "transactional"} {
 		o := Options{Transactional: name == "transactional", WriteTimeout: 500 * time.Millisecond}
-		l := weir.Options{CacheTTL: 5 * time.Second}
+		l := limiter.Options{CacheTTL: 5 * time.Second}
 		if name == "second" {
 			l.OnUnavailable = weir.Allow
 		}
@@ -151,7 +152,7 @@ func (s storm) prepare(t *testing.T) *stormRun {
 // split makes buckets of four shards, which are empty: a shard keeps what it has above its share.
 func (r *stormRun) split(t *testing.T) {
 	t.Helper()
-	side := r.side(t, "splitting", Options{}, weir.Options{}, nil)
+	side := r.side(t, "splitting", Options{}, limiter.Options{}, nil)
 	for entity, limits := range r.account.entity {
 		if !strings.HasPrefix(entity, "split") {
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
@@ -15,13 +14,11 @@ type itemCharge struct {
 	// number is the reservation's, however often it is planned.
 	number uint64
 	takes  []bucketitem.Take
-	// unplanned is true if the configuration was not at hand.
+	// unplanned is true if the configuration is not at hand.
 	unplanned bool
-	resolved  *weir.Resolved // nil if it is not at hand
-	// configRead is the read in progress of an unplanned reservation; nil if none is needed.
-	configRead *bucketitem.ConfigRead
-	waiter     *bucketitem.Waiter
-	shard      int
+	config    *bucketitem.Config // nil if unplanned
+	waiter    *bucketitem.Waiter
+	shard     int
 	// shardTakes are what was taken from which shard.
 	shardTakes []shardTake
 	found      bucketitem.Result
@@ -38,7 +35,7 @@ type shardTake struct {
 // newWaiter returns a waiter for all of the charge or a part of it.
 func (ic *itemCharge) newWaiter(takes []bucketitem.Take) *bucketitem.Waiter {
 	return &bucketitem.Waiter{
-		Now: ic.now, Number: ic.number, Takes: takes, Resolved: ic.resolved,
+		Now: ic.now, Number: ic.number, Takes: takes, Config: ic.config,
 		Answer: make(chan bucketitem.Result, 1),
 	}
 }

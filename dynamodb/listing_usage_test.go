@@ -60,7 +60,8 @@ func (s *Store) hoursOf(entity string, hours int) []schema.Item {
 	return items
 }
 
-// TestListsSkipUsage: entities are listed by their own rows, however many hours of usage lie between.
+// TestListsSkipUsage: entities are listed by their own rows, however many hours of usage lie
+// between.
 func TestListsSkipUsage(t *testing.T) {
 	t.Parallel()
 	const hours = 4 * admin.ManyRows

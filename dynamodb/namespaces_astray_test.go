@@ -45,8 +45,8 @@ func wantOrphans(t *testing.T, table *Table, want ...string) {
 	}
 }
 
-// TestNamespaceWithoutWayBack: where the item that leads back is gone, a namespace that a name leads
-// to is not purged, and its deletion makes the item anew.
+// TestNamespaceWithoutWayBack: where the item that leads back is gone, a namespace that a name
+// leads to is not purged, and its deletion makes the item anew.
 func TestNamespaceWithoutWayBack(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

@@ -7,7 +7,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -26,7 +26,7 @@ type wrong struct {
 	// send takes the place of a call's sending.
 	send func(ctx context.Context, u *bucketUpdate, send func() error) error
 	// store takes the place of the store.
-	store func(s *Store) weir.Backend
+	store func(s *Store) driver.Store
 }
 
 func (x *wrong) install(o *ddb.Options) {

@@ -13,9 +13,11 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // neverCase shows that a mistake is not made on DynamoDB. It also runs on recorders, with something
@@ -41,7 +43,7 @@ type neverWorld struct {
 
 // process is one limiter with a store of its own.
 type process struct {
-	*weir.Limiter
+	*limiter.Limiter
 	store *Store
 	w     *neverWorld
 	log   *writeLog
@@ -50,7 +52,7 @@ type process struct {
 // how says how a process is opened.
 type how struct {
 	store   Options
-	limiter weir.Options
+	limiter limiter.Options
 }
 
 // neverStart is when the worlds begin.
@@ -107,11 +109,11 @@ func (w *neverWorld) start(o how, wrong *wrong) *process {
 	if l.StoreTimeout == 0 {
 		l.StoreTimeout = time.Minute
 	}
-	var b weir.Backend = p.store
+	var b driver.Store = p.store
 	if wrong != nil && wrong.store != nil {
 		b = wrong.store(p.store)
 	}
-	if p.Limiter, err = weir.New(b, &l); err != nil {
+	if p.Limiter, err = limiter.New(b, &l); err != nil {
 		w.Fatalf("open a limiter: %v", err)
 	}
 	w.open = append(w.open, p)

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // neverReach checks that changed limits reach processes that have no fresh configuration.
@@ -137,7 +138,7 @@ func reachRestarted(w *neverWorld) {
 func reachIdle(ttl time.Duration) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.onResource(perDay(100))
-		p := w.process(how{limiter: weir.Options{CacheTTL: ttl}})
+		p := w.process(how{limiter: limiter.Options{CacheTTL: ttl}})
 		p.admit(neverEntity, weir.Costs{"n": 1})
 		w.onResource(perDay(5))
 		w.clock.Advance(3500 * time.Millisecond)
@@ -151,7 +152,7 @@ func reachIdle(ttl time.Duration) func(w *neverWorld) {
 // reachRemoved: what has no limits any more is refused by everybody, and nothing of it is charged.
 func reachRemoved(w *neverWorld) {
 	w.onResource(still("n", 100))
-	idle := w.process(how{limiter: weir.Options{CacheTTL: time.Second}})
+	idle := w.process(how{limiter: limiter.Options{CacheTTL: time.Second}})
 	idle.admit(neverEntity, weir.Costs{"n": 10})
 	w.onResource()
 	w.clock.Advance(1500 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // neverRefill is what the predecessors did wrong with time.
@@ -101,9 +102,9 @@ func skewed(w *neverWorld) {
 // is.
 func tenMinutesFast(w *neverWorld) {
 	w.system(per("hourly", 60, 60, time.Hour))
-	sound := w.process(how{limiter: weir.Options{Now: time.Now}})
+	sound := w.process(how{limiter: limiter.Options{Now: time.Now}})
 	fastNow := func() time.Time { return time.Now().Add(10 * time.Minute) }
-	fast := w.process(how{store: Options{Now: fastNow}, limiter: weir.Options{Now: fastNow}})
+	fast := w.process(how{store: Options{Now: fastNow}, limiter: limiter.Options{Now: fastNow}})
 	fast.admit(neverEntity, weir.Costs{"hourly": 30})
 	if rf := w.bucket(neverEntity, 0).RefilledMS; rf > time.Now().Add(time.Minute).UnixMilli() {
 		w.Errorf("rf is %d ms ahead", rf-time.Now().UnixMilli())

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // neverSettle is what went wrong between the question and the answer, and what was left behind.
@@ -117,7 +118,7 @@ func (w *neverWorld) faultyIn(
 func storeGone(policy weir.Policy) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 10))
-		p, broken := w.faulty(how{limiter: weir.Options{OnUnavailable: policy}}, testkit.NoConnection)
+		p, broken := w.faulty(how{limiter: limiter.Options{OnUnavailable: policy}}, testkit.NoConnection)
 		live := p.admit(neverEntity, weir.Costs{"n": 3})
 		p.admit(neverEntity, weir.Costs{"n": 6})
 		broken.Store(true)

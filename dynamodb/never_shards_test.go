@@ -121,8 +121,8 @@ func shardsExist(w *neverWorld) {
 		}
 	}
 	admit(1)
-	// Twice as often as the shards can be doubled, and on until they are: what is admitted may all go to
-	// shards that are just made, which are not crowded.
+	// Twice as often as the shards can be doubled, and on until they are: what is admitted may all
+	// go to shards that are just made, which are not crowded.
 	for round := 0; round < 10 || w.count(neverEntity) < bucketitem.MaxShards; round++ {
 		if round == 100 {
 			w.Fatalf("%d shards after %d rounds, want %d", w.count(neverEntity), round, bucketitem.MaxShards)

@@ -3,16 +3,16 @@ package dynamodb
 import (
 	"testing"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// eager is a store to which the limiter gives plans.
+// eager is a store to which the limiter gives plans alone.
 type eager struct{ *Store }
 
-// ReserveLazily hides the store's.
-func (eager) ReserveLazily() {}
+// ReserveUnplanned hides the store's.
+func (eager) ReserveUnplanned() {}
 
 // TestConformanceEager runs the suite on Reserve, which takes a plan.
 func TestConformanceEager(t *testing.T) {
@@ -20,16 +20,16 @@ func TestConformanceEager(t *testing.T) {
 	soak.Only(t)
 	h := harness(t, nil)
 	open := h.Open
-	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		b := eager{open(t, s).(*Store)}
-		if _, lazy := weir.Backend(b).(weir.LazyReserver); lazy {
-			t.Fatalf("it is lazy")
+		if _, unplanned := driver.Store(b).(driver.UnplannedReserver); unplanned {
+			t.Fatalf("it reserves without a plan")
 		}
 		return b
 	}
-	elsewhere := h.Elsewhere
-	h.Elsewhere = func(t conformance.T, b weir.Backend) weir.Backend {
+	elsewhere := h.OpenSecond
+	h.OpenSecond = func(t conformance.T, b driver.Store) driver.Store {
 		return eager{elsewhere(t, b.(eager).Store).(*Store)}
 	}
-	conformance.TestBackend(t, h)
+	conformance.TestStore(t, h)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestReadyIsBounded checks that a probe without an answer keeps no caller longer than its own
@@ -17,7 +18,7 @@ func TestReadyIsBounded(t *testing.T) {
 	w := newFaultWorld(t)
 	p := &trap{fault: testkit.DelayedRequest, operation: "GetItem"}
 	o := &testkit.FaultOptions{Rules: []testkit.FaultRule{p.rule()}}
-	s := w.side(t, "probing", Options{Now: w.clock.now, WriteTimeout: time.Second}, weir.Options{}, o).store
+	s := w.side(t, "probing", Options{Now: w.clock.now, WriteTimeout: time.Second}, limiter.Options{}, o).store
 	p.set(1 << 20)
 	w.clock.advance(probeEvery)
 	for range 3 {
@@ -48,7 +49,7 @@ func TestSettleInPurgedNamespace(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "", perSecond("rpm", 20, 1))
-	s := w.side(t, "serving", Options{}, weir.Options{CacheTTL: -1}, nil)
+	s := w.side(t, "serving", Options{}, limiter.Options{CacheTTL: -1}, nil)
 	kept, purged := mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)
 	n, err := w.table.DeleteNamespace(t.Context(), w.eye.options.Namespace)
 	if err != nil {

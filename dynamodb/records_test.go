@@ -9,7 +9,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -17,7 +16,7 @@ import (
 func (s *Store) audited(t *testing.T, at weir.Subject, after string) []weir.AuditEvent {
 	t.Helper()
 	var out []weir.AuditEvent
-	for e, err := range s.admin.ReadAudit(config.WithConsistent(t.Context()), at, after) {
+	for e, err := range s.admin.ReadAudit(t.Context(), at, after, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +66,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("behind the second, in lower case: got %+v", rest)
 	}
 	for _, after := range []string{"nonsense", "~", "\xff", events[1].ID + "0", strings.Repeat("x", 2000)} {
-		err := firstError(s.admin.ReadAudit(t.Context(), acme, after))
+		err := firstError(s.admin.ReadAudit(t.Context(), acme, after, false))
 		wantError(t, err, weir.Invalid, "after", "must be the ID of an event")
 	}
 	if only := s.audited(t, acme, ""); len(only) != 2 {

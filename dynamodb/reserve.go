@@ -5,96 +5,138 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// Reserve takes what a plan asks, or nothing. Bucket items with other limits than the plan are
-// given those of the plan.
-func (s *Store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
-	r := &weir.Reservation{ID: p.ID, New: p.New, Fingerprint: p.Fingerprint, Keys: p.Keys}
-	r.Resolve = func(_ context.Context, of weir.Subject, _ weir.ResolveMode) (*weir.Resolved, error) {
-		for i := range p.Subjects {
-			if at := &p.Subjects[i]; at.Subject == of {
-				return &weir.Resolved{Level: at.Level, Limits: at.Limits, Parent: at.Parent}, nil
-			}
-		}
-		return nil, client.Fault(weir.NotFound, "entity", of.Entity, "is not in the plan")
-	}
-	_, found, err := s.reserve(ctx, now, r, func(context.Context) (*weir.Plan, error) { return p, nil })
-	if err == nil {
-		*out = *found
-	}
-	return err
-}
-
-// ReserveLazily takes what a reservation asks, or nothing. The bucket items, one for each subject,
-// are written at the same time; if one denies, what the others took is refunded with their next
-// write, so that for a moment other processes may see the difference. It fails as
-// [weir.Reservation.Plan] does.
-func (s *Store) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	return s.reserve(ctx, now, r, nil)
-}
-
-// reserve takes what a reservation asks. makePlan returns the plan that was made for it; nil if
-// there is none.
-func (s *Store) reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation, made func(context.Context) (*weir.Plan, error),
-) (*weir.Plan, *weir.Outcome, error) {
+// Reserve takes what a plan asks, or nothing. The bucket items, one for each subject, are written
+// at the same time; if one denies, what the others took is refunded with their next write, so that
+// for a moment other processes may see the difference. It is stale if this process has changed the
+// configuration since the plan's was read, or if an item says that another process has.
+func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if err := s.running.Enter(); err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer s.running.End()
-	x := &resolution{store: s, ask: r.Resolve, makePlan: made, number: s.buckets.Calls.Add(1)}
-	mine := *r
-	mine.Resolve = x.resolve
-	how := fromRead
-	if made == nil {
-		how, x.makePlan = fromCache, mine.Plan
+	op, err := s.planned(now, p, out)
+	if err != nil {
+		return err
 	}
-	for {
-		op, err := s.plan(ctx, now, &mine, x, how)
+	defer op.release()
+	stale := s.outOfDate(p)
+	if !stale {
+		op.markVerified()
+		if stale, err = s.execute(ctx, op); err != nil {
+			return err
+		}
+	}
+	if !stale {
+		return nil
+	}
+	op.fillDenied()
+	op.out.Contended = true
+	s.attempts.put(now, p.ID, now.Add(attemptMemory), &attempt{number: op.number})
+	return &driver.StaleError{}
+}
+
+// attempt is what an attempt of a reservation leaves for the next one of the same call.
+type attempt struct {
+	number uint64 // of the reservation
+	// taken is what was taken without a plan; nil after it was refunded.
+	taken []*itemCharge
+}
+
+// attemptMemory is longer than any call goes on.
+const attemptMemory = time.Minute
+
+// planned returns the charges of a plan.
+func (s *Store) planned(now time.Time, p *driver.Plan, out *driver.Outcome) (*reserveOp, error) {
+	op := &reserveOp{now: now.UnixMilli(), at: now.Truncate(time.Millisecond), plan: p, out: out}
+	if p.Again {
+		if a := s.attempts.remove(p.ID); a != nil {
+			op.number = a.number
+		}
+	}
+	if op.number == 0 {
+		op.number = s.buckets.Calls.Add(1)
+	}
+	out.At = op.at
+	for i := range p.Takes {
+		t := p.Takes[i]
+		milli, err := milliOf(t)
 		if err != nil {
-			return nil, nil, err
+			op.release()
+			return nil, err
 		}
-		out, again, err := s.execute(ctx, op)
-		op.release()
-		if err != nil || !again {
-			return op.plan, out, err
+		ic := op.chargeFor(s, t.Subject)
+		ic.takes = append(ic.takes, bucketitem.Take{
+			Name: t.Limit.Name, Milli: milli, BelowCapacity: (t.Limit.Capacity - t.Ceiling) * 1000,
+			Limit: t.Limit, Holding: i,
+		})
+	}
+	return op, nil
+}
+
+// milliOf returns a take's cost in milli-units.
+func milliOf(t *driver.Take) (int64, error) {
+	cost := t.Cost()
+	if cost > t.Limit.Capacity {
+		return 0, client.Fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "", "is more than can be counted")
+	}
+	return cost * 1000, nil
+}
+
+// outOfDate reports whether this process has changed the configuration of a subject since it was
+// read for the plan.
+func (s *Store) outOfDate(p *driver.Plan) bool {
+	for i := range p.Subjects {
+		if s.buckets.ConfigChangedSince(p.Subjects[i].Subject, p.Subjects[i].Version) {
+			return true
 		}
-		switch how {
-		case fromCache:
-			how = fromRead
-			if !op.unplanned {
-				how = fromConsistentRead
+	}
+	return false
+}
+
+// markVerified notes what the plan goes by on each subject that it charges.
+func (op *reserveOp) markVerified() {
+	for _, ic := range op.charges {
+		for i := range op.plan.Subjects {
+			if j := &op.plan.Subjects[i]; j.Subject == ic.state.Subject {
+				ic.config = bucketitem.NewConfig(j)
+				ic.state.MarkVerified(j)
 			}
-		case fromThirdRead:
-			return op.plan, out, nil
-		default:
-			how++
 		}
 	}
 }
 
-// execute makes all charges. again is true if the reservation must be planned again.
-func (s *Store) execute(
-	ctx context.Context, op *reserveOp,
-) (out *weir.Outcome, again bool, err error) {
+// execute makes all charges of a plan, and fills in the outcome unless the plan is stale.
+func (s *Store) execute(ctx context.Context, op *reserveOp) (stale bool, err error) {
 	if op.deniedFromMemory() {
-		return op.deniedOutcome(), false, nil
+		op.fillDenied()
+		return false, nil
 	}
 	done := false
-	if s.options.Transactional && !op.unplanned {
+	if s.options.Transactional {
 		if done, err = s.executeTransactional(ctx, op); err != nil {
-			return nil, false, err
+			return false, err
 		}
 	}
 	if !done {
 		s.executeParallel(ctx, op)
 	}
-	return s.finishReserve(ctx, op)
+	all, stale, err := op.results()
+	if all {
+		op.fillAdmitted()
+		return false, nil
+	}
+	op.compensate()
+	if err != nil || stale {
+		return stale && err == nil, err
+	}
+	op.fillDenied()
+	op.rememberDenials() // what each limit has is known only now
+	return false, nil
 }
 
 // executeParallel makes each charge on its own.
@@ -109,18 +151,16 @@ func (s *Store) executeParallel(ctx context.Context, op *reserveOp) {
 			ic.enqueue()
 		}
 		ic.await(ctx)
-		if !op.unplanned || i > 0 || ic.found.Kind != bucketitem.Taken || ic.resolved != nil {
-			continue
+		if op.unplanned != nil && i == 0 && ic.found.Kind == bucketitem.Taken {
+			op.addItemParent(s, ic)
 		}
-		op.addItemParent(ctx, s, ic)
 	}
 }
 
-// finishReserve answers the reservation, and refunds what was taken of one that is not admitted.
-func (s *Store) finishReserve(
-	ctx context.Context, op *reserveOp,
-) (out *weir.Outcome, again bool, err error) {
-	all := true
+// results reports whether all charges were taken, and if not, whether it is because definitions are
+// out of date, or which error there was.
+func (op *reserveOp) results() (all, stale bool, err error) {
+	all = true
 	for _, ic := range op.charges {
 		switch ic.found.Kind {
 		case bucketitem.Taken:
@@ -130,33 +170,16 @@ func (s *Store) finishReserve(
 				err = ic.found.Err
 			}
 		case bucketitem.Stale, bucketitem.NoItem:
-			again = true
+			stale = true
 		}
 		all = false
 	}
-	if op.unplanned && err == nil {
-		if all, err = op.confirmPlan(ctx); err == nil && !all {
-			again = true
-		}
-	}
-	if all && err == nil {
-		return op.admittedOutcome(), false, nil
-	}
+	return all, stale, err
+}
+
+// compensate refunds what was taken of a reservation that is not admitted.
+func (op *reserveOp) compensate() {
 	for _, ic := range op.charges {
 		ic.compensate()
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	if again && op.unplanned {
-		return nil, true, nil
-	}
-	if again {
-		out := op.deniedOutcome()
-		out.Contended = true
-		return out, true, nil
-	}
-	out = op.deniedOutcome()
-	op.rememberDenials() // what each limit has is known only now
-	return out, false, nil
 }

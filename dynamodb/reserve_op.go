@@ -1,13 +1,13 @@
 package dynamodb
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -19,16 +19,11 @@ type reserveOp struct {
 	// number is the reservation's, however often it is planned.
 	number  uint64
 	charges []*itemCharge
-	plan    *weir.Plan
-	out     *weir.Outcome
-	// unplanned is true if the configuration was not at hand. Until it has been confirmed there is no
-	// outcome.
-	unplanned  bool
-	resolution *resolution
-	// requested are the request's charges, and makePlan plans them by the resolution; both for an
-	// unplanned reservation.
-	requested []weir.Charge
-	makePlan  func(context.Context) (*weir.Plan, error)
+	// plan and out are made after it was taken if it is unplanned.
+	plan *driver.Plan
+	out  *driver.Outcome
+	// unplanned is the request if the configuration is not at hand; nil if there is a plan.
+	unplanned *driver.Unplanned
 }
 
 // release releases the subjects.
@@ -46,7 +41,7 @@ func (op *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
 		}
 	}
 	ic := &itemCharge{
-		state: s.buckets.Subject(of), now: op.now, number: op.number, unplanned: op.unplanned,
+		state: s.buckets.Subject(of), now: op.now, number: op.number, unplanned: op.unplanned != nil,
 	}
 	op.charges = append(op.charges, ic)
 	return ic
@@ -57,14 +52,11 @@ func (op *reserveOp) sharded() bool {
 	return slices.ContainsFunc(op.charges, func(ic *itemCharge) bool { return ic.state.ShardCount() > 1 })
 }
 
-// wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
-
 // isUnavailable reports whether an error says that the table did not answer.
 func isUnavailable(err error) bool { return errors.Is(err, weir.Unavailable) }
 
-// admittedOutcome returns the answer to a reservation that was taken everywhere.
-func (op *reserveOp) admittedOutcome() *weir.Outcome {
+// fillAdmitted fills in the answer to a reservation that was taken everywhere.
+func (op *reserveOp) fillAdmitted() {
 	for _, ic := range op.charges {
 		for k := range ic.takes {
 			a := &ic.takes[k]
@@ -81,26 +73,23 @@ func (op *reserveOp) admittedOutcome() *weir.Outcome {
 			}
 		}
 	}
-	return op.out
 }
 
-// deniedOutcome returns the answer to a reservation that was denied.
-func (op *reserveOp) deniedOutcome() *weir.Outcome {
-	out := op.out
-	out.Denied = true
+// fillDenied fills in the answer to a reservation that was denied.
+func (op *reserveOp) fillDenied() {
+	op.out.Denied = true
 	for _, ic := range op.charges {
-		out.Contended = out.Contended || ic.found.Kind == bucketitem.Contended
+		op.out.Contended = op.out.Contended || ic.found.Kind == bucketitem.Contended
 		for k := range ic.takes {
 			op.fillStatus(ic, k)
 		}
 	}
-	return out
 }
 
 // fillStatus fills in the status of one take by what it found.
 func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 	a := &ic.takes[k]
-	t := &op.plan.Takes[a.Holding]
+	t := op.plan.Takes[a.Holding]
 	st := &op.out.Limits[a.Holding]
 	st.Entity, st.Resource, st.Limit = t.Entity, t.Resource, t.Limit.Name
 	st.Kind, st.Level = t.Limit.Kind, t.Level
@@ -173,7 +162,7 @@ func (op *reserveOp) rememberDenials() {
 // the answer can say what each limit has.
 func (op *reserveOp) deniedFromMemory() bool {
 	refuses := func(ic *itemCharge) bool { return ic.state.HasDenials() }
-	if op.unplanned || !slices.ContainsFunc(op.charges, refuses) {
+	if !slices.ContainsFunc(op.charges, refuses) {
 		return false // as nearly always: nothing need be looked at
 	}
 	denies := false

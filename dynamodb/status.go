@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
@@ -15,7 +16,7 @@ import (
 // process has given back and not written yet. It creates nothing: an item that is not there is
 // full.
 func (s *Store) Status(
-	ctx context.Context, now time.Time, of []weir.Judged,
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := s.running.Enter(); err != nil {
 		return nil, err
@@ -34,10 +35,10 @@ func (s *Store) Status(
 
 // statusOf returns the status of a subject's limits by what was read of its items.
 func statusOf(
-	p *bucketitem.Subject, now int64, r *weir.Judged, images []*bucketitem.Image,
+	p *bucketitem.Subject, now int64, r *driver.Judged, images []*bucketitem.Image,
 ) []weir.LimitStatus {
 	of := p.Subject
-	t := bucketitem.NewConfig(&weir.Resolved{Level: r.Level, Limits: r.Limits})
+	t := bucketitem.NewConfig(r)
 	for shard, m := range images {
 		if m != nil {
 			images[shard] = m.WithConfig(t, p.Item(shard).Removed())
@@ -66,7 +67,7 @@ func statusOf(
 
 // readStatus reports the limits of a few subjects, whose bucket items are read together.
 func (s *Store) readStatus(
-	ctx context.Context, now int64, of []weir.Judged,
+	ctx context.Context, now int64, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	subjects := make([]*bucketitem.Subject, len(of))
 	for i := range of {

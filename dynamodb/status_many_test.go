@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -17,10 +18,10 @@ func TestStatusOfMany(t *testing.T) {
 	calls := &testkit.Counter{}
 	s.options.Client = append(s.options.Client, calls.Install)
 	counted := s.behind(t, testkit.NewFaults(nil))
-	var of []weir.Judged
+	var of []driver.Judged
 	for i := range entities {
 		name := fmt.Sprintf("e-%03d", entities-i)
-		of = append(of, weir.Judged{
+		of = append(of, driver.Judged{
 			Subject: weir.Subject{Entity: name, Resource: "gpt-4o"}, Level: weir.LevelSystem,
 			Limits: []weir.Limit{rate("rpm", 5)},
 		})

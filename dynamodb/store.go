@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -59,15 +60,16 @@ type Options struct {
 	OnError func(error)
 }
 
-// Store is a [weir.Backend] on one namespace of one table. All methods may be called at once.
+// Store is a [driver.Store] on one namespace of one table. All methods may be called at once.
 type Store struct {
 	admin      *admin.Admin
 	client     *client.Client
 	config     *config.Reader
 	buckets    *bucketitem.Store
 	options    Options
-	running    *client.Tasks // calls, item queues, and what is done in the background
-	unfinished unfinishedUpdates
+	running    *client.Tasks         // calls, item queues, and what is done in the background
+	unfinished byLease[*leaseUpdate] // updates that failed
+	attempts   byLease[*attempt]
 	probe      probe
 }
 
@@ -86,8 +88,8 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 
 // Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
 // parents need not be declared: the Python library makes children of whatever is named.
-func (s *Store) Traits() weir.Traits {
-	return weir.Traits{
+func (s *Store) Traits() driver.Traits {
+	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true,
 	}
 }
@@ -98,16 +100,20 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
-// level says what weir cannot judge by, and where the subject is switched off. If the namespace was
-// deleted it fails with [weir.NotFound].
-func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+// ReadConfig returns what is configured for a subject, in one read; a consistent one costs twice as
+// much. The version is the number of the last change by this process before the read. It fails
+// where the strongest level says what weir cannot judge by, and where the subject is switched off.
+// If the namespace was deleted it fails with [weir.NotFound].
+func (s *Store) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
 	if err := s.running.EnterNested(); err != nil {
 		return nil, err
 	}
 	defer s.running.End()
+	version := s.buckets.ConfigChanges.Latest()
 	name := schema.NamespaceKey(s.options.Namespace)
-	c, err := s.config.ReadSubject(ctx, of, config.Consistent(ctx), name)
+	c, err := s.config.ReadSubject(ctx, of, consistent, name)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +125,7 @@ func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, 
 	}
 	out := &weir.Config{
 		Parent: c.Parent(), Cascade: c.Cascades(), Known: c.Declared(), OnUnavailable: c.OnUnavailable(),
+		Version: version,
 	}
 	for _, l := range c.Levels {
 		if len(l.Limits) > 0 {
@@ -132,9 +139,9 @@ func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, 
 type Stats struct {
 	// Contended counts reservations that were denied since other writers were quicker, four times.
 	Contended int64
-	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has charged
-	// them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So much may
-	// be over-charged at most; nothing is ever given back twice.
+	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has
+	// charged them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So
+	// much may be over-charged at most; nothing is ever given back twice.
 	Ambiguous, AmbiguousMilli int64
 	// Doublings counts how often this process doubled the shards of a bucket.
 	Doublings int64

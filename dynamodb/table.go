@@ -88,8 +88,8 @@ type TableInfo struct {
 	Stream string
 	// TTL is the attribute by which items go by themselves; empty if none do.
 	TTL string
-	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are the version record's, empty
-	// where it has none.
+	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are the version record's,
+	// empty where it has none.
 	Schema           string
 	LambdaVersion    string
 	ClientMinVersion string

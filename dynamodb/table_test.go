@@ -20,8 +20,8 @@ import (
 )
 
 // localTable names a table that nobody else has, on DynamoDB Local. It is deleted when the test
-// ends. On a busy machine DynamoDB Local takes seconds to answer, which must not be an answer that is
-// missing: a test that is about missing ones says how long to wait.
+// ends. On a busy machine DynamoDB Local takes seconds to answer, which must not be an answer that
+// is missing: a test that is about missing ones says how long to wait.
 func localTable(t *testing.T) *Table {
 	t.Helper()
 	local := testkit.DynamoDB(t)

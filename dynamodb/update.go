@@ -2,12 +2,12 @@ package dynamodb
 
 import (
 	"context"
-	"maps"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
@@ -19,17 +19,21 @@ import (
 // rest. An amount that may have been given back is not given back again; the outcome says that
 // its refund is in doubt, and it is counted in [Stats].
 func (s *Store) Update(
-	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
+	out.At = now.Truncate(time.Millisecond)
+	if u.Unplanned && s.compensateUnplanned(u.ID) {
+		return nil
+	}
 	if err := s.running.Enter(); err != nil {
 		return err
 	}
 	defer s.running.End()
-	out.At = wholeMS(now)
 	t := s.unfinished.remove(u.ID)
+	keep := func() { s.unfinished.put(now, u.ID, u.Expires(now), t) }
 	if u.Verb == weir.VerbExtend {
 		if t != nil {
-			s.unfinished.put(now, u, t)
+			keep()
 		}
 		for i := range u.Changes {
 			out.Taken[i].Pieces = u.Changes[i].Holding.Pieces
@@ -40,15 +44,15 @@ func (s *Store) Update(
 		t = newLeaseUpdate(u.Changes)
 	}
 	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // the one before is still on its way
-		s.unfinished.put(now, u, t)
+		keep()
 		return err
 	}
 	if err := t.enqueue(s, now, u); err != nil {
-		s.unfinished.put(now, u, t)
+		keep()
 		return err
 	}
 	if err := t.wait(ctx); err != nil {
-		s.unfinished.put(now, u, t)
+		keep()
 		return err
 	}
 	out.RefundInDoubt = t.inDoubt()
@@ -72,7 +76,7 @@ type leaseUpdate struct {
 	uncertain bool           // a refund may not have been made
 }
 
-func newLeaseUpdate(changes []weir.Change) *leaseUpdate {
+func newLeaseUpdate(changes []driver.Change) *leaseUpdate {
 	t := &leaseUpdate{pieces: make([][]shardPiece, len(changes)), done: make(chan struct{})}
 	close(t.done)
 	for i := range changes {
@@ -129,7 +133,7 @@ type itemDeltas struct {
 
 // byItem groups what is to be done by item, charges apart from refunds: after a write without an
 // answer they are treated differently.
-func (t *leaseUpdate) byItem(now int64, u *weir.Update) ([]*itemDeltas, error) {
+func (t *leaseUpdate) byItem(now int64, u *driver.Update) ([]*itemDeltas, error) {
 	deltas, err := t.pieceDeltas(u)
 	if err != nil {
 		return nil, err
@@ -161,7 +165,7 @@ func (t *leaseUpdate) byItem(now int64, u *weir.Update) ([]*itemDeltas, error) {
 }
 
 // enqueue sends everything that is not yet as it shall be, or nothing.
-func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
+func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
 	items, err := t.byItem(now.UnixMilli(), u)
 	if err != nil || len(items) == 0 {
 		return err
@@ -189,7 +193,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 }
 
 // noteSeen notes that limits were settled on which nothing changed.
-func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
+func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 	for i := range u.Changes {
 		h := u.Changes[i].Holding
 		if t.touched[i] {
@@ -225,7 +229,7 @@ func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
 
 // pieceDeltas returns what is to be done. More is charged where the units are; less is taken off
 // what was added last.
-func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
+func (t *leaseUpdate) pieceDeltas(u *driver.Update) ([]pieceDelta, error) {
 	var deltas []pieceDelta
 	for i := range u.Changes {
 		c := &u.Changes[i]
@@ -251,42 +255,6 @@ func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
 	return deltas, nil
 }
 
-// unfinishedUpdates keeps the updates that failed, by lease, until the lease has expired.
-type unfinishedUpdates struct {
-	mu    sync.Mutex
-	of    map[weir.LeaseID]unfinishedUpdate
-	sweep int // how many there are when the ended ones are dropped next
-}
-
-type unfinishedUpdate struct {
-	*leaseUpdate
-	until int64 // Unix ms
-}
-
-// leastSweep is below how many the ended ones are not worth looking for.
-const leastSweep = 1000
-
-func (u *unfinishedUpdates) remove(id weir.LeaseID) *leaseUpdate {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	t := u.of[id].leaseUpdate
-	delete(u.of, id)
-	return t
-}
-
-func (u *unfinishedUpdates) put(now time.Time, of *weir.Update, t *leaseUpdate) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.of == nil {
-		u.of, u.sweep = make(map[weir.LeaseID]unfinishedUpdate), leastSweep
-	}
-	if len(u.of) >= u.sweep {
-		maps.DeleteFunc(u.of, func(_ weir.LeaseID, k unfinishedUpdate) bool { return k.until < now.UnixMilli() })
-		u.sweep = max(leastSweep, 2*len(u.of))
-	}
-	u.of[of.ID] = unfinishedUpdate{t, of.Expires(now).UnixMilli()}
-}
-
 // shardPiece is what a lease stands for on one shard. It counts milli-units, because a shard's
 // share may be less than a unit; all pieces together are whole units.
 type shardPiece struct {
@@ -299,11 +267,11 @@ const pieceMark = 1000
 
 // shardPieceOf reads a piece as the engine keeps it: the mark has the shard, and what is below a
 // unit.
-func shardPieceOf(p weir.Piece) shardPiece {
+func shardPieceOf(p driver.Piece) shardPiece {
 	return shardPiece{p.Units*1000 + p.Mark%pieceMark, int(p.Mark / pieceMark)}
 }
 
 // toSeam returns the piece as the engine keeps it.
-func (p shardPiece) toSeam() weir.Piece {
-	return weir.Piece{Units: p.milli / 1000, Mark: int64(p.shard)*pieceMark + p.milli%1000}
+func (p shardPiece) toSeam() driver.Piece {
+	return driver.Piece{Units: p.milli / 1000, Mark: int64(p.shard)*pieceMark + p.milli%1000}
 }

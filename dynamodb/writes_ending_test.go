@@ -23,8 +23,8 @@ func writesEnding() []neverCase {
 	}
 }
 
-// closedUnderDenial: the parent denies while the store is closed. What the child gave is on the table
-// again when Close returns.
+// closedUnderDenial: the parent denies while the store is closed. What the child gave is on the
+// table again when Close returns.
 func closedUnderDenial(w *neverWorld) {
 	w.system(still("n", 1000))
 	w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 10))

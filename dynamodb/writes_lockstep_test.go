@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestWritesLockstep: processes that all know an item, one call after the other, are as exact as one
-// that has its item alone and reads it each time, and which the suite holds to the model: to the
-// unit, and to the millisecond of every retry-after.
+// TestWritesLockstep: processes that all know an item, one call after the other, are as exact as
+// one that has its item alone and reads it each time, and which the suite holds to the model: to
+// the unit, and to the millisecond of every retry-after.
 func TestWritesLockstep(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

@@ -19,7 +19,8 @@ func writesRefills() []neverCase {
 	}
 }
 
-// filledOnce: the cap cuts what is gained, and when it did matters once somebody has drawn the limit.
+// filledOnce: the cap cuts what is gained, and when it did matters once somebody has drawn the
+// limit.
 func filledOnce(w *neverWorld) {
 	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
 	p, q := w.process(), w.process()
@@ -102,8 +103,8 @@ func debtMeanwhile(w *neverWorld) {
 	}
 }
 
-// availableAfterOthers: the write that admits brings the item, which tells what others took and gave
-// back.
+// availableAfterOthers: the write that admits brings the item, which tells what others took and
+// gave back.
 func availableAfterOthers(w *neverWorld) {
 	w.system(still("n", 100))
 	p, q := w.process(), w.process()

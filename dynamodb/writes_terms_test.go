@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
@@ -81,7 +82,7 @@ func reservedWithinChange(w *neverWorld) {
 	at := weir.Subject{Resource: neverResource}
 	w.limits(at, still("n", 100))
 	c := &changing{}
-	p := w.start(how{}, &wrong{store: func(s *Store) weir.Backend {
+	p := w.start(how{}, &wrong{store: func(s *Store) driver.Store {
 		c.Store = s
 		return c
 	}})
@@ -145,7 +146,7 @@ func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketite
 		Takes: []bucketitem.Take{{Name: name, Milli: units * 1000, Limit: known}},
 	}
 	if known != nil {
-		m.Resolved = &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{*known}}
+		m.Config = bucketitem.NewConfig(&driver.Judged{Level: weir.LevelSystem, Limits: []weir.Limit{*known}})
 	}
 	m.State.Store(bucketitem.Sent)
 	return m

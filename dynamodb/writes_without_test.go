@@ -8,11 +8,12 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // writesWithout is about limiters that keep no resolutions, and limits that no table has.
 func writesWithout() []neverCase {
-	none, some := weir.Options{CacheTTL: -1}, weir.Options{CacheTTL: time.Minute}
+	none, some := limiter.Options{CacheTTL: -1}, limiter.Options{CacheTTL: time.Minute}
 	return []neverCase{
 		{"no cache: the limiter's own limits", ownLimits(none)},
 		{"no cache: the limiter's own limits, beside one that has a cache", ownLimits(some)},
@@ -38,7 +39,7 @@ func (p *process) tenOf(ask func(units int64) error) {
 }
 
 // ownLimits are stored nowhere: no read of the table finds them.
-func ownLimits(o weir.Options) func(w *neverWorld) {
+func ownLimits(o limiter.Options) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		o.Limits = []weir.Limit{still("n", 10)}
 		p := w.process(how{limiter: o})
@@ -49,7 +50,7 @@ func ownLimits(o weir.Options) func(w *neverWorld) {
 	}
 }
 
-func broughtEachTime(o weir.Options) func(w *neverWorld) {
+func broughtEachTime(o limiter.Options) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		p := w.process(how{limiter: o})
 		p.tenOf(func(units int64) error {
@@ -70,7 +71,7 @@ func uncachedReads(w *neverWorld) {
 	counter := &testkit.Counter{}
 	p := w.process(how{
 		store:   Options{Client: []func(*ddb.Options){counter.Install}},
-		limiter: weir.Options{CacheTTL: -1},
+		limiter: limiter.Options{CacheTTL: -1},
 	})
 	counter.Reset()
 	for range 3 {

@@ -2,10 +2,12 @@ package dynamodb
 
 import (
 	"context"
-	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -36,22 +38,60 @@ func wrongWrites() []*wrong {
 				}
 			}},
 		{name: "a cost that no bucket can hold is left out", caught: []string{"counted: a cost that no bucket"},
-			store: func(s *Store) weir.Backend { return generous{s} }},
+			store: func(s *Store) driver.Store { return generous{s} }},
 	}
 }
 
-// generous does not charge what is too much to count.
+// generous does not charge what is too much to count. It says that there is no end to what a limit
+// can hold: otherwise the limiter would refuse such a cost before it comes here.
 type generous struct{ *Store }
 
-// ReserveLazily takes the rest of what is asked.
-func (g generous) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Charges = append([]weir.Charge(nil), r.Charges...)
-	for i := range c.Charges {
-		c.Charges[i].Costs = maps.Clone(c.Charges[i].Costs)
-		maps.DeleteFunc(c.Charges[i].Costs, func(_ string, units int64) bool { return units > maxUnits })
+// ReadConfig returns limits without an end.
+func (g generous) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	c, err := g.Store.ReadConfig(ctx, of, consistent)
+	if err != nil {
+		return nil, err
 	}
-	return g.Store.ReserveLazily(ctx, now, &c)
+	for i := range c.Levels {
+		l := &c.Levels[i]
+		l.Limits = slices.Clone(l.Limits)
+		for j := range l.Limits {
+			l.Limits[j].Capacity = math.MaxInt64
+		}
+	}
+	return c, nil
+}
+
+// Reserve takes the rest of what is asked, under the definitions that there are.
+func (g generous) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+	c := *p
+	c.Subjects, c.Takes = slices.Clone(p.Subjects), nil
+	for i := range c.Subjects {
+		config, err := g.Store.ReadConfig(ctx, c.Subjects[i].Subject, true)
+		if err != nil {
+			return err
+		}
+		c.Subjects[i].Limits = config.Levels[0].Limits
+	}
+	for _, t := range p.Clone().Takes {
+		if t.Cost() > maxUnits {
+			continue
+		}
+		for _, j := range c.Subjects {
+			for k := range j.Limits {
+				if j.Subject == t.Subject && j.Limits[k].Name == t.Limit.Name {
+					t.Limit, t.Ceiling = &j.Limits[k], j.Limits[k].Capacity
+				}
+			}
+		}
+		c.Takes = append(c.Takes, t)
+	}
+	some := c.Outcome()
+	err := g.Store.Reserve(ctx, now, &c, some)
+	out.At, out.Denied, out.Contended = some.At, some.Denied, some.Contended
+	copy(out.Limits, some.Limits)
+	copy(out.Taken, some.Taken)
+	return err
 }

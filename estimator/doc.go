@@ -9,12 +9,12 @@
 //
 // # What it promises
 //
-// If the next call is one like those it is compared with (in statistics: exchangeable with them), it
-// stays within the estimate with at least the probability asked for, whatever the distribution is
-// and however few calls there were. This is the one-sided form of split conformal prediction; see
-// Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World (2005), and Angelopoulos and
-// Bates, A Gentle Introduction to Conformal Prediction (arXiv 2107.07511). An estimate by the model
-// or by all calls keeps the promise for these calls together, not for each entity among them.
+// If the next call is one like those it is compared with (in statistics: exchangeable with them),
+// it stays within the estimate with at least the probability asked for, whatever the distribution
+// is and however few calls there were. This is the one-sided form of split conformal prediction;
+// see Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World (2005), and Angelopoulos
+// and Bates, A Gentle Introduction to Conformal Prediction (arXiv 2107.07511). An estimate by the
+// model or by all calls keeps the promise for these calls together, not for each entity among them.
 //
 // Traffic drifts, and then nothing is promised. What helps is that only the latest calls count
 // ([Options.Window]): after as many calls the old traffic is forgotten to the last one. While the

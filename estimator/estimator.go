@@ -26,8 +26,8 @@ type Estimate struct {
 }
 
 // Estimator learns from calls and estimates the next one. It is safe for concurrent use; a call of
-// Estimate or Learn holds its one lock for well below a microsecond, and allocates only for a key or
-// model that is new.
+// Estimate or Learn holds its one lock for well below a microsecond, and allocates only for a key
+// or model that is new.
 type Estimator struct {
 	share int64
 	first int64

@@ -3,9 +3,9 @@ package estimator
 // million is the whole of a share.
 const million = 1_000_000
 
-// callHistory holds the latest calls of one key, of one model, or of all together: which bucket each
-// fell into, in order, and how many are in each bucket. It also keeps the bucket that answers the
-// next question, and moves it a little with each call instead of searching for it.
+// callHistory holds the latest calls of one key, of one model, or of all together: which bucket
+// each fell into, in order, and how many are in each bucket. It also keeps the bucket that answers
+// the next question, and moves it a little with each call instead of searching for it.
 type callHistory struct {
 	counts []uint16 // by bucket
 	ring   []uint16 // the latest calls' buckets; next is the oldest once the ring is full

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // around is a limiter for the tests of what reserves around something else. It spies on the
 // verbs, and can be made to fail.
 type around struct {
-	*weir.Limiter
+	*limiter.Limiter
 
 	t     *testing.T
 	mu    sync.Mutex
@@ -32,11 +33,11 @@ func newAround(t *testing.T) *around {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &around{Limiter: limiter, t: t, fail: map[string]error{}}
+	return &around{Limiter: lim, t: t, fail: map[string]error{}}
 }
 
 func (a *around) enter(verb string) error {

@@ -20,11 +20,12 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // slotsLimiter has concurrency slots that nobody returns by himself for five minutes.
-func slotsLimiter(t *testing.T, slots int64) *weir.Limiter {
+func slotsLimiter(t *testing.T, slots int64) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
 		{Name: "n", Kind: weir.Concurrency, Capacity: slots, Timeout: 5 * time.Minute},
@@ -32,14 +33,14 @@ func slotsLimiter(t *testing.T, slots int64) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func freeSlots(t *testing.T, l *weir.Limiter) int64 {
+func freeSlots(t *testing.T, l *limiter.Limiter) int64 {
 	t.Helper()
 	statuses, err := l.Status(context.Background(), "a", "m")
 	if err != nil {
@@ -103,8 +104,8 @@ func TestAbandonedReservations(t *testing.T) {
 
 func abandon(t *testing.T, test *abandonCase) {
 	t.Helper()
-	limiter := slotsLimiter(t, 5)
-	net := overPipes(t, &slow{httphandler.New(limiter, nil), test.before, test.after})
+	lim := slotsLimiter(t, 5)
+	net := overPipes(t, &slow{httphandler.New(lim, nil), test.before, test.after})
 	told := make(chan error, 5)
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
 		HTTPClient: net.client, OnUnavailable: test.policy,
@@ -127,7 +128,7 @@ func abandon(t *testing.T, test *abandonCase) {
 		cancel()
 	}
 	time.Sleep(test.before + 2*time.Second)
-	if got := freeSlots(t, limiter); got != 5 {
+	if got := freeSlots(t, lim); got != 5 {
 		t.Errorf("%d of 5 slots are free", got)
 	}
 	if err := c.Close(); err != nil {
@@ -142,7 +143,7 @@ func abandon(t *testing.T, test *abandonCase) {
 	if stats.Abandoned != 5 || stats.Cancelled+stats.Absent != 5 || stats.UnderWay != 0 {
 		t.Errorf("got %+v, want five abandoned and none left", stats)
 	}
-	if got := freeSlots(t, limiter); got != 5 {
+	if got := freeSlots(t, lim); got != 5 {
 		t.Errorf("%d of 5 slots are free in the end", got)
 	}
 	net.client.CloseIdleConnections()
@@ -155,8 +156,8 @@ func abandon(t *testing.T, test *abandonCase) {
 // An ID that the caller brought is the caller's to cancel.
 func TestBroughtIDIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := slotsLimiter(t, 5)
-		net := overPipes(t, &slow{httphandler.New(limiter, nil), 0, 100 * time.Millisecond})
+		lim := slotsLimiter(t, 5)
+		net := overPipes(t, &slow{httphandler.New(lim, nil), 0, 100 * time.Millisecond})
 		c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{HTTPClient: net.client})
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +169,7 @@ func TestBroughtIDIsNotCancelled(t *testing.T) {
 		cancel()
 		expectUnavailable(t, "reserve", err)
 		time.Sleep(time.Second)
-		if lease, err := c.Reserve(t.Context(), &r); err != nil || !lease.Replay || freeSlots(t, limiter) != 4 {
+		if lease, err := c.Reserve(t.Context(), &r); err != nil || !lease.Replay || freeSlots(t, lim) != 4 {
 			t.Errorf("repeated: got %+v, %v", lease, err)
 		}
 		if stats := c.Stats(); stats.Abandoned != 0 {
@@ -262,12 +263,12 @@ func TestEndedAfterALostAnswerTakesANewID(t *testing.T) {
 func TestAbandonedOnLoopback(t *testing.T) {
 	t.Parallel()
 	const slots = 5000
-	limiter := slotsLimiter(t, slots)
+	lim := slotsLimiter(t, slots)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: httphandler.New(limiter, nil), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: httphandler.New(lim, nil), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
 	c, err := httpapi.NewClient("http://"+listener.Addr().String(), nil)
@@ -288,7 +289,7 @@ func TestAbandonedOnLoopback(t *testing.T) {
 	}
 	callers.Wait()
 	began := time.Now()
-	for freeSlots(t, limiter) < slots && time.Since(began) < 20*time.Second {
+	for freeSlots(t, lim) < slots && time.Since(began) < 20*time.Second {
 		runtime.Gosched()
 	}
 	t.Logf("all slots free %v after %d calls; %+v", time.Since(began), calls, c.Stats())
@@ -297,7 +298,7 @@ func TestAbandonedOnLoopback(t *testing.T) {
 	}
 	stats := c.Stats()
 	t.Logf("in the end %+v", stats)
-	if got := freeSlots(t, limiter); got != slots || stats.Failed != 0 || stats.Abandoned == 0 {
+	if got := freeSlots(t, lim); got != slots || stats.Failed != 0 || stats.Abandoned == 0 {
 		t.Errorf("%d slots are free, and %+v", got, stats)
 	}
 }

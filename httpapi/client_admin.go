@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Admin reads and changes the configuration, one place or entity at a time. [*weir.Limiter] and
+// Admin reads and changes the configuration, one place or entity at a time. [*limiter.Limiter] and
 // [*Client] implement it, with the rules of the limiter's methods.
 type Admin interface {
 	// Limits returns the limits that are configured at one place: the system's for the zero subject, a

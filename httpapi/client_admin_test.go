@@ -16,6 +16,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -188,7 +189,7 @@ func TestClientAdminEqualsLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	setup.Options.Now = w.Now
-	limiter, err := weir.New(store, &setup.Options)
+	lim, err := limiter.New(store, &setup.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestClientAdminEqualsLimiter(t *testing.T) {
 	failed := 0
 	for _, step := range steps {
 		got, gotErr := step.do(t.Context(), w.Client)
-		want, wantErr := step.do(t.Context(), limiter)
+		want, wantErr := step.do(t.Context(), lim)
 		if g, f := sortedFaults(gotErr), sortedFaults(wantErr); g != f {
 			t.Errorf("%s: got error %s, the limiter says %s", step.name, g, f)
 		}
@@ -225,12 +226,12 @@ func TestNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const note = "holds until the next restart"
-	net := overPipes(t, httphandler.New(limiter, &httphandler.Options{Admin: limiter, AdminNote: note}))
+	net := overPipes(t, httphandler.New(lim, &httphandler.Options{Admin: lim, AdminNote: note}))
 	defer func() { _ = net.close() }()
 	var notes []string
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
@@ -334,11 +335,11 @@ func TestActivityArrives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, &weir.Options{Observer: activity, Now: func() time.Time { return now }})
+	lim, err := limiter.New(store, &limiter.Options{Observer: activity, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := overPipes(t, httphandler.New(limiter, &httphandler.Options{
+	net := overPipes(t, httphandler.New(lim, &httphandler.Options{
 		Activity: activity.Report, Now: func() time.Time { return now },
 	}))
 	defer func() { _ = net.close() }()

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -22,7 +23,7 @@ type twinWorld struct {
 	*clientWorld
 
 	t      conformance.T
-	twin   *weir.Limiter
+	twin   *limiter.Limiter
 	errors map[string]int // how often each kind of error was compared
 }
 
@@ -36,7 +37,7 @@ func openTwins(t conformance.T, s conformance.Setup, errors map[string]int) *twi
 		t.Fatalf("open: %v", err)
 	}
 	s.Options.Now = w.Clock.Now
-	if w.twin, err = weir.New(store, &s.Options); err != nil {
+	if w.twin, err = limiter.New(store, &s.Options); err != nil {
 		t.Fatalf("new: %v", err)
 	}
 	return w

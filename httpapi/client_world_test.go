@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
@@ -11,6 +10,8 @@ import (
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -20,7 +21,7 @@ type clientWorld struct {
 	*conformance.Clock
 	*httpapi.Client
 
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	close   func() error
 }
 
@@ -53,11 +54,11 @@ func openClientWorld(
 	}
 	clock := conformance.NewClock(s.Start)
 	s.Options.Now = clock.Now
-	limiter, err := weir.New(store, &s.Options)
+	lim, err := limiter.New(store, &s.Options)
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
-	handler := httphandler.New(limiter, &httphandler.Options{Admin: limiter, Now: clock.Now})
+	handler := httphandler.New(lim, &httphandler.Options{Admin: lim, Now: clock.Now})
 	net := serve(t, dated(clock.Now, handler))
 	if o.Now == nil {
 		o.Now = clock.Now
@@ -67,7 +68,7 @@ func openClientWorld(
 	if err != nil {
 		t.Fatalf("new client: %v", err)
 	}
-	return &clientWorld{clock, client, limiter, net.close}
+	return &clientWorld{clock, client, lim, net.close}
 }
 
 // dated puts the world's time into the Date of every answer, where net/http would put the
@@ -81,11 +82,11 @@ func dated(now func() time.Time, next http.Handler) http.Handler {
 
 // overPipes serves over connections in memory, which may live in a bubble of testing/synctest.
 func overPipes(_ conformance.T, h http.Handler) *network {
-	pipes := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	pipes := testkit.ListenPipes("pipe")
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(pipes) }()
-	transport := &http.Transport{DialContext: pipes.dial}
+	transport := &http.Transport{DialContext: pipes.DialContext}
 	return &network{
 		url: "http://pipe", client: &http.Client{Transport: transport},
 		close: func() error {
@@ -98,42 +99,3 @@ func overPipes(_ conformance.T, h http.Handler) *network {
 		},
 	}
 }
-
-// pipeListener accepts the far ends of the pipes that dial makes.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case l.conns <- far:
-		return near, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	close(l.closed)
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "pipe" }

@@ -73,8 +73,8 @@ func (b *Budget) Available(now int64) int64 {
 // AvailableAt implements [Counter].
 func (b *Budget) AvailableAt(now int64, d Definition) int64 { return d.Capacity - b.Used(now) }
 
-// FitsAt implements [Counter]: it is the end of the current period, or of a later one after a change
-// of the calendar.
+// FitsAt implements [Counter]: it is the end of the current period, or of a later one after a
+// change of the calendar.
 func (b *Budget) FitsAt(now, n int64) int64 {
 	at := max(now, b.SeenMS)
 	for b.Capacity-b.Used(at) < n {
@@ -101,8 +101,8 @@ func (b *Budget) CanCount(now int64, c Change) bool {
 	return c.To-c.From <= math.MaxInt64-b.Used(now)
 }
 
-// Take implements [Counter]. It returns a piece even for no units: whatever is adjusted later belongs
-// to this period.
+// Take implements [Counter]. It returns a piece even for no units: whatever is adjusted later
+// belongs to this period.
 func (b *Budget) Take(now, n int64) (Piece, bool) {
 	b.touch(now)
 	if b.SeenMS < b.start || b.SeenMS >= b.end {

@@ -38,8 +38,9 @@ func (c Calendar) PeriodMS(nowMS int64) (startMS, endMS int64) {
 	return start.UnixMilli(), end.UnixMilli()
 }
 
-// around returns the period of dates that holds t. The date of t is only a first guess: where clocks
-// go back over midnight, an instant may show yesterday's date although today's period has begun.
+// around returns the period of dates that holds t. The date of t is only a first guess: where
+// clocks go back over midnight, an instant may show yesterday's date although today's period has
+// begun.
 func (c Calendar) around(t time.Time) (start, end time.Time) {
 	y, m, day := t.Date()
 	first := c.first(time.Date(y, m, day, 0, 0, 0, 0, time.UTC))
@@ -142,8 +143,8 @@ func sinceFullHour(t time.Time) time.Duration {
 		time.Duration(t.Nanosecond())
 }
 
-// hourBegins reports whether a local hour begins at an instant at which the offset changes: the hour
-// has another name than before, or the clock went back into it.
+// hourBegins reports whether a local hour begins at an instant at which the offset changes: the
+// hour has another name than before, or the clock went back into it.
 func hourBegins(change time.Time) bool {
 	before := change.Add(-1)
 	_, was := before.Zone()

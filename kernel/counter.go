@@ -30,7 +30,8 @@ type Piece struct {
 	// Until is when they return by themselves, in Unix milliseconds; 0 if they do not.
 	Until int64
 	// Mark tells apart what returns at the same instant: for a window or slots their length, for a
-	// budget the start of the period. A store that does not count by this package may use it freely.
+	// budget the start of the period. A store that does not count by this package may use it
+	// freely.
 	Mark int64
 }
 
@@ -81,7 +82,8 @@ const ForgetMS = 60_000
 
 // Judge decides whether n units fit while the use stays at or below a ceiling, which is at most the
 // counter's capacity. It takes nothing. Available is what is left below the ceiling; retryAfter is
-// how long it takes until the same request fits if nobody else comes, and 0 if it fits or never can.
+// how long it takes until the same request fits if nobody else comes, and 0 if it fits or never
+// can.
 func Judge(
 	c Counter, now, n, ceiling, capacity int64,
 ) (available int64, retryAfter time.Duration, fits bool) {

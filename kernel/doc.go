@@ -10,10 +10,10 @@
 // of every call. A counter remembers the latest instant it has seen and treats an earlier one as
 // that, so no clock can move its state backwards.
 //
-// A [Definition] is a limit without its name: its capacity and how units come back. A counter goes by
-// one definition until [Counter.Redefine] gives it another. What is in use then stays in use: a bucket
-// keeps its balance, units keep their ends, and only the balance of a bucket is trimmed to a lowered
-// capacity.
+// A [Definition] is a limit without its name: its capacity and how units come back. A counter goes
+// by one definition until [Counter.Redefine] gives it another. What is in use then stays in use: a
+// bucket keeps its balance, units keep their ends, and only the balance of a bucket is trimmed to a
+// lowered capacity.
 //
 // A request of n units fits if n are available. Available may be below zero: settlements are never
 // denied. A ceiling below the capacity, which a request may bring, counts as if the difference were

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -19,7 +20,7 @@ type shadowed struct {
 	model    conformance.ModelWorld
 	ids      []weir.LeaseID
 	seq      int64
-	holdings []*weir.Holding
+	holdings []*driver.Holding
 }
 
 func newShadowed(t *testing.T) *shadowed {
@@ -54,9 +55,9 @@ func (w *shadowed) must(_ any, err error) {
 func (w *shadowed) reserve(n int64, l *weir.Limit) {
 	w.Helper()
 	p, ok := w.Take(w.now(), n)
-	h := &weir.Holding{Take: weir.Take{Limit: l, Parts: []weir.Part{{Units: n}}}}
+	h := &driver.Holding{Take: driver.Take{Limit: l, Parts: []driver.Part{{Units: n}}}}
 	if ok {
-		h.Pieces = []weir.Piece{p}
+		h.Pieces = []driver.Piece{p}
 	}
 	w.holdings = append(w.holdings, h)
 	r := &weir.Request{Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
@@ -69,7 +70,7 @@ func (w *shadowed) adjust(i int, to int64, l *weir.Limit) {
 	w.Helper()
 	h := w.holdings[i]
 	c := kernel.Change{Pieces: h.Pieces, From: h.Cost(), To: to}
-	h.Pieces, h.Parts = w.Apply(w.now(), c), []weir.Part{{Units: to}}
+	h.Pieces, h.Parts = w.Apply(w.now(), c), []driver.Part{{Units: to}}
 	w.seq++
 	w.must(w.model.Adjust(w.Context(), w.ids[i], w.seq, []weir.Costs{{"n": to}}))
 }

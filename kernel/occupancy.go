@@ -88,7 +88,8 @@ func (o *Occupancy) Occupied(now int64) (sum int64) {
 // AvailableAt implements [Counter].
 func (o *Occupancy) AvailableAt(now int64, d Definition) int64 { return d.Capacity - o.Occupied(now) }
 
-// FitsAt implements [Counter]: it walks the queues in the order of expiry until enough has returned.
+// FitsAt implements [Counter]: it walks the queues in the order of expiry until enough has
+// returned.
 func (o *Occupancy) FitsAt(now, n int64) int64 {
 	at := max(now, o.SeenMS)
 	over := o.total() - (o.Capacity - n)

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Queue has units that return by themselves, in the order in which they do. Its zero value is empty.
-// Units that are added at the end, as those are that all stay equally long, cost the same however
-// many there are.
+// Queue has units that return by themselves, in the order in which they do. Its zero value is
+// empty. Units that are added at the end, as those are that all stay equally long, cost the same
+// however many there are.
 type Queue struct {
 	ring []Entry
 	// head is the position of the first entry: those before it have returned.

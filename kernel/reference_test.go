@@ -1,14 +1,12 @@
 package kernel_test
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -173,17 +171,7 @@ func TestAgainstReference(t *testing.T) {
 // newRand returns a generator whose seed is printed. WEIR_TEST_SEED repeats a run.
 func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
-		parsed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("WEIR_TEST_SEED: %v", err)
-		}
-		seed = parsed
-	}
-	t.Attr("seed", fmt.Sprint(seed))
-	t.Logf("WEIR_TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(soak.Seed(t), 0))
 }
 
 // randomInt64 returns numbers of every length, of both signs, often beside a power of two, and

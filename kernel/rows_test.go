@@ -10,11 +10,12 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// rowStore keeps limits as a database would: nothing but text in rows, read and written by each call
-// under one lock. It shows that the kernel and the seam are all that such a store needs.
+// rowStore keeps limits as a database would: nothing but text in rows, read and written by each
+// call under one lock. It shows that the kernel and the seam are all that such a store needs.
 type rowStore struct {
 	mu     sync.Mutex
 	config *weir.Definitions
@@ -101,8 +102,8 @@ func (s *rowStore) save(l loaded) {
 	s.rows[l.key] = string(text)
 }
 
-func (s *rowStore) Traits() weir.Traits {
-	return weir.Traits{
+func (s *rowStore) Traits() driver.Traits {
+	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget}, CascadeDepth: 8,
 		Local: true, EntitySlash: true,
 	}
@@ -110,7 +111,7 @@ func (s *rowStore) Traits() weir.Traits {
 
 func (s *rowStore) Close() error { return nil }
 
-func (s *rowStore) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *rowStore) ReadConfig(_ context.Context, of weir.Subject, _ bool) (*weir.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Config(of), nil
@@ -149,14 +150,14 @@ func (s *rowStore) inUse(now int64) iter.Seq[weir.Subject] {
 	}
 }
 
-func (s *rowStore) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *rowStore) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ms := now.UnixMilli()
 	out.At = time.UnixMilli(ms)
 	counters := make([]loaded, len(p.Takes))
 	for i := range p.Takes {
-		t, cost := &p.Takes[i], p.Takes[i].Cost()
+		t, cost := p.Takes[i], p.Takes[i].Cost()
 		c := s.load(ms, t.Subject, t.Limit)
 		c.Redefine(ms, t.Limit.Definition())
 		available, retry, fits := kernel.Judge(c, ms, cost, t.Ceiling, t.Limit.Capacity)
@@ -191,7 +192,7 @@ func (s *rowStore) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *
 	return nil
 }
 
-func (s *rowStore) Update(_ context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (s *rowStore) Update(_ context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ms := now.UnixMilli()
@@ -228,7 +229,7 @@ func (s *rowStore) Update(_ context.Context, now time.Time, u *weir.Update, out 
 	return nil
 }
 
-func (s *rowStore) Status(_ context.Context, now time.Time, of []weir.Judged) (out []weir.LimitStatus, _ error) {
+func (s *rowStore) Status(_ context.Context, now time.Time, of []driver.Judged) (out []weir.LimitStatus, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range of {
@@ -246,8 +247,8 @@ func (s *rowStore) Status(_ context.Context, now time.Time, of []weir.Judged) (o
 
 func TestStoreOfRows(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, conformance.BackendHarness{
-		Open: func(t conformance.T, setup conformance.Setup) weir.Backend {
+	conformance.TestStore(t, conformance.StoreHarness{
+		Open: func(t conformance.T, setup conformance.Setup) driver.Store {
 			s := &rowStore{rows: make(map[rowKey]string)}
 			if err := s.WriteConfig(context.Background(), time.Time{}, setup.Definitions); err != nil {
 				t.Fatalf("definitions: %v", err)

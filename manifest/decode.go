@@ -198,8 +198,8 @@ func (d *decoder) names(
 	}
 }
 
-// notePosition notes where a part of the file stands. Names may contain dots, so that two parts can have
-// one path: the first has it.
+// notePosition notes where a part of the file stands. Names may contain dots, so that two parts can
+// have one path: the first has it.
 func (d *decoder) notePosition(path string, at position) {
 	if _, taken := d.out.at[path]; !taken {
 		d.out.at[path] = at

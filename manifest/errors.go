@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/joined"
 )
 
 // Error is a mistake in a limits file: where it stands, and what it is.
@@ -82,26 +83,10 @@ func (m *mistakes) err() error {
 	return errors.Join(errs...)
 }
 
-// flatten returns the errors joined in err, in order.
-func flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, flatten(e)...)
-	}
-	return all
-}
-
 // faults returns the [*weir.Error]s joined in err, in order.
 func faults(err error) []*weir.Error {
 	var all []*weir.Error
-	for _, e := range flatten(err) {
+	for _, e := range joined.Errors(err) {
 		if we, ok := errors.AsType[*weir.Error](e); ok {
 			all = append(all, we)
 		}

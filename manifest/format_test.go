@@ -202,8 +202,8 @@ func randomDefinitions(r *rand.Rand) *weir.Definitions {
 	return d
 }
 
-// FuzzParse: nothing panics, what is refused has its place, and what is read is written and read back
-// equal.
+// FuzzParse: nothing panics, what is refused has its place, and what is read is written and read
+// back equal.
 func FuzzParse(f *testing.F) {
 	for _, seed := range parseSeeds(f) {
 		f.Add(seed)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/joined"
 )
 
 // DefaultNamespace is the namespace of a file that names none.
@@ -56,7 +57,7 @@ func Parse(name string, data []byte) (*Manifest, error) {
 // ("resources.gpt-4o.limits.rpm", or below it) comes back in an [*Error]; others as they are.
 func (m *Manifest) Locate(err error) error {
 	var located []error
-	for _, e := range flatten(err) {
+	for _, e := range joined.Errors(err) {
 		we, ok := errors.AsType[*weir.Error](e)
 		at, known := position{}, false
 		if ok {

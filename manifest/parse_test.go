@@ -86,8 +86,8 @@ func cutMark(body string) (text, want string, ok bool) {
 	return text + "\n", want, ok
 }
 
-// checkErrors holds what is true of every file that is refused: all errors are typed, lie within the
-// text, and come in order.
+// checkErrors holds what is true of every file that is refused: all errors are typed, lie within
+// the text, and come in order.
 func checkErrors(t *testing.T, name, text string) {
 	t.Helper()
 	m, err := manifest.Parse(name, []byte(text))

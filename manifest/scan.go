@@ -52,8 +52,8 @@ func tokenPosition(t *token.Token) position {
 	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// hasTab reports whether a tab stands in double quotes. No name or value of a limits file needs one,
-// and behind it the scanner loses count of the lines.
+// hasTab reports whether a tab stands in double quotes. No name or value of a limits file needs
+// one, and behind it the scanner loses count of the lines.
 func hasTab(t *token.Token) bool {
 	return t.Type == token.DoubleQuoteType && strings.Contains(strings.TrimSpace(t.Origin), "\t")
 }

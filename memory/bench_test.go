@@ -18,7 +18,6 @@ func BenchmarkReserveSettle(b *testing.B) {
 			limits, costs := benchLimits(n)
 			w := newWorld(b, limits...)
 			r := w.reservation(charge(costs))
-			r.Resolve = fixed(w)
 			p, err := r.Plan(context.Background())
 			if err != nil {
 				b.Fatal(err)
@@ -45,28 +44,6 @@ func BenchmarkReserveSettle(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// BenchmarkPlan is what a reservation costs before it reaches the store.
-func BenchmarkPlan(b *testing.B) {
-	limits, costs := benchLimits(1)
-	w := newWorld(b, limits...)
-	r := w.reservation(charge(costs))
-	r.Resolve = fixed(w)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := r.Plan(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func fixed(w *world) weir.Resolver {
-	subject := weir.Subject{Entity: subjectEntity, Resource: subjectResource}
-	resolved, err := w.resolve(context.Background(), subject, weir.Usual)
-	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-		return resolved, err
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -158,9 +159,9 @@ func (c *codec) budget(b *kernel.Budget) {
 	}
 }
 
-var leaseStates = [...]weir.LeaseState{
-	weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled, weir.LeaseExpired,
-	weir.LeaseVoided,
+var leaseStates = [...]driver.LeaseState{
+	driver.LeaseLive, driver.LeaseCompleted, driver.LeaseCancelled, driver.LeaseExpired,
+	driver.LeaseVoided,
 }
 
 func (c *codec) record(r *leaseRecord) {
@@ -174,7 +175,7 @@ func (c *codec) record(r *leaseRecord) {
 	keyed := c.charges(r)
 	c.natural(&r.Seq, math.MaxInt64)
 	c.natural(&r.memory, math.MaxInt64)
-	if r.State != weir.LeaseLive {
+	if r.State != driver.LeaseLive {
 		return
 	}
 	for i := range list(c, &r.Holdings, minHolding) {
@@ -216,7 +217,7 @@ func (c *codec) time(t *time.Time) {
 	}
 }
 
-func (c *codec) holding(h *weir.Holding) {
+func (c *codec) holding(h *driver.Holding) {
 	c.name(&h.Entity)
 	c.name(&h.Resource)
 	c.limit(&h.Limit)

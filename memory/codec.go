@@ -25,8 +25,8 @@ type codec struct {
 
 	names  []string
 	limits []*weir.Limit
-	// numbers and known find names and limits again, for writing; met saves comparing limits by what
-	// they say, since most are shared.
+	// numbers and known find names and limits again, for writing; met saves comparing limits by
+	// what they say, since most are shared.
 	numbers map[string]uint64
 	known   map[weir.Limit]uint64
 	met     map[*weir.Limit]uint64

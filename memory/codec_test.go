@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -73,8 +74,8 @@ func BenchmarkEncode(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		lease := weir.LeaseRecord{
-			ID: weir.NewLeaseID(now), State: weir.LeaseLive, At: out.At, Expires: out.At.Add(time.Hour),
+		lease := driver.LeaseRecord{
+			ID: weir.NewLeaseID(now), State: driver.LeaseLive, At: out.At, Expires: out.At.Add(time.Hour),
 			Holdings: out.Holdings, Limits: out.Limits,
 		}
 		s.records.add(now.UnixMilli(), &leaseRecord{LeaseRecord: lease, memory: 600_000}, 0)

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -10,13 +9,15 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // overlap returns takes on a random set of entities, each with a window of capacity and a slot.
-func overlap(rng *rand.Rand, limits []weir.Limit) []weir.Take {
-	var takes []weir.Take
+func overlap(rng *rand.Rand, limits []weir.Limit) []*driver.Take {
+	var takes []*driver.Take
 	for _, i := range rng.Perm(6)[:1+rng.IntN(4)] {
 		takes = append(takes, takesOf("e"+strconv.Itoa(i), limits)...)
 	}
@@ -86,7 +87,7 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 }
 
 // finish completes a lease as it was, or cancels it.
-func finish(t *testing.T, b weir.Backend, now time.Time, out *Answer, cancel bool) {
+func finish(t *testing.T, b driver.Store, now time.Time, out *Answer, cancel bool) {
 	st := &Settlement{Verb: weir.VerbComplete, Holdings: out.Holdings}
 	if cancel {
 		st.Verb = weir.VerbCancel
@@ -94,7 +95,7 @@ func finish(t *testing.T, b weir.Backend, now time.Time, out *Answer, cancel boo
 	for i := range out.Holdings {
 		parts := out.Holdings[i].Parts
 		if cancel {
-			parts = []weir.Part{{Units: 0}}
+			parts = []driver.Part{{Units: 0}}
 		}
 		st.Totals = append(st.Totals, parts)
 		st.Limits = append(st.Limits, out.Holdings[i].Limit)
@@ -145,11 +146,9 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 func useSnapshotStore(
 	t *testing.T, s *SnapshotStore, now time.Time, rng *rand.Rand, limits []weir.Limit,
 ) {
-	r := &weir.Reservation{
-		ID: weir.NewLeaseID(now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
-		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return &weir.Resolved{Level: weir.LevelSystem, Limits: limits}, nil
-		},
+	r := &conformance.Reservation{
+		ID: weir.NewLeaseID(now), Lifetime: time.Hour, Memory: time.Minute,
+		Config: freezeConfig(limits),
 	}
 	for _, i := range rng.Perm(6)[:1+rng.IntN(4)] {
 		r.Charges = append(r.Charges, weir.Charge{
@@ -170,7 +169,7 @@ func useSnapshotStore(
 		st.Verb, units = weir.VerbCancel, 0
 	}
 	for i := range out.Holdings {
-		st.Totals = append(st.Totals, []weir.Part{{Charge: out.Holdings[i].Parts[0].Charge, Units: units}})
+		st.Totals = append(st.Totals, []driver.Part{{Charge: out.Holdings[i].Parts[0].Charge, Units: units}})
 		st.Limits = append(st.Limits, out.Holdings[i].Limit)
 	}
 	if _, err := Settle(s, now, st); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// WriteLimits makes limits the only ones at a place, with the next call. It fails only on limits that
-// are malformed, and then changes nothing.
+// WriteLimits makes limits the only ones at a place, with the next call. It fails only on limits
+// that are malformed, and then changes nothing.
 func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, limits []weir.Limit) error {
 	return s.editConfig(func(d *weir.Definitions) error {
 		switch {
@@ -38,8 +38,8 @@ func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error
 	})
 }
 
-// WriteEntity declares an entity or changes its parent and cascade. A parent that does not exist and a
-// cycle are [*weir.Error]s with code [weir.Invalid].
+// WriteEntity declares an entity or changes its parent and cascade. A parent that does not exist
+// and a cycle are [*weir.Error]s with code [weir.Invalid].
 func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string, cascade bool) error {
 	return s.editConfig(func(d *weir.Definitions) error {
 		e := d.Entities[name]
@@ -68,8 +68,8 @@ func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error 
 	})
 }
 
-// editConfig puts a changed copy of the configuration in force. Readers keep the one that they have, so the
-// maps that a change touches must be copies.
+// editConfig puts a changed copy of the configuration in force. Readers keep the one that they
+// have, so the maps that a change touches must be copies.
 func (s *Store) editConfig(change func(d *weir.Definitions) error) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -101,8 +101,8 @@ func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.Enti
 	return s.config.Load().List(q), nil
 }
 
-// Entities returns, in order, the entities that have something in use on a resource at now or limits of
-// their own on it. It never fails.
+// Entities returns, in order, the entities that have something in use on a resource at now or
+// limits of their own on it. It never fails.
 func (s *Store) Entities(_ context.Context, now time.Time, resource string) ([]string, error) {
 	d := s.config.Load()
 	return d.EntitiesOn(resource, func(yield func(weir.Subject) bool) {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, conformance.BackendHarness{
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+	conformance.TestStore(t, conformance.StoreHarness{
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			store, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 			if err != nil {
@@ -27,8 +28,8 @@ func TestConformance(t *testing.T) {
 func TestConformanceSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	conformance.TestBackend(t, conformance.BackendHarness{
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+	conformance.TestStore(t, conformance.StoreHarness{
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			file := filepath.Join(dir, weir.NewLeaseID(s.Start).String())
 			store, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{Definitions: s.Definitions})
@@ -45,7 +46,7 @@ func TestConformanceSnapshot(t *testing.T) {
 // lease that ends drops none early.
 func TestForgottenLeaseMakesRoom(t *testing.T) {
 	t.Parallel()
-	h := conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+	h := conformance.StoreHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		store, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 		if err != nil {

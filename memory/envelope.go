@@ -38,7 +38,8 @@ func sealEnvelope(buffer []byte) []byte {
 	return append(buffer, sum[:]...)
 }
 
-// openEnvelope returns the body of a file, or what is wrong with the file, as the end of a sentence.
+// openEnvelope returns the body of a file, or what is wrong with the file, as the end of a
+// sentence.
 func openEnvelope(data []byte) ([]byte, error) {
 	magic := data[:min(len(data), len(snapshotMagic))]
 	if !bytes.HasPrefix([]byte(snapshotMagic), magic) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // smallSnapshot is a file with something of everything in it.
@@ -35,14 +36,14 @@ func busyStore(t testing.TB) *SnapshotStore {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lease := weir.LeaseRecord{
-			ID: weir.LeaseID{15: byte(i)}, State: weir.LeaseLive, Fingerprint: 7, At: out.At,
+		lease := driver.LeaseRecord{
+			ID: weir.LeaseID{15: byte(i)}, State: driver.LeaseLive, Fingerprint: 7, At: out.At,
 			Expires: out.At.Add(time.Hour), Charges: 1, Holdings: out.Holdings, Limits: out.Limits,
 		}
 		s.records.add(now.UnixMilli(), &leaseRecord{LeaseRecord: lease, memory: 600_000}, 0)
 		if entity == "ended" {
 			st := &Settlement{ID: lease.ID, Verb: weir.VerbCancel, Memory: time.Minute}
-			s.records.update(now.UnixMilli(), st.update(), &weir.Outcome{At: out.At})
+			s.records.update(now.UnixMilli(), st.update(), &driver.Outcome{At: out.At})
 		}
 	}
 	s.records.horizon = now.UnixMilli()

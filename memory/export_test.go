@@ -5,16 +5,18 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Answer is an outcome and what the lease stands for then; nothing if it was denied or has ended.
 type Answer struct {
-	*weir.Outcome
-	Holdings []weir.Holding
+	*driver.Outcome
+	Holdings []driver.Holding
 }
 
 // Try plans a reservation and asks a store.
-func Try(b weir.Backend, now time.Time, r *weir.Reservation) (*Answer, error) {
+func Try(b driver.Store, now time.Time, r *conformance.Reservation) (*Answer, error) {
 	p, err := r.Plan(context.Background())
 	if err != nil {
 		return nil, err
@@ -23,7 +25,7 @@ func Try(b weir.Backend, now time.Time, r *weir.Reservation) (*Answer, error) {
 }
 
 // Take asks a store for what was planned.
-func Take(b weir.Backend, now time.Time, p *weir.Plan) (*Answer, error) {
+func Take(b driver.Store, now time.Time, p *driver.Plan) (*Answer, error) {
 	a := &Answer{Outcome: p.Outcome()}
 	if err := b.Reserve(context.Background(), now, p, a.Outcome); err != nil {
 		return nil, err
@@ -40,25 +42,25 @@ type Settlement struct {
 	Verb        weir.Verb
 	Seq         int64
 	Fingerprint uint64
-	Holdings    []weir.Holding
-	Totals      [][]weir.Part
+	Holdings    []driver.Holding
+	Totals      [][]driver.Part
 	Limits      []*weir.Limit
 	Lifetime    time.Duration
 	Memory      time.Duration
 	MemorySize  int
 }
 
-func (s *Settlement) update() *weir.Update {
-	u := &weir.Update{
+func (s *Settlement) update() *driver.Update {
+	u := &driver.Update{
 		ID: s.ID, Verb: s.Verb, Seq: s.Seq, Fingerprint: s.Fingerprint, Lifetime: s.Lifetime,
-		Memory: s.Memory, MemorySize: s.MemorySize, Changes: make([]weir.Change, len(s.Holdings)),
+		Memory: s.Memory, MemorySize: s.MemorySize, Changes: make([]driver.Change, len(s.Holdings)),
 	}
 	for i := range s.Holdings {
 		h, limit := &s.Holdings[i], s.Limits[i]
-		c := weir.Change{Holding: h, Limit: limit, From: h.Cost(), To: h.Cost(), Parts: h.Parts}
+		c := driver.Change{Holding: h, Limit: limit, From: h.Cost(), To: h.Cost(), Parts: h.Parts}
 		if s.Verb != weir.VerbExtend {
 			c.Parts = s.Totals[i]
-			c.To = (&weir.Take{Parts: c.Parts}).Cost()
+			c.To = (&driver.Take{Parts: c.Parts}).Cost()
 		}
 		if u.Ends() && limit.Kind == weir.Concurrency {
 			c.To = 0
@@ -70,7 +72,7 @@ func (s *Settlement) update() *weir.Update {
 }
 
 // Settle asks a store for a settlement.
-func Settle(b weir.Backend, now time.Time, s *Settlement) (*Answer, error) {
+func Settle(b driver.Store, now time.Time, s *Settlement) (*Answer, error) {
 	u := s.update()
 	a := &Answer{Outcome: u.Outcome()}
 	if err := b.Update(context.Background(), now, u, a.Outcome); err != nil {

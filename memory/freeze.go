@@ -14,15 +14,15 @@ const chunkSize = 512
 // chunkBytes is what a chunk mostly takes in a body: the buffer grows before the lock is taken.
 const chunkBytes = 1 << 16
 
-// copyOnWrite says which elements of a stripe, or of the records, a snapshot has yet to see. The lock
-// of what it belongs to guards it.
+// copyOnWrite says which elements of a stripe, or of the records, a snapshot has yet to see. The
+// lock of what it belongs to guards it.
 type copyOnWrite[T any] struct {
 	// epoch is the number of the latest snapshot, and that of what it has seen or must not see.
 	epoch uint32
 	// frozen is true until all elements have been copied.
 	frozen bool
-	// end is the place after those that the snapshot is to see. Newer elements follow it, so that the
-	// copying ends however fast they come.
+	// end is the place after those that the snapshot is to see. Newer elements follow it, so that
+	// the copying ends however fast they come.
 	end int
 	// preserved are copies of elements that were about to change.
 	preserved []T

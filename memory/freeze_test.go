@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -40,7 +42,7 @@ type freezeWorld struct {
 
 type freezeLease struct {
 	id       weir.LeaseID
-	holdings []weir.Holding
+	holdings []driver.Holding
 }
 
 // act makes one random call.
@@ -65,7 +67,7 @@ func (w *freezeWorld) act() {
 		if verb != weir.VerbCancel && st.Holdings[j].Limit.Kind != weir.Concurrency {
 			units = int64(w.rng.IntN(5))
 		}
-		st.Totals = append(st.Totals, []weir.Part{{Units: units}})
+		st.Totals = append(st.Totals, []driver.Part{{Units: units}})
 		st.Limits = append(st.Limits, st.Holdings[j].Limit)
 	}
 	out, err := Settle(w.s, w.now, st)
@@ -79,8 +81,8 @@ func (w *freezeWorld) act() {
 
 func (w *freezeWorld) reserve() {
 	w.t.Helper()
-	r := &weir.Reservation{
-		ID: weir.NewLeaseID(w.now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
+	r := &conformance.Reservation{
+		ID: weir.NewLeaseID(w.now), Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
 		Charges: []weir.Charge{{
 			Entity: "e" + strconv.Itoa(w.rng.IntN(2000)), Resource: "r", Costs: weir.Costs{},
 		}},
@@ -88,7 +90,7 @@ func (w *freezeWorld) reserve() {
 	for i := range w.limits {
 		r.Charges[0].Costs[w.limits[i].Name] = 1
 	}
-	r.Resolve = freezeResolver(w.limits)
+	r.Config = freezeConfig(w.limits)
 	out, err := Try(w.s, w.now, r)
 	if err != nil {
 		w.t.Fatal(err)
@@ -226,10 +228,10 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 		if s.store.stripeOf(name) == stripeCount-1 {
 			continue
 		}
-		r := &weir.Reservation{
-			ID: weir.NewLeaseID(w.now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
+		r := &conformance.Reservation{
+			ID: weir.NewLeaseID(w.now), Lifetime: time.Hour, Memory: time.Minute,
 			Charges: []weir.Charge{{Entity: name, Resource: "r", Costs: weir.Costs{"a": 1}}},
-			Resolve: freezeResolver(w.limits),
+			Config:  freezeConfig(w.limits),
 		}
 		if _, err := Try(s, w.now, r); err != nil {
 			t.Error(err)
@@ -247,16 +249,17 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	}
 }
 
-func freezeResolver(limits []weir.Limit) weir.Resolver {
-	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-		return &weir.Resolved{Level: weir.LevelSystem, Limits: limits}, nil
+// freezeConfig says that limits apply to everybody.
+func freezeConfig(limits []weir.Limit) func(context.Context, weir.Subject) (*weir.Config, error) {
+	return func(context.Context, weir.Subject) (*weir.Config, error) {
+		return &weir.Config{Levels: []weir.LevelLimits{{Level: weir.LevelSystem, Limits: limits}}}, nil
 	}
 }
 
-// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside the
-// time without one and the time while one of another store is copied, which has no lock in common with
-// the calls: what is as long then is due to the machine. It also prints for how long all calls are
-// stopped. Times are not judged, since machines differ.
+// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside
+// the time without one and the time while one of another store is copied, which has no lock in
+// common with the calls: what is as long then is due to the machine. It also prints for how long
+// all calls are stopped. Times are not judged, since machines differ.
 func TestSnapshotPause(t *testing.T) {
 	leases := soak.Amount(5_000, 300_000)
 	for _, entities := range []int{1, leases} {
@@ -326,9 +329,9 @@ func newPauseWorld(t *testing.T, entities int) *pauseWorld {
 func (w *pauseWorld) reserve() (weir.LeaseID, *Answer) {
 	w.t.Helper()
 	w.calls++
-	r := &weir.Reservation{
-		ID: weir.NewLeaseID(freezeEpoch), Depth: 1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
-		Resolve: freezeResolver(w.limits), Charges: []weir.Charge{{
+	r := &conformance.Reservation{
+		ID: weir.NewLeaseID(freezeEpoch), Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
+		Config: freezeConfig(w.limits), Charges: []weir.Charge{{
 			Entity: "e" + strconv.Itoa(w.calls%w.entities), Resource: "r", Costs: weir.Costs{"a": 1, "b": 1, "c": 1},
 		}},
 	}
@@ -355,7 +358,7 @@ func (w *pauseWorld) call() []time.Duration {
 		Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
 	}
 	for i := range st.Holdings {
-		st.Totals = append(st.Totals, []weir.Part{{}})
+		st.Totals = append(st.Totals, []driver.Part{{}})
 		st.Limits = append(st.Limits, st.Holdings[i].Limit)
 	}
 	if _, err := Settle(w.s, w.now(), st); err != nil {

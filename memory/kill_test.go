@@ -16,10 +16,12 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
-// killCapacity is more than a child can take before it is killed, so that it is under load to the end.
+// killCapacity is more than a child can take before it is killed, so that it is under load to the
+// end.
 const killCapacity = 1_000_000
 
 // killLimits are one limit of each kind, of which nothing comes back by itself within the test.
@@ -79,7 +81,7 @@ func TestKillChild(t *testing.T) {
 	all.Wait()
 }
 
-func openKilled(t *testing.T, file string) *weir.Limiter {
+func openKilled(t *testing.T, file string) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{
 		Definitions: killLimits(), Every: 5 * time.Millisecond,
@@ -87,7 +89,7 @@ func openKilled(t *testing.T, file string) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,8 @@ type killLog struct {
 }
 
 // A process that is killed at any instant loses what happened since its last snapshot, charges and
-// leases alike, and nothing else: its successor admits what the limits allow on top of what it found.
+// leases alike, and nothing else: its successor admits what the limits allow on top of what it
+// found.
 func TestKill(t *testing.T) {
 	kills := soak.Amount(8, 200)
 	seed := rand.Uint64()

@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // process is a limiter over a snapshot file, which can be ended and begun anew.
 type process struct {
-	*weir.Limiter
+	*limiter.Limiter
 	t    *testing.T
 	file string
 	now  time.Time
 }
 
-func startProcess(t *testing.T, o *weir.Options) *process {
+func startProcess(t *testing.T, o *limiter.Options) *process {
 	t.Helper()
 	p := &process{t: t, file: filepath.Join(t.TempDir(), "snapshot"), now: start}
 	p.restart(o)
 	return p
 }
 
-func (p *process) restart(o *weir.Options) {
+func (p *process) restart(o *limiter.Options) {
 	p.t.Helper()
 	if p.Limiter != nil {
 		if err := p.Close(); err != nil {
@@ -38,12 +39,12 @@ func (p *process) restart(o *weir.Options) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	options := weir.Options{}
+	options := limiter.Options{}
 	if o != nil {
 		options = *o
 	}
 	options.Now = func() time.Time { return p.now }
-	if p.Limiter, err = weir.New(store, &options); err != nil {
+	if p.Limiter, err = limiter.New(store, &options); err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = store.Close() })
@@ -118,10 +119,10 @@ func TestRestartKnowsALiveLease(t *testing.T) {
 // its clock says.
 func TestRestartRefusesTheForgotten(t *testing.T) {
 	t.Parallel()
-	short := &weir.Options{LeaseMemory: time.Minute}
+	short := &limiter.Options{LeaseMemory: time.Minute}
 	for _, tt := range []struct {
 		name          string
-		before, after *weir.Options
+		before, after *limiter.Options
 		ahead         time.Duration // of the first process's clock
 	}{
 		{"a longer memory", short, nil, 0},

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// leaseRecord is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
-// are its own: those of an outcome belong to the limiter. Its limits are shared with whoever was
-// told of them: nobody changes them.
+// leaseRecord is a lease as a snapshot keeps it, so that another process can go on with it. Its
+// holdings are its own: those of an outcome belong to the limiter. Its limits are shared with
+// whoever was told of them: nobody changes them.
 type leaseRecord struct {
-	weir.LeaseRecord
+	driver.LeaseRecord
 	// memory is how long (ms) it is remembered once it has ended.
 	memory int64
 	// due is the instant (ms) at which something becomes of the record: a live lease ends by itself
@@ -27,13 +28,14 @@ type leaseRecord struct {
 	order, sequence int64
 	// heapIndex is the record's own in the heap that it is in.
 	heapIndex int
-	// index is the record's own place among all, and epoch that of the last snapshot that has seen it.
+	// index is the record's own place among all, and epoch that of the last snapshot that has seen
+	// it.
 	index int32
 	epoch uint32
 }
 
 // cloneHoldings copies holdings with all that they have of their own.
-func cloneHoldings(holdings []weir.Holding) []weir.Holding {
+func cloneHoldings(holdings []driver.Holding) []driver.Holding {
 	out := slices.Clone(holdings)
 	for i := range out {
 		h := &out[i]
@@ -48,7 +50,7 @@ func (t *leaseRecords) schedule(r *leaseRecord) {
 	r.sequence = t.sequence
 	r.due = r.Expires.UnixMilli()
 	r.order = r.due
-	if r.State != weir.LeaseLive {
+	if r.State != driver.LeaseLive {
 		r.order = r.EndedAt.UnixMilli()
 		r.due = max(r.order, r.ID.Time().UnixMilli()) + r.memory
 	}
@@ -84,7 +86,7 @@ func newRecords() leaseRecords {
 }
 
 // find returns a copy of what is known of a lease at now, or nil.
-func (t *leaseRecords) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
+func (t *leaseRecords) find(now int64, id weir.LeaseID) *driver.LeaseRecord {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now) // what ended before may leave no room for it
@@ -101,11 +103,11 @@ func (t *leaseRecords) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
 // an expired one.
 func (t *leaseRecords) current(now int64, id weir.LeaseID) *leaseRecord {
 	r := t.byID[id]
-	if r != nil && r.State == weir.LeaseLive && r.due <= now {
+	if r != nil && r.State == driver.LeaseLive && r.due <= now {
 		t.expire(r)
 		r = t.byID[id] // it may have been too much
 	}
-	if r != nil && r.State != weir.LeaseLive && r.due < now {
+	if r != nil && r.State != driver.LeaseLive && r.due < now {
 		t.drop(r)
 		return nil
 	}
@@ -135,20 +137,20 @@ func (t *leaseRecords) insert(r *leaseRecord) {
 }
 
 func (t *leaseRecords) heapOf(r *leaseRecord) *recordHeap {
-	if r.State == weir.LeaseLive {
+	if r.State == driver.LeaseLive {
 		return &t.live
 	}
 	return &t.ended
 }
 
 // update notes what an update has made of a lease. One that was forgotten stays so.
-func (t *leaseRecords) update(now int64, u *weir.Update, out *weir.Outcome) {
+func (t *leaseRecords) update(now int64, u *driver.Update, out *driver.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.sweep(now)
 	t.limit(u.MemorySize)
 	r := t.byID[u.ID]
-	if r == nil || r.State != weir.LeaseLive {
+	if r == nil || r.State != driver.LeaseLive {
 		return
 	}
 	t.preserve(r)
@@ -162,11 +164,11 @@ func (t *leaseRecords) update(now int64, u *weir.Update, out *weir.Outcome) {
 	case weir.VerbComplete:
 		t.memory = u.Memory.Milliseconds()
 		r.memory, r.EndFingerprint = t.memory, u.Fingerprint
-		t.markEnded(r, weir.LeaseCompleted, out.At)
+		t.markEnded(r, driver.LeaseCompleted, out.At)
 	case weir.VerbCancel:
 		t.memory = u.Memory.Milliseconds()
 		r.memory, r.EndFingerprint = t.memory, u.Fingerprint
-		t.markEnded(r, weir.LeaseCancelled, out.At)
+		t.markEnded(r, driver.LeaseCancelled, out.At)
 	}
 }
 
@@ -177,19 +179,19 @@ func (t *leaseRecords) void(now int64, id weir.LeaseID) (exists bool) {
 	defer t.mu.Unlock()
 	defer t.sweep(now)
 	if r := t.current(now, id); r != nil {
-		return r.State != weir.LeaseVoided
+		return r.State != driver.LeaseVoided
 	}
-	t.insert(&leaseRecord{LeaseRecord: weir.LeaseRecord{
-		ID: id, State: weir.LeaseVoided, EndedAt: time.UnixMilli(now),
+	t.insert(&leaseRecord{LeaseRecord: driver.LeaseRecord{
+		ID: id, State: driver.LeaseVoided, EndedAt: time.UnixMilli(now),
 	}, memory: t.memory})
 	t.limit(t.most)
 	return false
 }
 
-func (t *leaseRecords) expire(r *leaseRecord) { t.markEnded(r, weir.LeaseExpired, r.Expires) }
+func (t *leaseRecords) expire(r *leaseRecord) { t.markEnded(r, driver.LeaseExpired, r.Expires) }
 
 // markEnded makes a live lease an ended one, and forgets the oldest where there are too many.
-func (t *leaseRecords) markEnded(r *leaseRecord, state weir.LeaseState, at time.Time) {
+func (t *leaseRecords) markEnded(r *leaseRecord, state driver.LeaseState, at time.Time) {
 	t.preserve(r)
 	heap.Remove(&t.live, r.heapIndex)
 	r.State, r.EndedAt, r.Keys, r.Holdings, r.Limits = state, at, nil, nil, nil
@@ -212,7 +214,7 @@ func (t *leaseRecords) limit(most int) {
 // ones any more: by time they are refused anyhow, unless the clock was wrong or the memory has
 // grown since.
 func (t *leaseRecords) drop(r *leaseRecord) {
-	if r.State != weir.LeaseLive {
+	if r.State != driver.LeaseLive {
 		t.horizon = max(t.horizon, r.ID.Time().UnixMilli())
 	}
 	heap.Remove(t.heapOf(r), r.heapIndex)

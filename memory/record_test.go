@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 var recordStart = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
@@ -27,9 +28,9 @@ func newRecordWorld(t *testing.T, most int) *recordWorld {
 func (w *recordWorld) live(n int) weir.LeaseID {
 	id := weir.NewLeaseID(recordStart.Add(time.Duration(n) * time.Second))
 	w.add(w.now.UnixMilli(), &leaseRecord{
-		LeaseRecord: weir.LeaseRecord{
-			ID: id, State: weir.LeaseLive, At: w.now, Expires: w.now.Add(time.Hour),
-			Holdings: make([]weir.Holding, 1), Limits: make([]weir.LimitStatus, 1),
+		LeaseRecord: driver.LeaseRecord{
+			ID: id, State: driver.LeaseLive, At: w.now, Expires: w.now.Add(time.Hour),
+			Holdings: make([]driver.Holding, 1), Limits: make([]weir.LimitStatus, 1),
 		},
 		memory: 600_000,
 	}, 0)
@@ -40,7 +41,7 @@ func (w *recordWorld) settle(id weir.LeaseID, verb weir.Verb) {
 	st := &Settlement{
 		ID: id, Verb: verb, Fingerprint: 9, Memory: 10 * time.Minute, Lifetime: time.Hour,
 	}
-	w.leaseRecords.update(w.now.UnixMilli(), st.update(), &weir.Outcome{At: w.now})
+	w.leaseRecords.update(w.now.UnixMilli(), st.update(), &driver.Outcome{At: w.now})
 }
 
 // consistent checks that every record is in the right heap, at its place.
@@ -51,7 +52,7 @@ func (w *recordWorld) consistent() {
 	}
 	for ended, h := range map[bool]recordHeap{false: w.leaseRecords.live, true: w.ended} {
 		for i, r := range h {
-			if r.heapIndex != i || (r.State != weir.LeaseLive) != ended || i > 0 && h.Less(i, (i-1)/2) {
+			if r.heapIndex != i || (r.State != driver.LeaseLive) != ended || i > 0 && h.Less(i, (i-1)/2) {
 				w.t.Fatalf("heap: got %+v at %d", r, i)
 			}
 			if ended && (r.Holdings != nil || r.Limits != nil) {
@@ -166,7 +167,7 @@ func TestRecordsAtRandom(t *testing.T) {
 		}
 		id := ids[max(0, len(ids)-1-rng.IntN(100))]
 		known := w.find(w.now.UnixMilli(), id)
-		if known != nil && known.State == weir.LeaseLive && !w.now.Before(known.Expires) {
+		if known != nil && known.State == driver.LeaseLive && !w.now.Before(known.Expires) {
 			t.Fatalf("got a live lease after its end: %+v", known)
 		}
 		w.settle(id, verbs[rng.IntN(len(verbs))])

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's count
-// cannot hold is not taken on it. It never fails.
-func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+// Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's
+// count cannot hold is not taken on it. It never fails.
+func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	var few [8]activeTake
 	seats := few[:]
 	if len(p.Takes) > len(few) {
@@ -18,7 +19,7 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *wei
 	}
 	var set stripeSet
 	for i := range p.Takes {
-		t, seat := &p.Takes[i], &seats[i]
+		t, seat := p.Takes[i], &seats[i]
 		seat.cost = t.Cost()
 		if i > 0 && t.Subject == p.Takes[i-1].Subject {
 			seat.sameSubjectAs(&seats[i-1].limitRef)
@@ -26,7 +27,7 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *wei
 			seat.locate(s, &set, t.Subject)
 		}
 	}
-	out.At = wholeMS(now)
+	out.At = now.Truncate(time.Millisecond)
 	ms := now.UnixMilli()
 	s.decide(ms, p.Takes, seats, &set, out)
 	s.sweep(ms)
@@ -41,14 +42,14 @@ type activeTake struct {
 
 // decide judges all takes under their stripes' locks, then applies them all or none.
 func (s *Store) decide(
-	now int64, takes []weir.Take, seats []activeTake, set *stripeSet, out *weir.Outcome,
+	now int64, takes []*driver.Take, seats []activeTake, set *stripeSet, out *driver.Outcome,
 ) {
 	s.lock(set)
 	defer s.unlock(set)
 	var it *subjectState
 	exceeded := false
 	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+		t, seat := takes[i], &seats[i]
 		if seat.first {
 			it = seat.stripe.find(t.Subject, seat.hash)
 		}
@@ -69,9 +70,9 @@ func (s *Store) decide(
 }
 
 // skipUncountable makes a shadow limit, which never denies, take nothing of what it cannot count.
-func skipUncountable(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
+func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+		t, seat := takes[i], &seats[i]
 		if !out.Limits[i].Exceeded || seat.counter.CanCount(now, kernel.Change{To: seat.cost}) {
 			continue
 		}
@@ -83,7 +84,7 @@ func skipUncountable(now int64, takes []weir.Take, seats []activeTake, out *weir
 }
 
 // judge writes the status of one take as it was found, and reports whether its limit is exceeded.
-func judge(now int64, t *weir.Take, seat *activeTake, status *weir.LimitStatus) bool {
+func judge(now int64, t *driver.Take, seat *activeTake, status *weir.LimitStatus) bool {
 	l := t.Limit
 	available, retryAfter, fits := kernel.Judge(seat.counter, now, seat.cost, t.Ceiling, l.Capacity)
 	// Field by field, since a whole would be put together elsewhere and copied.
@@ -95,9 +96,9 @@ func judge(now int64, t *weir.Take, seat *activeTake, status *weir.LimitStatus) 
 }
 
 // apply takes everything and notes where the lease's units are.
-func apply(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
+func apply(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+		t, seat := takes[i], &seats[i]
 		seat.store(t.Subject, t.Limit)
 		out.Limits[i].Available -= seat.cost
 		if piece, ok := seat.counter.Take(now, seat.cost); ok {
@@ -105,6 +106,3 @@ func apply(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) 
 		}
 	}
 }
-
-// wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }

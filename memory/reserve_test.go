@@ -1,8 +1,6 @@
 package memory_test
 
 import (
-	"context"
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -178,22 +176,5 @@ func TestReserveBroughtLimitLowers(t *testing.T) {
 				t.Errorf("after the wait: got a denial %+v, want an admission", out.Limits[0])
 			}
 		})
-	}
-}
-
-func TestReserveFailsAsThePlanDoes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, bucket(10, 10, time.Minute))
-	_, err := w.try(w.reservation(charge(weir.Costs{"y": 1})))
-	if !errors.Is(err, weir.UnknownLimit) {
-		t.Errorf("got %v, want %v", err, weir.UnknownLimit)
-	}
-	broken := errors.New("broken")
-	r := w.reservation(charge(x(1)))
-	r.Resolve = func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-		return nil, broken
-	}
-	if _, err = w.try(r); !errors.Is(err, broken) {
-		t.Errorf("got %v, want %v", err, broken)
 	}
 }

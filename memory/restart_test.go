@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// restarted is a store that goes on as it was, and one that is closed and opened again now and then,
-// under the same calls.
+// restarted is a store that goes on as it was, and one that is closed and opened again now and
+// then, under the same calls.
 type restarted struct {
 	t      *testing.T
 	file   string
@@ -48,7 +49,7 @@ func (r *restarted) reserve(charges []weir.Charge) {
 // settle does the same to a lease in both. A lease that has ended is left out from then on.
 func (r *restarted) settle(i int, verb weir.Verb, totals weir.Costs) {
 	r.t.Helper()
-	if known := r.broken.recover(r.leases[i].id); known == nil || known.State != weir.LeaseLive {
+	if known := r.broken.recover(r.leases[i].id); known == nil || known.State != driver.LeaseLive {
 		r.drop(i) // it has expired
 		return
 	}

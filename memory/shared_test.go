@@ -15,45 +15,50 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
-// failing is a store that now and then does not answer, and has then written nonsense into the outcome.
+// failing is a store that now and then does not answer, and has then written nonsense into the
+// outcome.
 type failing struct {
-	weir.Backend
+	driver.Store
 
 	n atomic.Int64
 }
 
 var errLost = errors.New("lost")
 
-func (f *failing) fails(out *weir.Outcome) bool {
+func (f *failing) fails(out *driver.Outcome) bool {
 	if f.n.Add(1)%11 != 0 {
 		return false
 	}
 	for i := range out.Taken {
-		out.Taken[i] = weir.Taken{Units: -1, Pieces: append(out.Taken[i].Pieces, weir.Piece{Units: 77, Until: math.MaxInt64, Mark: 5})}
+		out.Taken[i] = driver.Taken{Units: -1, Pieces: append(out.Taken[i].Pieces, driver.Piece{Units: 77, Until: math.MaxInt64, Mark: 5})}
 	}
 	return true
 }
 
-func (f *failing) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (f *failing) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if f.fails(out) {
 		return errLost
 	}
-	return f.Backend.Reserve(ctx, now, p, out)
+	return f.Store.Reserve(ctx, now, p, out)
 }
 
-func (f *failing) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (f *failing) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	if f.fails(out) {
 		return errLost
 	}
-	return f.Backend.Update(ctx, now, u, out)
+	return f.Store.Update(ctx, now, u, out)
 }
 
-func (f *failing) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	return f.Backend.(weir.ConfigReader).ReadConfig(ctx, of)
+func (f *failing) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	return f.Store.(driver.ConfigReader).ReadConfig(ctx, of, consistent)
 }
 
 type played struct {
@@ -97,7 +102,7 @@ func leasesShareNothing(t *testing.T, kind string) {
 	}
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	file := filepath.Join(t.TempDir(), "snapshot")
-	open := func() *weir.Limiter { return openSharing(t, kind, file, d, now) }
+	open := func() *limiter.Limiter { return openSharing(t, kind, file, d, now) }
 	l := open()
 	// Two shadow limits hardly count any more.
 	for i := range workers {
@@ -134,16 +139,16 @@ func leasesShareNothing(t *testing.T, kind string) {
 	}
 }
 
-func openSharing(t *testing.T, kind, file string, d *weir.Definitions, now time.Time) *weir.Limiter {
+func openSharing(t *testing.T, kind, file string, d *weir.Definitions, now time.Time) *limiter.Limiter {
 	t.Helper()
 	s, err := memory.Open(&memory.Options{Definitions: d})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var backend weir.Backend = s
+	var backend driver.Store = s
 	switch kind {
 	case "failing":
-		backend = &failing{Backend: s}
+		backend = &failing{Store: s}
 	case "snapshot":
 		s, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{Definitions: d, Every: time.Millisecond})
 		if err != nil {
@@ -151,7 +156,7 @@ func openSharing(t *testing.T, kind, file string, d *weir.Definitions, now time.
 		}
 		backend = s
 	}
-	l, err := weir.New(backend, &weir.Options{Now: func() time.Time { return now }, OnUnavailable: weir.Allow})
+	l, err := limiter.New(backend, &limiter.Options{Now: func() time.Time { return now }, OnUnavailable: weir.Allow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +165,7 @@ func openSharing(t *testing.T, kind, file string, d *weir.Definitions, now time.
 
 type sharing struct {
 	t      *testing.T
-	l      *weir.Limiter
+	l      *limiter.Limiter
 	entity string
 	random *rand.Rand
 	live   []*played

@@ -12,15 +12,17 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 var (
-	_ weir.Backend        = (*memory.SnapshotStore)(nil)
-	_ weir.ConfigReader   = (*memory.SnapshotStore)(nil)
-	_ weir.ConfigWriter   = (*memory.SnapshotStore)(nil)
-	_ weir.SubjectLister  = (*memory.SnapshotStore)(nil)
-	_ weir.LeaseRecoverer = (*memory.SnapshotStore)(nil)
+	_ driver.Store          = (*memory.SnapshotStore)(nil)
+	_ driver.ConfigReader   = (*memory.SnapshotStore)(nil)
+	_ driver.ConfigWriter   = (*memory.SnapshotStore)(nil)
+	_ driver.SubjectLister  = (*memory.SnapshotStore)(nil)
+	_ driver.LeaseRecoverer = (*memory.SnapshotStore)(nil)
 )
 
 // snapshotWorld opens a file under the definitions.
@@ -49,9 +51,9 @@ func (w *world) close() {
 	}
 }
 
-func (w *world) recover(id weir.LeaseID) *weir.LeaseRecord {
+func (w *world) recover(id weir.LeaseID) *driver.LeaseRecord {
 	w.t.Helper()
-	r, err := w.store.(weir.LeaseRecoverer).RecoverLease(context.Background(), w.now, id)
+	r, err := w.store.(driver.LeaseRecoverer).RecoverLease(context.Background(), w.now, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestSnapshotGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("status after a restart: got %+v, want %+v", got, before)
 	}
 	r := w.recover(l.id)
-	if r == nil || r.State != weir.LeaseLive || r.Seq != 1 || !r.SeqAt.Equal(start.Add(500*time.Millisecond)) ||
+	if r == nil || r.State != driver.LeaseLive || r.Seq != 1 || !r.SeqAt.Equal(start.Add(500*time.Millisecond)) ||
 		!r.At.Equal(start) || !r.Expires.Equal(start.Add(time.Hour)) || r.Charges != 1 {
 		t.Fatalf("lease: got %+v", r)
 	}
@@ -114,8 +116,8 @@ func TestSnapshotReserveOfAKnownLease(t *testing.T) {
 	limits := []weir.Limit{window(10, time.Hour)}
 	w := snapshotWorld(t, file, limits...)
 	live, done := w.at(0).reservation(charge(x(1))), w.reservation(charge(x(1)))
-	var plans []*weir.Plan
-	for _, r := range []*weir.Reservation{live, done} {
+	var plans []*driver.Plan
+	for _, r := range []*conformance.Reservation{live, done} {
 		p, err := r.Plan(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +144,7 @@ func TestSnapshotReserveOfAKnownLease(t *testing.T) {
 	if _, err := memory.Take(w.store, w.now, plans[0]); !errors.Is(err, weir.Ended) {
 		t.Errorf("expired: got %v, want %v", err, weir.Ended)
 	}
-	if r := w.recover(live.ID); r.State != weir.LeaseExpired || !r.EndedAt.Equal(w.now) || r.Holdings != nil {
+	if r := w.recover(live.ID); r.State != driver.LeaseExpired || !r.EndedAt.Equal(w.now) || r.Holdings != nil {
 		t.Errorf("expired: got %+v", r)
 	}
 	w.close()
@@ -151,7 +153,7 @@ func TestSnapshotReserveOfAKnownLease(t *testing.T) {
 func TestSnapshotLeaseLife(t *testing.T) {
 	t.Parallel()
 	w := snapshotWorld(t, filepath.Join(t.TempDir(), "state"), concurrency(5, time.Minute))
-	state := func(l *lease, want weir.LeaseState) *weir.LeaseRecord {
+	state := func(l *lease, want driver.LeaseState) *driver.LeaseRecord {
 		t.Helper()
 		r := w.recover(l.id)
 		if r == nil && want != "" || r != nil && r.State != want {
@@ -163,22 +165,22 @@ func TestSnapshotLeaseLife(t *testing.T) {
 	w.at(1_000).complete(done, 0)
 	w.settle(gone, weir.VerbCancel, nil)
 	w.at(60_000 - 1).extend(long)
-	if r := state(long, weir.LeaseLive); !r.Expires.Equal(w.now.Add(time.Hour)) {
+	if r := state(long, driver.LeaseLive); !r.Expires.Equal(w.now.Add(time.Hour)) {
 		t.Errorf("extended: got %+v", r)
 	}
-	if r := state(done, weir.LeaseCompleted); !r.EndedAt.Equal(start.Add(time.Second)) {
+	if r := state(done, driver.LeaseCompleted); !r.EndedAt.Equal(start.Add(time.Second)) {
 		t.Errorf("completed: got %+v", r)
 	}
-	state(gone, weir.LeaseCancelled)
+	state(gone, driver.LeaseCancelled)
 	w.at(601_000)
-	state(gone, weir.LeaseCancelled)
+	state(gone, driver.LeaseCancelled)
 	w.at(601_001) // ten minutes after its end
 	state(gone, "")
 	state(done, "")
 	w.at(3_600_000)
-	state(long, weir.LeaseLive)
+	state(long, driver.LeaseLive)
 	w.at(3_659_999)
-	state(long, weir.LeaseExpired)
+	state(long, driver.LeaseExpired)
 	w.at(3_659_999 + 600_001)
 	state(long, "")
 	w.close()
@@ -208,7 +210,7 @@ func TestSnapshotConfigAndResources(t *testing.T) {
 	w.at(0).take(1)
 	w.configure(window(3, time.Minute))
 	w.left(2)
-	lister := w.store.(weir.SubjectLister)
+	lister := w.store.(driver.SubjectLister)
 	got, err := lister.Resources(context.Background(), w.now, subjectEntity)
 	if err != nil || len(got) != 1 || got[0] != subjectResource {
 		t.Errorf("resources: got %v, %v", got, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestSnapshotPipe: what is no regular file is refused, a pipe without waiting for who writes to it,
-// and its lock is left to others.
+// TestSnapshotPipe: what is no regular file is refused, a pipe without waiting for who writes to
+// it, and its lock is left to others.
 func TestSnapshotPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,8 +13,10 @@ import (
 func (s *SnapshotStore) Declared(entity string) bool { return s.store.Declared(entity) }
 
 // ReadConfig is [Store.ReadConfig].
-func (s *SnapshotStore) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	return s.store.ReadConfig(ctx, of)
+func (s *SnapshotStore) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	return s.store.ReadConfig(ctx, of, consistent)
 }
 
 // WriteConfig is [Store.WriteConfig]. The configuration is not in the snapshots.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -27,14 +28,14 @@ func TestSnapshotReadOnly(t *testing.T) {
 	}
 	names(t, dir)
 
-	limiter := openLimiter(t, file, options(false))
-	lease, err := limiter.Reserve(t.Context(), &weir.Request{
+	lim := openLimiter(t, file, options(false))
+	lease, err := lim.Reserve(t.Context(), &weir.Request{
 		Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 4},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := limiter.Close(); err != nil {
+	if err := lim.Close(); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(file)
@@ -42,7 +43,7 @@ func TestSnapshotReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	writer := openLimiter(t, file, options(false)) // has the lock
-	readers := []*weir.Limiter{openLimiter(t, file, options(true)), openLimiter(t, file, options(true))}
+	readers := []*limiter.Limiter{openLimiter(t, file, options(true)), openLimiter(t, file, options(true))}
 	for _, reader := range readers {
 		statuses, err := reader.Status(t.Context(), "acme", "llm")
 		if err != nil || len(statuses) != 1 || statuses[0].Available > 7 {
@@ -76,17 +77,17 @@ func TestSnapshotReadOnly(t *testing.T) {
 	names(t, dir, "state")
 }
 
-func openLimiter(t *testing.T, file string, o *memory.SnapshotOptions) *weir.Limiter {
+func openLimiter(t *testing.T, file string, o *memory.SnapshotOptions) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.OpenSnapshot(file, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return limiter
+	return lim
 }
 
 // names holds the names in a folder against those that should be there.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // SnapshotOptions tune a [SnapshotStore]. Nil means all defaults.
@@ -19,14 +20,14 @@ type SnapshotOptions struct {
 	// Definitions are the limits and entities configured at first. They are not in the file.
 	// Default: none.
 	Definitions *weir.Definitions
-	// Every is how often the file is written where something has changed; less often where the state
-	// is so large that copying it would take more than a tenth of the time. Calls go on meanwhile: all
-	// of them are stopped for well under a millisecond, however many leases there are. Default: one
-	// second.
+	// Every is how often the file is written where something has changed; less often where the
+	// state is so large that copying it would take more than a tenth of the time. Calls go on
+	// meanwhile: all of them are stopped for well under a millisecond, however many leases there
+	// are. Default: one second.
 	Every time.Duration
-	// OnError is told of every snapshot that could not be written; the next one is tried in time. It
-	// is called by the store's own goroutine, which Close waits for: do not close in it. Default:
-	// nobody, but Close reports a last snapshot that could not be written.
+	// OnError is told of every snapshot that could not be written; the next one is tried in time.
+	// It is called by the store's own goroutine, which Close waits for: do not close in it.
+	// Default: nobody, but Close reports a last snapshot that could not be written.
 	OnError func(error)
 	// ReadOnly reads the file once, beside whoever has it open, and creates and writes nothing. The
 	// file must exist. What would change anything is refused with [weir.Unsupported].
@@ -51,8 +52,8 @@ type SnapshotStore struct {
 	recovered bool
 	readOnly  bool
 
-	// callLock is held for reading by every call that changes anything, for writing while the state is
-	// frozen.
+	// callLock is held for reading by every call that changes anything, for writing while the state
+	// is frozen.
 	callLock sync.RWMutex
 	closed   bool
 	changed  atomic.Bool
@@ -167,7 +168,8 @@ func (s *SnapshotStore) readSnapshot() error {
 // is.
 const pausePerByte = 80 * time.Nanosecond
 
-// writeLoop writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
+// writeLoop writes a snapshot from time to time. It is the only goroutine, and no limit reads its
+// clock.
 func (s *SnapshotStore) writeLoop(every time.Duration) {
 	defer close(s.stopped)
 	timer := time.NewTimer(every)
@@ -224,12 +226,12 @@ func (s *SnapshotStore) Close() error {
 }
 
 // Traits says the same as [Store.Traits].
-func (s *SnapshotStore) Traits() weir.Traits { return s.store.Traits() }
+func (s *SnapshotStore) Traits() driver.Traits { return s.store.Traits() }
 
 // Reserve is [Store.Reserve], but a lease ID that is known is answered first: with Replay where the
 // content is the same, with [weir.Conflict] where it is not, with [weir.Ended] after its end.
 func (s *SnapshotStore) Reserve(
-	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	if known := s.records.find(now.UnixMilli(), p.ID); known != nil {
 		return replay(known, p, out)
@@ -244,8 +246,8 @@ func (s *SnapshotStore) Reserve(
 	if err := s.store.Reserve(ctx, now, p, out); err != nil || out.Denied {
 		return err
 	}
-	lease := weir.LeaseRecord{
-		ID: p.ID, State: weir.LeaseLive, Fingerprint: p.Fingerprint, At: out.At,
+	lease := driver.LeaseRecord{
+		ID: p.ID, State: driver.LeaseLive, Fingerprint: p.Fingerprint, At: out.At,
 		Expires: p.Expires(out.At), Charges: p.Charges, Keys: p.Keys,
 		Holdings: cloneHoldings(p.Holdings(out)), Limits: out.Limits,
 	}
@@ -254,12 +256,12 @@ func (s *SnapshotStore) Reserve(
 }
 
 // replay answers a reservation whose lease is known.
-func replay(known *weir.LeaseRecord, p *weir.Plan, out *weir.Outcome) error {
+func replay(known *driver.LeaseRecord, p *driver.Plan, out *driver.Outcome) error {
 	e := &weir.Error{Field: "lease_id", Value: p.ID.String()}
 	switch {
-	case known.State != weir.LeaseLive:
+	case known.State != driver.LeaseLive:
 		e.Code, e.Reason = weir.Ended, "was "+string(known.State)
-		if known.State == weir.LeaseVoided {
+		if known.State == driver.LeaseVoided {
 			e.Reason = "was cancelled before it was reserved"
 		}
 		return e
@@ -272,7 +274,7 @@ func replay(known *weir.LeaseRecord, p *weir.Plan, out *weir.Outcome) error {
 }
 
 // Update is [Store.Update].
-func (s *SnapshotStore) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (s *SnapshotStore) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -303,7 +305,7 @@ func (s *SnapshotStore) enter() error {
 
 // Status is [Store.Status].
 func (s *SnapshotStore) Status(
-	ctx context.Context, now time.Time, of []weir.Judged,
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	return s.store.Status(ctx, now, of)
 }
@@ -311,8 +313,8 @@ func (s *SnapshotStore) Status(
 // RecoverLease returns what is known of a lease at now, or nil. It never fails.
 func (s *SnapshotStore) RecoverLease(
 	_ context.Context, now time.Time, id weir.LeaseID,
-) (*weir.LeaseRecord, error) {
-	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State != weir.LeaseVoided {
+) (*driver.LeaseRecord, error) {
+	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State != driver.LeaseVoided {
 		return known, nil
 	}
 	return nil, nil // It is unknown, or was never reserved.
@@ -320,7 +322,7 @@ func (s *SnapshotStore) RecoverLease(
 
 // AdoptLease refuses an ID that was voided. No lease is given back by itself.
 func (s *SnapshotStore) AdoptLease(_ context.Context, now time.Time, id weir.LeaseID, _ uint64) error {
-	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State == weir.LeaseVoided {
+	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State == driver.LeaseVoided {
 		return &weir.Error{
 			Code: weir.Ended, Field: "lease_id", Value: id.String(), Reason: "was cancelled before it was reserved",
 		}

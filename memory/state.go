@@ -16,13 +16,14 @@ type subjectState struct {
 	// epoch is that of the last snapshot that has seen the item; see freezer.
 	epoch  uint32
 	states []limitState
-	// stateBuf and bucketBuf are memory for the first state, as most items have one limit, a bucket.
+	// stateBuf and bucketBuf are memory for the first state, as most items have one limit, a
+	// bucket.
 	stateBuf  [1]limitState
 	bucketBuf kernel.Bucket
 }
 
-// limitState is what one limit counts. A limit that changes its kind gets another state, and finds the
-// old one if it changes back.
+// limitState is what one limit counts. A limit that changes its kind gets another state, and finds
+// the old one if it changes back.
 type limitState struct {
 	name    string
 	kind    weir.Kind

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
@@ -28,7 +29,7 @@ type Options struct {
 	Definitions *weir.Definitions
 }
 
-// Store is a [weir.Backend] in process memory, with a configuration of its own that can be replaced
+// Store is a [driver.Store] in process memory, with a configuration of its own that can be replaced
 // at once. Its methods may be called at once; it starts no goroutine.
 type Store struct {
 	seed    hash.Hash
@@ -52,9 +53,10 @@ func Open(o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Traits says that the store enforces every kind, eight ancestors deep, exactly and without waiting.
-func (s *Store) Traits() weir.Traits {
-	return weir.Traits{
+// Traits says that the store enforces every kind, eight ancestors deep, exactly and without
+// waiting.
+func (s *Store) Traits() driver.Traits {
+	return driver.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
 		CascadeDepth: 8,
 		Local:        true,
@@ -66,7 +68,7 @@ func (s *Store) Traits() weir.Traits {
 func (s *Store) Close() error { return nil }
 
 // ReadConfig returns what is configured for a subject. It never fails.
-func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *Store) ReadConfig(_ context.Context, of weir.Subject, _ bool) (*weir.Config, error) {
 	return s.config.Load().Config(of), nil
 }
 
@@ -106,7 +108,7 @@ func (s *Store) Resources(_ context.Context, now time.Time, entity string) ([]st
 
 // Status reports limits without changing anything. It never fails.
 func (s *Store) Status(
-	_ context.Context, now time.Time, of []weir.Judged,
+	_ context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	var out []weir.LimitStatus
 	for i := range of {
@@ -117,7 +119,7 @@ func (s *Store) Status(
 
 // report appends the status of a subject's limits, all of one instant.
 func (s *Store) report(
-	out []weir.LimitStatus, now int64, of *weir.Judged,
+	out []weir.LimitStatus, now int64, of *driver.Judged,
 ) []weir.LimitStatus {
 	at := &s.stripes[s.stripeOf(of.Entity)]
 	at.mu.Lock()

@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // What the limiter may discover on a store, and what it must not.
 var (
-	_ weir.Backend       = (*memory.Store)(nil)
-	_ weir.ConfigReader  = (*memory.Store)(nil)
-	_ weir.ConfigWriter  = (*memory.Store)(nil)
-	_ weir.SubjectLister = (*memory.Store)(nil)
+	_ driver.Store         = (*memory.Store)(nil)
+	_ driver.ConfigReader  = (*memory.Store)(nil)
+	_ driver.ConfigWriter  = (*memory.Store)(nil)
+	_ driver.SubjectLister = (*memory.Store)(nil)
 )
 
 func TestStoreDoesNotRecoverLeases(t *testing.T) {
 	t.Parallel()
-	if _, ok := newWorld(t).store.(weir.LeaseRecoverer); ok {
+	if _, ok := newWorld(t).store.(driver.LeaseRecoverer); ok {
 		t.Error("a store without a file says that it recovers leases")
 	}
 }
@@ -43,7 +44,7 @@ func TestWriteConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bucket(10, 10, time.Minute))
 	bad := &weir.Definitions{System: []weir.Limit{{Name: "x"}}}
-	writer := w.store.(weir.ConfigWriter)
+	writer := w.store.(driver.ConfigWriter)
 	if err := writer.WriteConfig(context.Background(), start, bad); !errors.Is(err, weir.Invalid) {
 		t.Errorf("got %v, want %v", err, weir.Invalid)
 	}
@@ -62,7 +63,7 @@ func TestReadConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := store.ReadConfig(context.Background(), weir.Subject{Entity: "a", Resource: "r"})
+	got, err := store.ReadConfig(context.Background(), weir.Subject{Entity: "a", Resource: "r"}, false)
 	if err != nil || got.Parent != "parent" || !got.Cascade || !got.Known ||
 		got.OnUnavailable != weir.Allow || len(got.Levels) != 1 || got.Levels[0].Limits[0].Name != "x" {
 		t.Errorf("got %+v, %v", got, err)

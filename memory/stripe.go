@@ -82,8 +82,8 @@ func (p *stripe) shrink() {
 	p.peak = len(p.dense)
 }
 
-// inUse yields the subjects that are of interest and have something in use at now. It reports whether
-// yield wants more.
+// inUse yields the subjects that are of interest and have something in use at now. It reports
+// whether yield wants more.
 func (p *stripe) inUse(now int64, of, yield func(weir.Subject) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // sweepLimits are a limit of each kind, all idle within a day and a bit.
@@ -29,20 +30,20 @@ func sweepLimits(t testing.TB) []weir.Limit {
 }
 
 // takesOf ask one unit of each limit.
-func takesOf(entity string, limits []weir.Limit) []weir.Take {
-	takes := make([]weir.Take, len(limits))
+func takesOf(entity string, limits []weir.Limit) []*driver.Take {
+	takes := make([]*driver.Take, len(limits))
 	for i := range limits {
-		takes[i] = weir.Take{
+		takes[i] = &driver.Take{
 			Subject: weir.Subject{Entity: entity, Resource: "r"},
-			Limit:   &limits[i], Ceiling: limits[i].Capacity, Parts: []weir.Part{{Units: 1}},
+			Limit:   &limits[i], Ceiling: limits[i].Capacity, Parts: []driver.Part{{Units: 1}},
 		}
 	}
 	return takes
 }
 
 // reserveTakes reserves what was not planned.
-func (s *Store) reserveTakes(now time.Time, takes []weir.Take) (*Answer, error) {
-	return Take(s, now, &weir.Plan{Takes: takes})
+func (s *Store) reserveTakes(now time.Time, takes []*driver.Take) (*Answer, error) {
+	return Take(s, now, &driver.Plan{Takes: takes})
 }
 
 func (s *Store) count() (items int) {
@@ -202,7 +203,7 @@ func BenchmarkStore(b *testing.B) {
 			takes := takesOf("e", limits)
 			st := &Settlement{Verb: weir.VerbCancel}
 			for i := range takes {
-				st.Totals = append(st.Totals, []weir.Part{{Units: 0}})
+				st.Totals = append(st.Totals, []driver.Part{{Units: 0}})
 				st.Limits = append(st.Limits, takes[i].Limit)
 			}
 			now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)

@@ -2,9 +2,9 @@ package memory
 
 import "github.com/weir-limiter/weir"
 
-// stateTable finds the items of a stripe. It has a power of two of slots; an item stands in the first
-// free one after the slot that its hash names. A look-up reads one slot and the item, where a map would
-// read three places: with many entities each is a miss of the processor's cache.
+// stateTable finds the items of a stripe. It has a power of two of slots; an item stands in the
+// first free one after the slot that its hash names. A look-up reads one slot and the item, where a
+// map would read three places: with many entities each is a miss of the processor's cache.
 type stateTable struct {
 	slots []stateCell
 	len   int
@@ -50,8 +50,8 @@ func (t *stateTable) insertCell(s stateCell) {
 	t.slots[at] = s
 }
 
-// remove takes out an item that is there. Those after it move up, so that no gap comes between them and
-// the slots that their hashes name.
+// remove takes out an item that is there. Those after it move up, so that no gap comes between them
+// and the slots that their hashes name.
 func (t *stateTable) remove(it *subjectState, hash uint64) {
 	last := len(t.slots) - 1
 	at := int(hash) & last

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
-// The table finds what a map would find, also where every hash names the same slot, after removals and
-// after it has shrunk.
+// The table finds what a map would find, also where every hash names the same slot, after removals
+// and after it has shrunk.
 func TestItemTableAgainstAMap(t *testing.T) {
 	t.Parallel()
 	for _, spread := range []uint64{0, 3, 1<<64 - 1} { // of the hashes: one, four, all

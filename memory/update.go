@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -16,9 +17,9 @@ type activeChange struct {
 	claim kernel.Change
 }
 
-// Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before anything
-// is applied, if a count would no longer fit 64 bits.
-func (s *Store) Update(_ context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+// Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before
+// anything is applied, if a count would no longer fit 64 bits.
+func (s *Store) Update(_ context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	var few [8]activeChange
 	changes := few[:min(len(few), len(u.Changes))]
 	if len(u.Changes) > len(few) {
@@ -35,7 +36,7 @@ func (s *Store) Update(_ context.Context, now time.Time, u *weir.Update, out *we
 			c.locate(s, &set, of.Holding.Subject)
 		}
 	}
-	out.At = wholeMS(now)
+	out.At = now.Truncate(time.Millisecond)
 	ms := now.UnixMilli()
 	if err := s.applyChanges(ms, u, changes, &set, out); err != nil {
 		return err
@@ -46,7 +47,7 @@ func (s *Store) Update(_ context.Context, now time.Time, u *weir.Update, out *we
 
 // applyChanges checks every change under the stripes' locks, then applies them all.
 func (s *Store) applyChanges(
-	now int64, u *weir.Update, changes []activeChange, set *stripeSet, out *weir.Outcome,
+	now int64, u *driver.Update, changes []activeChange, set *stripeSet, out *driver.Outcome,
 ) error {
 	s.lock(set)
 	defer s.unlock(set)
@@ -71,10 +72,10 @@ func (s *Store) applyChanges(
 	return nil
 }
 
-// apply makes the change and returns where the lease's units are. A state that was
-// forgotten is created again, so that an overrun always counts. An extend is about slots alone, and renews only
+// apply makes the change and returns where the lease's units are. A state that was forgotten is
+// created again, so that an overrun always counts. An extend is about slots alone, and renews only
 // what there is.
-func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece {
+func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []driver.Piece {
 	if verb == weir.VerbExtend {
 		slots, ok := c.counter.(*kernel.Concurrency)
 		if !ok || c.state == nil {
@@ -88,7 +89,7 @@ func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []weir.
 	return c.counter.Apply(now, c.claim)
 }
 
-func changeError(c *weir.Change) error {
+func changeError(c *driver.Change) error {
 	return &weir.Error{
 		Code: weir.Invalid, Field: "totals." + c.Limit.Name, Value: strconv.FormatInt(c.To, 10),
 		Reason: "is more than can be counted",

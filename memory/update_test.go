@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -103,7 +104,7 @@ func TestSettleReturnsTheTotals(t *testing.T) {
 	w := newWorld(t, window(10, time.Minute))
 	l := w.at(0).reserve(charge(x(1)), charge(x(2)))
 	s := w.settlement(l, weir.VerbAdjust, nil)
-	s.Totals[0] = []weir.Part{{Charge: 0, Units: 5}, {Charge: 1, Units: 4}}
+	s.Totals[0] = []driver.Part{{Charge: 0, Units: 5}, {Charge: 1, Units: 4}}
 	out, err := memory.Settle(w.at(7).store, w.now.Add(time.Microsecond), s)
 	if err != nil {
 		t.Fatal(err)

@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestVoidedUnplanned: an ID that was cancelled before its reserve has ended, also after a restart and
-// for a request that could not be planned.
+// TestVoidedUnplanned: an ID that was cancelled before its reserve has ended, also after a restart
+// and for a request that could not be planned.
 func TestVoidedUnplanned(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "snapshot")
 	d := &weir.Definitions{System: []weir.Limit{{Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 1, RefillPeriod: time.Second}}}
-	open := func() *weir.Limiter {
+	open := func() *limiter.Limiter {
 		s, err := OpenSnapshot(file, &SnapshotOptions{Definitions: d})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, nil)
+		l, err := limiter.New(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -20,7 +22,7 @@ const subjectEntity, subjectResource = "acme", "gpt"
 // world drives a backend as the limiter would, at instants that the test names.
 type world struct {
 	t     testing.TB
-	store weir.Backend
+	store driver.Store
 	now   time.Time
 	made  uint64
 }
@@ -29,7 +31,7 @@ type world struct {
 type lease struct {
 	id       weir.LeaseID
 	charges  []weir.Charge
-	holdings []weir.Holding
+	holdings []driver.Holding
 	limits   []weir.LimitStatus
 	seq      int64
 }
@@ -52,32 +54,30 @@ func (w *world) at(ms int64) *world {
 func (w *world) configure(limits ...weir.Limit) {
 	w.t.Helper()
 	d := &weir.Definitions{System: limits}
-	err := w.store.(weir.ConfigWriter).WriteConfig(context.Background(), w.now, d)
+	err := w.store.(driver.ConfigWriter).WriteConfig(context.Background(), w.now, d)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) resolve(
-	ctx context.Context, s weir.Subject, _ weir.ResolveMode,
-) (*weir.Resolved, error) {
-	return resolveFrom(ctx, w.store, s)
+// configured says what a store has configured.
+func configured(b driver.Store) func(context.Context, weir.Subject) (*weir.Config, error) {
+	return func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+		return b.(driver.ConfigReader).ReadConfig(ctx, of, false)
+	}
 }
 
 // resolveFrom lets the strongest level that a store has configured win.
-func resolveFrom(ctx context.Context, b weir.Backend, s weir.Subject) (*weir.Resolved, error) {
-	config, err := b.(weir.ConfigReader).ReadConfig(ctx, s)
+func resolveFrom(b driver.Store, of weir.Subject) (driver.Judged, error) {
+	c, err := configured(b)(context.Background(), of)
 	if err != nil {
-		return nil, err
+		return driver.Judged{}, err
 	}
-	r := &weir.Resolved{}
-	if len(config.Levels) > 0 {
-		r.Level, r.Limits = config.Levels[0].Level, config.Levels[0].Limits
+	j := driver.Judged{Subject: of}
+	if len(c.Levels) > 0 {
+		j.Level, j.Limits = c.Levels[0].Level, c.Levels[0].Limits
 	}
-	if config.Cascade {
-		r.Parent = config.Parent
-	}
-	return r, nil
+	return j, nil
 }
 
 func charge(costs weir.Costs) weir.Charge {
@@ -85,24 +85,24 @@ func charge(costs weir.Costs) weir.Charge {
 }
 
 // judged says which limits apply to subjects.
-func (w *world) judged(of ...weir.Subject) []weir.Judged {
+func (w *world) judged(of ...weir.Subject) []driver.Judged {
 	w.t.Helper()
-	var judged []weir.Judged
+	var judged []driver.Judged
 	for _, subject := range of {
-		r, err := resolveFrom(context.Background(), w.store, subject)
+		j, err := resolveFrom(w.store, subject)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		judged = append(judged, weir.Judged{Subject: subject, Level: r.Level, Limits: r.Limits})
+		judged = append(judged, j)
 	}
 	return judged
 }
 
-func (w *world) reservation(charges ...weir.Charge) *weir.Reservation {
+func (w *world) reservation(charges ...weir.Charge) *conformance.Reservation {
 	w.made++
-	return &weir.Reservation{
-		ID: leaseID(w.now, w.made), Fingerprint: w.made, Charges: charges, Depth: 8,
-		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: w.resolve,
+	return &conformance.Reservation{
+		ID: leaseID(w.now, w.made), Fingerprint: w.made, Charges: charges,
+		Lifetime: time.Hour, Memory: 10 * time.Minute, Config: configured(w.store),
 	}
 }
 
@@ -118,7 +118,7 @@ func leaseID(now time.Time, n uint64) weir.LeaseID {
 	return id
 }
 
-func (w *world) try(r *weir.Reservation) (*memory.Answer, error) {
+func (w *world) try(r *conformance.Reservation) (*memory.Answer, error) {
 	return memory.Try(w.store, w.now, r)
 }
 
@@ -189,7 +189,7 @@ func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.
 		if verb == weir.VerbExtend {
 			continue
 		}
-		parts := append([]weir.Part(nil), h.Parts...)
+		parts := append([]driver.Part(nil), h.Parts...)
 		for j := range parts {
 			n, named := totals[h.Limit.Name]
 			switch {
@@ -207,8 +207,8 @@ func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.
 	return s
 }
 
-func (w *world) inForce(h *weir.Holding) *weir.Limit {
-	resolved, err := w.resolve(context.Background(), h.Subject, weir.Usual)
+func (w *world) inForce(h *driver.Holding) *weir.Limit {
+	resolved, err := resolveFrom(w.store, h.Subject)
 	if err != nil {
 		w.t.Fatal(err)
 	}

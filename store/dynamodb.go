@@ -4,14 +4,14 @@ import (
 	"context"
 	"strings"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb"
 )
 
 const dynamoDBScheme = "dynamodb:"
 
 // openDynamoDB opens what follows "dynamodb:". The table keeps its own configuration.
-func openDynamoDB(ctx context.Context, rest string, o *Options) (weir.Backend, error) {
+func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, error) {
 	if o.Definitions != nil {
 		return nil, invalid("store", dynamoDBScheme,
 			"takes no definitions: the configuration is on the table, and is changed there")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/store"
 )
@@ -84,7 +85,7 @@ func TestOpenDynamoDB(t *testing.T) {
 	local := testkit.DynamoDB(t)
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	at := "?region=us-east-1&endpoint=" + url.QueryEscape(local.Endpoint())
-	open := func(u string) (weir.Backend, error) { return store.Open(t.Context(), u, nil) }
+	open := func(u string) (driver.Store, error) { return store.Open(t.Context(), u, nil) }
 	name := "store-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	if b, err := open("dynamodb://" + name + at); !errors.Is(err, weir.NotFound) || b != nil {
 		t.Errorf("a missing table: got %v, %v", b, err)

@@ -5,13 +5,13 @@ package store
 import (
 	"context"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // openEmulator opens a TigerBeetle store on a cluster in the process, which has nothing to look at
 // only.
-func openEmulator(ctx context.Context, o *tigerbeetle.Options) (weir.Backend, error) {
+func openEmulator(ctx context.Context, o *tigerbeetle.Options) (driver.Store, error) {
 	return asStore(tigerbeetle.OpenLedger(ctx, emulator.New(nil), o))
 }

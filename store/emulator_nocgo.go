@@ -5,11 +5,11 @@ package store
 import (
 	"context"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
 // openEmulator fails as a cluster would: without cgo there is neither.
-func openEmulator(ctx context.Context, o *tigerbeetle.Options) (weir.Backend, error) {
-	return opened(tigerbeetle.Open(ctx, nil, o))
+func openEmulator(ctx context.Context, o *tigerbeetle.Options) (driver.Store, error) {
+	return asStore(tigerbeetle.Open(ctx, nil, o))
 }

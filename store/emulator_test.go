@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/store"
 )
 
@@ -37,7 +38,7 @@ func take(t *testing.T, u string, o *store.Options, want error) {
 	if err != nil {
 		t.Fatalf("%s: %v", u, err)
 	}
-	l, err := weir.New(b, nil)
+	l, err := limiter.New(b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -30,8 +31,8 @@ type Options struct {
 	// configuration in the process. Default: none.
 	Definitions *weir.Definitions
 	// OnError is told of what goes wrong outside of calls, such as writing a snapshot, each time it
-	// does; the store tries again by itself. It may be called from a goroutine of the store that Close
-	// waits for: to close the store in it would wait forever. Default: nobody.
+	// does; the store tries again by itself. It may be called from a goroutine of the store that
+	// Close waits for: to close the store in it would wait forever. Default: nobody.
 	OnError func(error)
 	// Follow leaves the definitions in force as they are, where the store is shared and has some: a
 	// reservation is refused if these are others. It is for what acts once. Default: false.
@@ -49,7 +50,7 @@ type Options struct {
 // Open opens the store that a URL names. A mistake in the URL is a [*weir.Error] with code
 // [weir.Invalid] that names the part at fault, a store that is not in this binary one with
 // [weir.Unsupported]; a store that does not answer is [weir.Unavailable].
-func Open(ctx context.Context, rawURL string, o *Options) (weir.Backend, error) {
+func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -85,7 +86,7 @@ func Namespace(rawURL string) string {
 }
 
 // openMemory opens what follows "memory:".
-func openMemory(rest string, o *Options) (weir.Backend, error) {
+func openMemory(rest string, o *Options) (driver.Store, error) {
 	opaque, query, _ := strings.Cut(rest, "?")
 	if opaque != "" {
 		return nil, invalid("store", "memory:"+rest, "must have nothing between memory: and the query")
@@ -115,7 +116,7 @@ func openMemory(rest string, o *Options) (weir.Backend, error) {
 }
 
 // asStore makes sure that a store which failed to open is nil, and not a nil of its type.
-func asStore[B weir.Backend](b B, err error) (weir.Backend, error) {
+func asStore[B driver.Store](b B, err error) (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/store"
 )
 
@@ -27,10 +29,10 @@ func TestOpenMemory(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", u, err)
 		}
-		if _, ok := b.(weir.LeaseRecoverer); ok {
+		if _, ok := b.(driver.LeaseRecoverer); ok {
 			t.Errorf("%s: says that it recovers leases", u)
 		}
-		c, err := b.(weir.ConfigReader).ReadConfig(t.Context(), weir.Subject{Entity: "e", Resource: "r"})
+		c, err := b.(driver.ConfigReader).ReadConfig(t.Context(), weir.Subject{Entity: "e", Resource: "r"}, false)
 		if err != nil || len(c.Levels) != 1 {
 			t.Errorf("%s: got configuration %+v, %v", u, c, err)
 		}
@@ -53,7 +55,7 @@ func TestOpenMemorySnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(b, &weir.Options{Now: func() time.Time { return now }})
+		l, err := limiter.New(b, &limiter.Options{Now: func() time.Time { return now }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +163,7 @@ func TestOpenMemoryTellsOfFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(b, nil)
+	l, err := limiter.New(b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

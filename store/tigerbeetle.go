@@ -6,7 +6,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
@@ -20,7 +20,7 @@ type tigerBeetleURL struct {
 }
 
 // openTigerBeetle opens what follows "tigerbeetle:".
-func openTigerBeetle(ctx context.Context, rest string, o *Options) (weir.Backend, error) {
+func openTigerBeetle(ctx context.Context, rest string, o *Options) (driver.Store, error) {
 	t, err := parseTigerBeetle(rest)
 	if err != nil {
 		return nil, err

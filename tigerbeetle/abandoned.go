@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 const (
-	// adoptTimeout is how long an abandoned reservation is kept for a repeat once it is known to have
-	// been carried out.
+	// adoptTimeout is how long an abandoned reservation is kept for a repeat once it is known to
+	// have been carried out.
 	adoptTimeout = time.Second
 	// maxWithdrawals is how many reservations are withdrawn concurrently. The client batches
 	// concurrent calls.
 	maxWithdrawals = 64
-	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to maxPause.
+	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to
+	// maxPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 	// closeTimeout is how long Close waits for abandoned reservations to be withdrawn.
@@ -184,7 +186,7 @@ func (s *Store) withdrawSurely(a *inflightReserve) {
 // earlier is then the reservation of which only the cluster knows whether it was carried out, or
 // nil.
 func (s *Store) resumeReserve(
-	ctx context.Context, p *weir.Plan, out *weir.Outcome,
+	ctx context.Context, p *driver.Plan, out *driver.Outcome,
 ) (earlier *reserveOp, err error) {
 	l := &s.abandoned
 	for l.count.Load() > 0 {
@@ -245,7 +247,7 @@ func (l *abandoned) withdraws(a *inflightReserve) bool {
 
 // adopt takes over a reservation that was carried out. It returns over if there is nothing left to
 // adopt. If other limits apply by now, the lease has to be recovered.
-func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
+func (l *abandoned) adopt(a *inflightReserve, p *driver.Plan, out *driver.Outcome) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -260,7 +262,7 @@ func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (
 		return false, usedOtherwise(p.ID)
 	}
 	l.drop(a)
-	if slices.EqualFunc(a.op.plan.Takes, p.Takes, func(a, b weir.Take) bool {
+	if slices.EqualFunc(a.op.plan.Takes, p.Takes, func(a, b *driver.Take) bool {
 		return a.Subject == b.Subject && a.Limit.Same(*b.Limit) && slices.Equal(a.Parts, b.Parts)
 	}) {
 		*out = *a.op.out
@@ -313,7 +315,7 @@ func (s *Store) closeAbandoned() {
 // voided first, so that it can no longer be.
 func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err error) {
 	id := a.op.plan.ID
-	var holdings []weir.Holding
+	var holdings []driver.Holding
 	if a.op.unknown {
 		reserved, err := s.void(ctx, id)
 		if err != nil || !reserved {
@@ -323,7 +325,7 @@ func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err
 		if err != nil {
 			return false, err
 		}
-		if h == nil || h.record.State != weir.LeaseLive || h.token() != 0 {
+		if h == nil || h.record.State != driver.LeaseLive || h.token() != 0 {
 			return false, nil
 		}
 		holdings = h.record.Holdings
@@ -337,15 +339,15 @@ func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err
 }
 
 // cancelUpdate is the update that cancels a lease.
-func cancelUpdate(id weir.LeaseID, holdings []weir.Holding) *weir.Update {
-	u := &weir.Update{ID: id, Verb: weir.VerbCancel, Changes: make([]weir.Change, len(holdings))}
+func cancelUpdate(id weir.LeaseID, holdings []driver.Holding) *driver.Update {
+	u := &driver.Update{ID: id, Verb: weir.VerbCancel, Changes: make([]driver.Change, len(holdings))}
 	for i := range holdings {
 		h := &holdings[i]
-		parts := make([]weir.Part, len(h.Parts))
+		parts := make([]driver.Part, len(h.Parts))
 		for k, p := range h.Parts {
-			parts[k] = weir.Part{Charge: p.Charge}
+			parts[k] = driver.Part{Charge: p.Charge}
 		}
-		u.Changes[i] = weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: parts}
+		u.Changes[i] = driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: parts}
 	}
 	return u
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
@@ -83,7 +84,7 @@ func TestAbandonedLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
+	l, err := limiter.New(s, &limiter.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -125,13 +126,13 @@ func cascading(capacity int64) *weir.Definitions {
 	return d
 }
 
-func (b *brownout) serve() (*weir.Limiter, *Store) {
+func (b *brownout) serve() (*limiter.Limiter, *Store) {
 	b.T.Helper()
 	s, err := OpenLedger(b.Context(), b.outage, &Options{Definitions: cascading(20), Poll: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{CacheTTL: -1})
+	l, err := limiter.New(s, &limiter.Options{CacheTTL: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func several() *weir.Request {
 func each4(n int64) weir.Costs { return weir.Costs{"b": n, "m": n, "s": n, "w": n} }
 
 // leave reserves for no longer than 100 ms, which is to end without an answer.
-func (b *brownout) leave(l *weir.Limiter, r *weir.Request) {
+func (b *brownout) leave(l *limiter.Limiter, r *weir.Request) {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -158,7 +159,7 @@ func (b *brownout) leave(l *weir.Limiter, r *weir.Request) {
 }
 
 // free checks how much of every limit is available.
-func (b *brownout) free(l *weir.Limiter, want int64) {
+func (b *brownout) free(l *limiter.Limiter, want int64) {
 	b.T.Helper()
 	for _, entity := range []string{"e", "p"} {
 		statuses, err := l.Status(b.Context(), entity, "r")
@@ -346,7 +347,7 @@ func TestAbandonedAnswerLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := weir.New(s, &weir.Options{CacheTTL: -1})
+			l, err := limiter.New(s, &limiter.Options{CacheTTL: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,20 +8,22 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // activeTake is a take of a plan while the store works on it.
 type activeTake struct {
 	*limitState
-	*weir.Take
+	*driver.Take
 	cost int64
 	// belowCapacity is by how much the request's ceiling is below the capacity.
 	belowCapacity int64
 	// version is that of the definitions by which the take is judged.
 	version uint32
-	// fromAnchor is the bucket's anchor that the chain moves, and nextAnchor the one after it, if movesAnchor
-	// is set. What is known may change before the chain is sent: a move from a later anchor could go back.
+	// fromAnchor is the bucket's anchor that the chain moves, and nextAnchor the one after it, if
+	// movesAnchor is set. What is known may change before the chain is sent: a move from a later
+	// anchor could go back.
 	fromAnchor, nextAnchor anchor
 	movesAnchor            bool
 	// fromForgotten is set if the bucket was forgotten, so that it starts full.
@@ -36,8 +38,8 @@ type activeTake struct {
 	passed bool
 	// takes and returns are the units that the chain takes or gives back.
 	takes, returns int64
-	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit: an
-	// extend renews only slots.
+	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit:
+	// an extend renews only slots.
 	refundsOnly, skipped bool
 	// period is the account of the budget's period, which ends at periodEnd in Unix milliseconds.
 	period    tb.Uint128
@@ -187,7 +189,7 @@ func (c *reserveOp) skipUncountable(now int64) {
 
 // leaseEnd returns when a lease ends that its chain says ends at an instant: not before its slots,
 // whose time the cluster counts from a moment later.
-func leaseEnd(expires time.Time, kind weir.Kind, pieces []weir.Piece) time.Time {
+func leaseEnd(expires time.Time, kind weir.Kind, pieces []driver.Piece) time.Time {
 	if kind != weir.Concurrency {
 		return expires
 	}

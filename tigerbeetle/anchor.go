@@ -139,9 +139,9 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 		return nil // less is spent, whenever that is counted
 	}
 	if known.moving {
-		// The call cannot go ahead before the first anchor, nor during a change of the definition: its
-		// chain might be carried out first, and would then take from a bucket that has no anchor, or
-		// another capacity.
+		// The call cannot go ahead before the first anchor, nor during a change of the definition:
+		// its chain might be carried out first, and would then take from a bucket that has no
+		// anchor, or another capacity.
 		same := known.next.rate == r && known.anchor.rate == r
 		if same && known.next.b >= now-leewayMS && known.moveRecent() {
 			return nil

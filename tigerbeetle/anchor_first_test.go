@@ -12,6 +12,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -55,7 +56,7 @@ func (g *heldBack) CreateTransfers(
 }
 
 // serve opens a limiter in a bubble on a heldBack emulator.
-func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *weir.Limiter {
+func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *limiter.Limiter {
 	t.Helper()
 	if g.Emulator == nil {
 		g.Emulator = emulator.New(nil)
@@ -65,7 +66,7 @@ func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(s, nil)
+	l, err := limiter.New(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *weir.Limiter {
 }
 
 // left is what the cluster says that a limit has available.
-func left(t *testing.T, l *weir.Limiter, limit string) int64 {
+func left(t *testing.T, l *limiter.Limiter, limit string) int64 {
 	t.Helper()
 	statuses, err := l.Status(t.Context(), "e", "r")
 	if err != nil {

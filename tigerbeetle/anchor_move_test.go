@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // gated keeps the next call that creates from the cluster until it is let through.
@@ -47,7 +48,7 @@ func TestTurnDenied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{Now: c.clock.now})
+		l, err := limiter.New(s, &limiter.Options{Now: c.clock.now})
 		if err != nil {
 			t.Fatal(err)
 		}

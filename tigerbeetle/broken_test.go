@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -52,9 +53,9 @@ func brokenCases(t conformance.T) []brokenCase {
 }
 
 // wrongHarness opens stores on emulators that hear something else than what was said.
-func wrongHarness(x *wrong) conformance.BackendHarness {
+func wrongHarness(x *wrong) conformance.StoreHarness {
 	h := harness()
-	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		return newTampered(s.Start, x).join(t, s.Definitions)
 	}

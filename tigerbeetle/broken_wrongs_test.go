@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // wrongs are what the chains could do wrong, with the cases that notice.
@@ -310,7 +311,7 @@ func serversLimits() *weir.Definitions {
 // servers are two limiters on one cluster.
 type servers struct {
 	conformance.T
-	a, b *weir.Limiter
+	a, b *limiter.Limiter
 	w    *tampered
 }
 
@@ -319,9 +320,9 @@ func onServers(name string, play func(s *servers)) brokenCase {
 	return brokenCase{"servers: " + name, func(t conformance.T, x *wrong) {
 		t.Helper()
 		s := &servers{T: t, w: newTampered(time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC), x)}
-		for _, l := range []**weir.Limiter{&s.a, &s.b} {
+		for _, l := range []**limiter.Limiter{&s.a, &s.b} {
 			var err error
-			*l, err = weir.New(s.w.join(t, serversLimits()), &weir.Options{Now: s.w.clock.now})
+			*l, err = limiter.New(s.w.join(t, serversLimits()), &limiter.Options{Now: s.w.clock.now})
 			if err != nil {
 				t.Fatalf("new: %v", err)
 			}
@@ -363,7 +364,7 @@ func (s *servers) ok(_ *weir.Receipt, err error) {
 func (s *servers) used(bucket, budget, slots, window int64) {
 	s.Helper()
 	want := []int64{100 - bucket, 100 - budget, 100 - slots, 100 - window}
-	for _, l := range []*weir.Limiter{s.a, s.b} {
+	for _, l := range []*limiter.Limiter{s.a, s.b} {
 		limits, err := l.Status(s.Context(), "e", "r")
 		if err != nil {
 			s.Fatalf("status: %v", err)
@@ -454,7 +455,7 @@ func reserveCases() []brokenCase {
 		}),
 		onServers("two refill a bucket", func(s *servers) {
 			r := &weir.Request{Entity: "e", Resource: "r", Costs: weir.Costs{"bucket": 50}}
-			for _, l := range []*weir.Limiter{s.a, s.b} {
+			for _, l := range []*limiter.Limiter{s.a, s.b} {
 				if _, err := l.Reserve(s.Context(), r); err != nil {
 					s.Fatalf("reserve: %v", err)
 				}
@@ -469,4 +470,14 @@ func reserveCases() []brokenCase {
 			}
 		}),
 	}
+}
+
+// leaseOf is the lease that has a number.
+func leaseOf(n tb.Uint128) weir.LeaseID {
+	b := n.Bytes()
+	var id weir.LeaseID
+	for i := range id {
+		id[i] = b[15-i]
+	}
+	return id
 }

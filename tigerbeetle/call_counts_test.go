@@ -15,6 +15,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -109,7 +110,7 @@ func costLimits(names ...string) []weir.Limit {
 type costScene struct {
 	*testing.T
 	m *meter
-	*weir.Limiter
+	*limiter.Limiter
 	store *Store
 	names []string
 	lease *weir.Lease
@@ -124,7 +125,7 @@ func newCostScene(t *testing.T, m *meter, names ...string) *costScene {
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	l, err := weir.New(store, &weir.Options{Now: m.clock.now})
+	l, err := limiter.New(store, &limiter.Options{Now: m.clock.now})
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // only are definitions of one of the four limits.
@@ -249,7 +250,7 @@ func TestCapacityUnderLoad(t *testing.T) {
 		}}
 		var callers sync.WaitGroup
 		for _, m := range l.servers { // a machine under load is no store that does not answer
-			patient, err := weir.New(m.store, &weir.Options{
+			patient, err := limiter.New(m.store, &limiter.Options{
 				Now: c.clock.now, CacheTTL: -1, StoreTimeout: time.Minute,
 			})
 			if err != nil {

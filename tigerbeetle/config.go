@@ -11,7 +11,7 @@ import (
 )
 
 // ReadConfig returns what this server's definitions say of a subject. It never fails.
-func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *Store) ReadConfig(_ context.Context, of weir.Subject, _ bool) (*weir.Config, error) {
 	return s.config.Load().Config(of), nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
@@ -39,24 +40,24 @@ type timed struct {
 	clock *worldClock
 }
 
-func (t *timed) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (t *timed) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	t.clock.to(now)
 	return t.Store.Reserve(ctx, now, p, out)
 }
 
-func (t *timed) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (t *timed) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	t.clock.to(now)
 	return t.Store.Update(ctx, now, u, out)
 }
 
 func (t *timed) Status(
-	ctx context.Context, now time.Time, of []weir.Judged,
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	t.clock.to(now)
 	return t.Store.Status(ctx, now, of)
 }
 
-func (t *timed) RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*weir.LeaseRecord, error) {
+func (t *timed) RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*driver.LeaseRecord, error) {
 	t.clock.to(now)
 	return t.Store.RecoverLease(ctx, now, id)
 }
@@ -86,12 +87,12 @@ func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger)
 	return &timed{store, clock}
 }
 
-func harness() conformance.BackendHarness {
-	return conformance.BackendHarness{
+func harness() conformance.StoreHarness {
+	return conformance.StoreHarness{
 		Leeway: conformance.Leeway{
-			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true,
+			WholeSecondRest: true, NeverForgetsEarly: true, OwnClock: true, EstimatedAvailable: true,
 		},
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			return emulatedOn(t, s, func(y yields) Ledger { return y })
 		},
@@ -100,7 +101,7 @@ func harness() conformance.BackendHarness {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, harness())
+	conformance.TestStore(t, harness())
 }
 
 // TestScripts plays the scripts in testdata, which random operations have found and reduced.

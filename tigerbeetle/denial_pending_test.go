@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestDenialLeavesNothing: a repeat is not denied while an earlier attempt of its lease is under
@@ -73,7 +74,7 @@ func TestDenialLeavesNothingElsewhere(t *testing.T) {
 
 // prepare uses a limit of slots, so that no chain has to begin it, and makes a request for one
 // slot.
-func (b *brownout) prepare(l *weir.Limiter) *weir.Request {
+func (b *brownout) prepare(l *limiter.Limiter) *weir.Request {
 	b.T.Helper()
 	if _, err := l.Reserve(b.Context(), unit("s", 0)); err != nil {
 		b.Fatal(err)
@@ -84,7 +85,7 @@ func (b *brownout) prepare(l *weir.Limiter) *weir.Request {
 }
 
 // fill takes all slots.
-func (b *brownout) fill(l *weir.Limiter) weir.LeaseID {
+func (b *brownout) fill(l *limiter.Limiter) weir.LeaseID {
 	b.T.Helper()
 	lease, err := l.Reserve(b.Context(), unit("s", 20))
 	if err != nil {
@@ -93,28 +94,28 @@ func (b *brownout) fill(l *weir.Limiter) weir.LeaseID {
 	return lease.ID
 }
 
-func (b *brownout) cancel(l *weir.Limiter, id weir.LeaseID) {
+func (b *brownout) cancel(l *limiter.Limiter, id weir.LeaseID) {
 	b.T.Helper()
 	if _, err := l.Cancel(b.Context(), id); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *brownout) deny(l *weir.Limiter, r *weir.Request) {
+func (b *brownout) deny(l *limiter.Limiter, r *weir.Request) {
 	b.T.Helper()
 	if _, err := l.Reserve(b.Context(), r); wasDenied(err) != nil {
 		b.Fatalf("on a full limit: got %v, want a denial", err)
 	}
 }
 
-func (b *brownout) hold(l *weir.Limiter, r *weir.Request) (gate chan struct{}) {
+func (b *brownout) hold(l *limiter.Limiter, r *weir.Request) (gate chan struct{}) {
 	b.T.Helper()
 	return b.holdAfter(l, r, 0)
 }
 
 // holdAfter begins a reservation whose caller leaves. Its first calls pass; the next one is
 // carried out once the gate is closed. Calls that are made later pass too.
-func (b *brownout) holdAfter(l *weir.Limiter, r *weir.Request, passed int) (gate chan struct{}) {
+func (b *brownout) holdAfter(l *limiter.Limiter, r *weir.Request, passed int) (gate chan struct{}) {
 	b.T.Helper()
 	b.mu.Lock()
 	b.pass = passed
@@ -129,7 +130,7 @@ func (b *brownout) holdAfter(l *weir.Limiter, r *weir.Request, passed int) (gate
 
 // nothing checks what a repeat's answer means: after a denial nothing is charged, at once and
 // later.
-func (b *brownout) nothing(l *weir.Limiter, r *weir.Request, err error) {
+func (b *brownout) nothing(l *limiter.Limiter, r *weir.Request, err error) {
 	b.T.Helper()
 	want := int64(20)
 	if err == nil {

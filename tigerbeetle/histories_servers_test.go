@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -23,10 +24,10 @@ import (
 type twoServers struct {
 	*conformance.Clock
 
-	both [2]*weir.Limiter
+	both [2]*limiter.Limiter
 }
 
-func (s *twoServers) one() *weir.Limiter { return s.both[rand.IntN(len(s.both))] }
+func (s *twoServers) one() *limiter.Limiter { return s.both[rand.IntN(len(s.both))] }
 
 func (s *twoServers) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	return s.one().Reserve(ctx, r)
@@ -77,7 +78,7 @@ func severalHarness(
 ) conformance.Harness {
 	t.Helper()
 	h := harness().Service(t)
-	h.Servers = true
+	h.SeveralServers = true
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
 		w := &twoServers{Clock: conformance.NewClock(s.Start)}
@@ -91,7 +92,7 @@ func severalHarness(
 			}
 			store.rememberFor, store.foreignFor = denials, sharing
 			store.noteForeign() // before the first sign a denial may be a second old
-			if w.both[i], err = weir.New(store, &s.Options); err != nil {
+			if w.both[i], err = limiter.New(store, &s.Options); err != nil {
 				t.Fatalf("open a limiter: %v", err)
 			}
 		}
@@ -153,7 +154,7 @@ func TestHistoriesServersCatch(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }
 	alone := severalHarness(t, right, 0, foreignMS)
-	alone.Servers = false
+	alone.SeveralServers = false
 	harnesses := map[string]conformance.Harness{
 		"checks and takes are two calls": severalHarness(t,
 			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0, foreignMS),

@@ -9,8 +9,8 @@ import (
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
@@ -29,7 +29,7 @@ func TestHistories(t *testing.T) {
 func TestHistoriesEstimate(t *testing.T) {
 	t.Parallel()
 	h := harness()
-	h.Estimates = false
+	h.EstimatedAvailable = false
 	r := conformance.Record(t, func(t conformance.T) {
 		conformance.Linearizable(t, h.Service(t),
 			conformance.Load{Seed: 1, Histories: 60, Goroutines: 8, Calls: 100})
@@ -84,9 +84,9 @@ func (h hasty) CreateTransfers(
 }
 
 // on opens stores on ledgers of a sort.
-func on(ledger func(yields) Ledger) conformance.BackendHarness {
+func on(ledger func(yields) Ledger) conformance.StoreHarness {
 	h := harness()
-	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		return emulatedOn(t, s, ledger)
 	}
@@ -96,7 +96,7 @@ func on(ledger func(yields) Ledger) conformance.BackendHarness {
 // TestHistoriesCatch: histories of stores on ledgers that do something wrong have no such order.
 func TestHistoriesCatch(t *testing.T) {
 	t.Parallel()
-	harnesses := map[string]conformance.BackendHarness{
+	harnesses := map[string]conformance.StoreHarness{
 		"accounts are looked up one by one": on(func(y yields) Ledger { return apart{y} }),
 		"checks and takes are two calls":    on(func(y yields) Ledger { return hasty{y} }),
 	}

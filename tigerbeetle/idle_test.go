@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -51,7 +52,7 @@ func opened(t *testing.T, ledger Ledger, o Options, fast float64) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
+	l, err := limiter.New(s, &limiter.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

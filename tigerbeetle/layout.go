@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
@@ -20,7 +21,8 @@ const (
 	// codeRegister takes the transfers that only record something.
 	codeRegister uint16 = 2
 	codeBucket   uint16 = 10
-	// codeSpent is the other account of a bucket: what is spent and not refilled yet, in milli-units.
+	// codeSpent is the other account of a bucket: what is spent and not refilled yet, in
+	// milli-units.
 	codeSpent       uint16 = 11
 	codeWindow      uint16 = 12
 	codeConcurrency uint16 = 13
@@ -40,16 +42,17 @@ const (
 	codeCompleted uint16 = 12
 	codeCancelled uint16 = 13
 	codeExtended  uint16 = 14
-	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is pending.
+	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is
+	// pending.
 	codeVoid uint16 = 16
 
-	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64 is
-	// its hash. It is in the chain of the reservation.
+	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64
+	// is its hash. It is in the chain of the reservation.
 	codeKey uint16 = 15
 
-	// What a lease does on a limit's account. user_data_32 is the part (see packPart), user_data_64 of
-	// a take the request's fingerprint, of what an update did one more than the units that the part
-	// stands for since.
+	// What a lease does on a limit's account. user_data_32 is the part (see packPart), user_data_64
+	// of a take the request's fingerprint, of what an update did one more than the units that the
+	// part stands for since.
 	codeCheck  uint16 = 20
 	codeTake   uint16 = 21
 	codeGrown  uint16 = 22
@@ -203,16 +206,6 @@ func leaseNumber(id weir.LeaseID) tb.Uint128 {
 	return tb.BytesToUint128(b)
 }
 
-// leaseOf is the lease that has a number.
-func leaseOf(n tb.Uint128) weir.LeaseID {
-	b := n.Bytes()
-	var id weir.LeaseID
-	for i := range id {
-		id[i] = b[15-i]
-	}
-	return id
-}
-
 // transferID is that of one event of a lease: by step and index, after the lease's time. So IDs
 // grow with time, which TigerBeetle needs to be fast, and cannot be guessed without hashing.
 func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {
@@ -276,23 +269,23 @@ func fundID(account tb.Uint128) tb.Uint128 {
 }
 
 // accountPiece is a piece that only says which account.
-func accountPiece(id tb.Uint128) weir.Piece {
+func accountPiece(id tb.Uint128) driver.Piece {
 	n := uint128.Of(id)
-	return weir.Piece{Until: int64(n.Lo), Mark: int64(n.Hi)}
+	return driver.Piece{Until: int64(n.Lo), Mark: int64(n.Hi)}
 }
 
 // accountOf is the account that such a piece says.
-func accountOf(p weir.Piece) tb.Uint128 {
+func accountOf(p driver.Piece) tb.Uint128 {
 	return uint128.Number{Hi: uint64(p.Mark), Lo: uint64(p.Until)}.Uint128()
 }
 
 // tokenPiece is the first piece of a lease's first holding: the step of the token, the number of
-// the last adjust, and the highest step of an extend. The engine learns the number from its own
-// adjusts alone, but here its holdings go with it. The step of an extend is below zero, so that
-// the piece is not taken for a slot.
-func tokenPiece(step, seq, extended int64) weir.Piece {
-	return weir.Piece{Units: seq, Until: -extended, Mark: step}
+// the last adjust, and the highest step of an extend, or of a far adjust in the place of one. The
+// engine learns the number from its own adjusts alone, but here its holdings go with it. The step
+// of an extend is below zero, so that the piece is not taken for a slot.
+func tokenPiece(step, seq, extended int64) driver.Piece {
+	return driver.Piece{Units: seq, Until: -extended, Mark: step}
 }
 
 // ofToken reads such a piece.
-func ofToken(p weir.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }
+func ofToken(p driver.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }

@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -33,7 +34,7 @@ func BenchmarkLease(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	limiter, err := weir.New(store, &weir.Options{Limits: []weir.Limit{
+	lim, err := limiter.New(store, &limiter.Options{Limits: []weir.Limit{
 		{Name: "tokens", Kind: weir.Bucket, Capacity: plenty},
 		{Name: "recent", Kind: weir.Window, Capacity: plenty, Window: time.Minute},
 		{Name: "parallel", Kind: weir.Concurrency, Capacity: plenty, Timeout: time.Hour},
@@ -42,7 +43,7 @@ func BenchmarkLease(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = limiter.Close() }()
+	defer func() { _ = lim.Close() }()
 	request := weir.Request{
 		Entity: "hot", Resource: "r",
 		Costs: weir.Costs{"tokens": 3, "recent": 3, "parallel": 1, "monthly": 3},
@@ -51,7 +52,7 @@ func BenchmarkLease(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := request
-		lease, err := limiter.Reserve(b.Context(), &r)
+		lease, err := lim.Reserve(b.Context(), &r)
 		if err != nil {
 			b.Fatal(err)
 		}

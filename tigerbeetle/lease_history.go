@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.
 // forgets none.
 func (s *Store) RecoverLease(
 	ctx context.Context, _ time.Time, id weir.LeaseID,
-) (*weir.LeaseRecord, error) {
+) (*driver.LeaseRecord, error) {
 	if err := s.enter(false); err != nil {
 		return nil, err
 	}
@@ -33,10 +34,10 @@ func (s *Store) RecoverLease(
 	}
 	r := &h.record
 	now := s.clock.nowMS()
-	if r.State == weir.LeaseLive && r.Expires.UnixMilli() <= now {
-		r.State, r.EndedAt, r.Holdings = weir.LeaseExpired, r.Expires, nil
+	if r.State == driver.LeaseLive && r.Expires.UnixMilli() <= now {
+		r.State, r.EndedAt, r.Holdings = driver.LeaseExpired, r.Expires, nil
 	}
-	if r.State == weir.LeaseLive { // another server took it, or this one before a restart
+	if r.State == driver.LeaseLive { // another server took it, or this one before a restart
 		s.noteForeign()
 	}
 	if answer, ok := s.replayLimits.LoadAndDelete(id); ok {
@@ -55,7 +56,7 @@ func (s *Store) readHistory(ctx context.Context, id weir.LeaseID) (*leaseHistory
 		return nil, nil // It is unknown.
 	}
 	h.record.ID = id
-	if h.record.State != weir.LeaseLive {
+	if h.record.State != driver.LeaseLive {
 		return h, nil
 	}
 	return h, s.holdings(ctx, h)
@@ -85,10 +86,10 @@ func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHist
 type leaseHistory struct {
 	header, end tb.Uint128
 	exists      bool
-	record      weir.LeaseRecord
+	record      driver.LeaseRecord
 	// step is that of the chain which is being read, index the last event of it.
 	step, index int64
-	// extended is the highest step of an extend.
+	// extended is the highest step of an extend, or of a far adjust in the place of one.
 	extended int64
 	holdings []holdingHistory
 }
@@ -98,14 +99,14 @@ type holdingHistory struct {
 	account tb.Uint128
 	taken   int64  // in the account's own units
 	total   uint64 // in units, one more; 0 if no update has recorded it
-	parts   []weir.Part
-	pieces  []weir.Piece
+	parts   []driver.Part
+	pieces  []driver.Piece
 	ids     []tb.Uint128 // of the pieces
 	length  uint32
 	mark    int64
 	checked bool // no shadow limit is
 	// voided is the piece that was ended last, voidedAt the mark of what ended it.
-	voided   weir.Piece
+	voided   driver.Piece
 	voidedAt int64
 }
 
@@ -116,7 +117,7 @@ func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 		return // it was never reserved
 	case t.ID == h.header:
 		h.exists = true
-		h.record.State = weir.LeaseLive
+		h.record.State = driver.LeaseLive
 		h.record.At = time.UnixMilli(timestampMS(t.Timestamp))
 		h.record.Fingerprint = t.UserData64
 		h.record.Charges = int(t.UserData32 & (1<<chargeBits - 1))
@@ -124,9 +125,9 @@ func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 		h.step, h.index = int64(t.UserData32>>chargeBits), 0
 		return
 	case t.ID == h.end:
-		h.record.State = weir.LeaseCancelled
+		h.record.State = driver.LeaseCancelled
 		if t.Flags&flagPost != 0 {
-			h.record.State = weir.LeaseCompleted
+			h.record.State = driver.LeaseCompleted
 		}
 		h.record.EndedAt = time.UnixMilli(timestampMS(t.Timestamp))
 		h.record.EndFingerprint = t.UserData64
@@ -134,12 +135,11 @@ func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 	case t.Code == codeAdjusted && t.Flags&flagPending != 0:
 		h.record.Seq = int64(lowUint64(t.Amount))
 		h.record.SeqAt = time.UnixMilli(timestampMS(t.Timestamp))
-		h.step, h.index = int64(t.UserData64), 0
+		h.setToken(t)
 		return
 	case t.Code == codeExtended && t.Flags&flagPending != 0:
 		h.record.Expires = time.UnixMilli(int64(lowUint64(t.Amount)))
-		h.step, h.index = int64(t.UserData64), 0
-		h.extended = max(h.extended, h.token())
+		h.setToken(t)
 		return
 	}
 	h.index++
@@ -209,7 +209,7 @@ func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 		units = 0
 	}
 	x.ids = append(x.ids, t.ID)
-	x.pieces = append(x.pieces, weir.Piece{Units: units, Mark: mark, Until: until})
+	x.pieces = append(x.pieces, driver.Piece{Units: units, Mark: mark, Until: until})
 	x.length = cmp.Or(x.length, t.Timeout)
 }
 
@@ -231,16 +231,16 @@ func (x *holdingHistory) untilOf(t *tb.Transfer, mark, step int64) int64 {
 func (x *holdingHistory) first(account tb.Uint128, charge int) {
 	if x.account == (tb.Uint128{}) {
 		x.account = account
-		x.parts = []weir.Part{{Charge: charge}}
+		x.parts = []driver.Part{{Charge: charge}}
 	}
 }
 
 // addPart applies what a charge stands for.
 func (x *holdingHistory) addPart(charge int, units int64) {
-	at := slices.IndexFunc(x.parts, func(p weir.Part) bool { return p.Charge == charge })
+	at := slices.IndexFunc(x.parts, func(p driver.Part) bool { return p.Charge == charge })
 	if at < 0 {
 		at = len(x.parts)
-		x.parts = append(x.parts, weir.Part{Charge: charge})
+		x.parts = append(x.parts, driver.Part{Charge: charge})
 	}
 	x.parts[at].Units, x.total = units, 0
 	if len(x.parts) == 1 { // if nothing had to be moved
@@ -273,6 +273,12 @@ func (s *Store) holdings(ctx context.Context, h *leaseHistory) error {
 	return nil
 }
 
+// setToken begins the chain of an update, whose header is the lease's token from then on.
+func (h *leaseHistory) setToken(t *tb.Transfer) {
+	h.step, h.index = int64(t.UserData64), 0
+	h.extended = extendedBy(h.extended, h.token())
+}
+
 // token is the step of the lease's token.
 func (h *leaseHistory) token() int64 {
 	if h.step < stepAdjust {
@@ -283,7 +289,7 @@ func (h *leaseHistory) token() int64 {
 
 // holding is one of a lease that was recovered. Its limit is the one that this server knows, as far
 // as it knows it.
-func (s *Store) holding(x *holdingHistory, a *tb.Account) weir.Holding {
+func (s *Store) holding(x *holdingHistory, a *tb.Account) driver.Holding {
 	kind := kindOf(a.Code)
 	limit, subject := s.names(a, kind, x)
 	units := x.taken
@@ -296,15 +302,15 @@ func (s *Store) holding(x *holdingHistory, a *tb.Account) weir.Holding {
 	if len(x.parts) == 1 {
 		x.parts[0].Units = units
 	}
-	hold := weir.Holding{Take: weir.Take{
+	hold := driver.Holding{Take: driver.Take{
 		Subject: subject, Limit: limit, Ceiling: limit.Capacity, Parts: x.parts,
 	}}
 	switch kind {
 	case weir.Bucket:
-		hold.Pieces = []weir.Piece{{Units: units, Mark: x.mark}}
+		hold.Pieces = []driver.Piece{{Units: units, Mark: x.mark}}
 	case weir.Budget:
 		end := int64(a.UserData32) * 1000
-		hold.Pieces = []weir.Piece{{Units: units, Until: end, Mark: x.mark}, accountPiece(a.ID)}
+		hold.Pieces = []driver.Piece{{Units: units, Until: end, Mark: x.mark}, accountPiece(a.ID)}
 	default:
 		for k, p := range x.pieces {
 			if p.Units > 0 || k == 0 && kind == weir.Window {

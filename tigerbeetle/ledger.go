@@ -49,7 +49,8 @@ type counts struct {
 
 // Stats are counts since the store was opened.
 type Stats struct {
-	// TransferCalls is how many create_transfers calls there were, Transfers how many events they had.
+	// TransferCalls is how many create_transfers calls there were, Transfers how many events they
+	// had.
 	TransferCalls, Transfers int64
 	// Lookups and Queries are the calls that only read.
 	Lookups, Queries int64

@@ -19,8 +19,8 @@ import (
 // and to deny without asking; only the cluster decides.
 type limitState struct {
 	key limitKey
-	// account is the limit's account, for a budget nil: its accounts are those of its periods. spent
-	// is the other account of a bucket.
+	// account is the limit's account, for a budget nil: its accounts are those of its periods.
+	// spent is the other account of a bucket.
 	account, spent tb.Uint128
 	hash           [32]byte
 	// last is the definition that a reservation found last.
@@ -31,22 +31,23 @@ type limitState struct {
 	accountsExist bool
 	// funded is set once the account is known to be funded.
 	funded bool
-	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for what
-	// it is forgotten by: a denial does not bring back a bucket that had been full for long before.
+	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for
+	// what it is forgotten by: a denial does not bring back a bucket that had been full for long
+	// before.
 	usedAtMS, touched int64
 
 	// readAt is when the cluster was asked last, in its milliseconds.
 	readAt int64
-	// inFlight is how many chains of this process that change the limit are in flight, begun how many
-	// were ever sent, and updatesInFlight how many of those in flight are updates, which may give
-	// units back.
+	// inFlight is how many chains of this process that change the limit are in flight, begun how
+	// many were ever sent, and updatesInFlight how many of those in flight are updates, which may
+	// give units back.
 	inFlight, begun, updatesInFlight int64
 	// uncertain is set if the limit was read while chains were in flight, or the answer to one was
 	// lost: what they did may be counted twice, or not at all.
 	uncertain bool
 
-	// addingInFlight and returningInFlight are the units that chains in flight may take or give back;
-	// added and returned are the sums of what chains have taken and given back.
+	// addingInFlight and returningInFlight are the units that chains in flight may take or give
+	// back; added and returned are the sums of what chains have taken and given back.
 	addingInFlight, returningInFlight, added, returned int64
 
 	estimate

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
@@ -41,15 +42,15 @@ func liveNamespace() string {
 }
 
 // liveHarness opens a namespace of its own for each world, on a server with a clock of its own.
-func liveHarness(t testing.TB) conformance.BackendHarness {
+func liveHarness(t testing.TB) conformance.StoreHarness {
 	t.Helper()
 	ledger := connected(t)
-	return conformance.BackendHarness{
+	return conformance.StoreHarness{
 		RealTime: true, NoSkew: true, Inexact: true, StoreTimeout: 30 * time.Second,
 		Leeway: conformance.Leeway{
-			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true, NoBubble: true,
+			WholeSecondRest: true, NeverForgetsEarly: true, OwnClock: true, EstimatedAvailable: true, NoBubble: true,
 		},
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			store, err := OpenLedger(t.Context(), shared{ledger}, &Options{
 				Definitions: s.Definitions, Namespace: liveNamespace(), Poll: -1,
@@ -66,7 +67,7 @@ func liveHarness(t testing.TB) conformance.BackendHarness {
 // through.
 func TestConformanceLive(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, liveHarness(t))
+	conformance.TestStore(t, liveHarness(t))
 }
 
 // TestHistoriesLive: histories of calls at once make sense on a server too.

@@ -4,10 +4,12 @@ package tigerbeetle
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // growing is a lease on a window of an hour, of a cluster whose calls hold 253 events.
@@ -155,20 +157,20 @@ func TestOftenLive(t *testing.T) {
 		{Name: "q", Kind: weir.Window, Capacity: 1, Window: time.Hour, Shadow: true},
 		{Name: "w", Kind: weir.Window, Capacity: 1000, Window: time.Hour},
 	}}
-	open := func() *weir.Limiter {
+	open := func() *limiter.Limiter {
 		o := &Options{Definitions: d, Namespace: namespace, Poll: -1}
 		s, err := OpenLedger(t.Context(), shared{ledger}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{StoreTimeout: 30 * time.Second})
+		l, err := limiter.New(s, &limiter.Options{StoreTimeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	servers := []*weir.Limiter{open(), open()}
+	servers := []*limiter.Limiter{open(), open()}
 	lease, err := servers[0].Reserve(t.Context(), &weir.Request{
 		Entity: "e", Resource: "r", Costs: weir.Costs{"q": 0, "w": 0},
 	})
@@ -199,4 +201,44 @@ func TestOftenLive(t *testing.T) {
 		t.Error(err)
 	}
 	uses(0)
+}
+
+// TestFarSequenceNumbers: sequence numbers that are powers of two apart are applied one after
+// another, on whichever server and with extends between them, and each that comes again, also one
+// whose answer was lost, is a replay.
+func TestFarSequenceNumbers(t *testing.T) {
+	t.Parallel()
+	g := newGrowing(t)
+	servers := []*member{g.a, g.b}
+	to := int64(1)
+	for i, seq := range []int64{
+		1, farSeq - 1, farSeq, farSeq + 1, farSeq + 2, 2*farSeq + 1, 3*farSeq + 1, 1<<62 + 1, math.MaxInt64,
+	} {
+		m, other := servers[i%2], servers[(i+1)%2]
+		g.seq, to = seq-1, to+1
+		if i%3 == 1 {
+			m.net.lose.Store(true)
+			if err := g.adjust(m, to); err == nil {
+				t.Fatalf("adjust %d: the answer was not lost", seq)
+			}
+			g.seq = seq - 1
+		}
+		if err := g.adjust(m, to); err != nil {
+			t.Fatalf("adjust %d: %v", seq, err)
+		}
+		g.seq = seq - 1
+		if err := g.adjust(other, 500); err != nil {
+			t.Fatalf("adjust %d again: %v", seq, err)
+		}
+		g.uses(g.a, map[string]int64{"w": to})
+		if i%2 == 0 {
+			if err := last(other.Extend(t.Context(), g.lease.ID)); err != nil {
+				t.Fatalf("extend after %d: %v", seq, err)
+			}
+		}
+	}
+	if err := last(g.b.Cancel(t.Context(), g.lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	g.uses(g.a, map[string]int64{"w": 0})
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestAbandonedEmpty: a lease without holdings whose caller has left is withdrawn once, and not at all if
-// somebody else was told of it or has ended it.
+// TestAbandonedEmpty: a lease without holdings whose caller has left is withdrawn once, and not at
+// all if somebody else was told of it or has ended it.
 func TestAbandonedEmpty(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"nothing", "repeated", "ended"} {
@@ -24,12 +25,12 @@ func TestAbandonedEmpty(t *testing.T) {
 
 func abandonedEmpty(b *brownout, what string) {
 	b.Helper()
-	open := func() (*weir.Limiter, *Store) {
+	open := func() (*limiter.Limiter, *Store) {
 		s, err := OpenLedger(b.Context(), b.outage, &Options{Definitions: only("b", 20), Poll: -1})
 		if err != nil {
 			b.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{CacheTTL: -1})
+		l, err := limiter.New(s, &limiter.Options{CacheTTL: -1})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -71,7 +72,8 @@ func abandonedEmpty(b *brownout, what string) {
 	}
 }
 
-// TestReserveNothingTwice: a reservation of nothing is answered again on every server, and after a void.
+// TestReserveNothingTwice: a reservation of nothing is answered again on every server, and after a
+// void.
 func TestReserveNothingTwice(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

@@ -6,10 +6,11 @@ import (
 	"context"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// Store is a [weir.Backend] on a ledger. There is none in a binary that was built without cgo.
-type Store struct{ weir.Backend }
+// Store is a [driver.Store] on a ledger. There is none in a binary that was built without cgo.
+type Store struct{ driver.Store }
 
 // Open fails with [weir.Unsupported]: TigerBeetle's client needs cgo, which this binary was built
 // without.

@@ -55,7 +55,8 @@ func TestDebtsOfWindow(t *testing.T) {
 						free -= h.units
 					}
 				}
-				// What was held again ends up to a second late, which is what the rest is rounded to.
+				// What was held again ends up to a second late, which is what the rest is rounded
+				// to.
 				if d := c.clock.now().Sub(list[which].until); d >= 0 && d < 1100*time.Millisecond {
 					c.pass(1001 * time.Millisecond)
 					continue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -34,7 +35,7 @@ func TestRefillOfManyServers(t *testing.T) {
 			RefillAmount: tc.amount, RefillPeriod: tc.period,
 		}}}
 		c := newCluster(t, 0)
-		var servers []*weir.Limiter
+		var servers []*limiter.Limiter
 		for i := range 5 {
 			servers = append(servers, c.skewed(d, time.Duration(i-2)*2500*time.Millisecond, int64(i-2)*4000))
 		}
@@ -76,7 +77,7 @@ func TestRefillOfManyServers(t *testing.T) {
 }
 
 // skewed opens a server whose clock is off, and runs fast by so many parts of 16 million.
-func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *weir.Limiter {
+func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *limiter.Limiter {
 	c.t.Helper()
 	begin := c.clock.now()
 	now := func() time.Time {
@@ -89,7 +90,7 @@ func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *we
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1, StoreTimeout: time.Minute})
+	l, err := limiter.New(s, &limiter.Options{Now: now, CacheTTL: -1, StoreTimeout: time.Minute})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestRefillIdle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := weir.New(s, nil)
+			l, err := limiter.New(s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

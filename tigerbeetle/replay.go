@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
@@ -21,7 +22,7 @@ func (c *reserveOp) answerConflict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.nowMS()) {
+	if h != nil && (h.record.State != driver.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.nowMS()) {
 		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
 	}
 	return e
@@ -169,4 +170,4 @@ func (s *Store) void(ctx context.Context, id weir.LeaseID) (reserved bool, err e
 	return false, unexpected("create_transfers", v.status.String())
 }
 
-var _ weir.LeaseVoider = (*Store)(nil)
+var _ driver.LeaseVoider = (*Store)(nil)

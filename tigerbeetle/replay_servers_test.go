@@ -4,11 +4,38 @@ package tigerbeetle
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
 )
+
+// TestReplayAfterUpdate: a repeated reservation is answered with its limits also by a server that
+// knows the lease from an update alone.
+func TestReplayAfterUpdate(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+	r := unit("w", 2)
+	r.LeaseID = weir.NewLeaseID(c.clock.now())
+	first, err := a.Reserve(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Extend(t.Context(), r.LeaseID); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		again, err := b.Reserve(t.Context(), r)
+		if err != nil || !again.Replay {
+			t.Fatalf("got %+v, %v; want a replay", again, err)
+		}
+		if !slices.Equal(again.Limits, first.Limits) {
+			t.Errorf("got the limits %+v, want %+v", again.Limits, first.Limits)
+		}
+	}
+}
 
 // TestReplayRenewed: a lease that one server extends lives on for all of them, also for one whose
 // own table says that its time is over.

@@ -5,12 +5,12 @@ package tigerbeetle
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
@@ -21,7 +21,7 @@ const maxTries = 16
 // Reserve takes a reservation by one linked chain in one call. It is sent again if another server
 // has moved a bucket's anchor meanwhile, or has used up the attempt's IDs. If the caller's context
 // ends while the chain is in flight, nothing stays charged: see [Store.runReserve].
-func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if err := s.enter(true); err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *wei
 type reserveOp struct {
 	s *Store
 	// plan and out are copies, because a chain in flight may outlive the call.
-	plan  weir.Plan
-	out   *weir.Outcome
+	plan  driver.Plan
+	out   *driver.Outcome
 	takes []*activeTake
 	// attempt is the number of the chain, and is on the header: see [reserveOp.nextAttempt].
 	attempt int64
-	// repeat is false if the engine has made the lease ID for this call, so that it cannot have been
-	// used before.
+	// repeat is false if the engine has made the lease ID for this call, so that it cannot have
+	// been used before.
 	repeat bool
 	// resend is set if an earlier chain of the lease may still be carried out.
 	resend bool
@@ -72,15 +72,11 @@ type reserveOp struct {
 	unknown bool
 }
 
-func newReserveOp(s *Store, p *weir.Plan) *reserveOp {
+func newReserveOp(s *Store, p *driver.Plan) *reserveOp {
 	c := &reserveOp{
-		s: s, plan: *p, out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
+		s: s, plan: *p.Clone(), out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
 	}
-	c.plan.Subjects, c.plan.Takes = nil, slices.Clone(p.Takes)
-	for i := range c.plan.Takes {
-		t := &c.plan.Takes[i]
-		t.Parts = slices.Clone(t.Parts)
-	}
+	c.plan.Subjects = nil
 	return c
 }
 
@@ -111,7 +107,7 @@ func (c *reserveOp) findLimits() {
 	now, version := c.s.clock.nowMS(), c.s.ownVersion()
 	takes := make([]activeTake, len(c.plan.Takes))
 	for i := range takes {
-		t := &c.plan.Takes[i]
+		t := c.plan.Takes[i]
 		takes[i] = activeTake{
 			limitState: c.s.states.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),
 			Take:       t, cost: t.Cost(), belowCapacity: t.Limit.Capacity - t.Ceiling, version: version,
@@ -321,7 +317,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 }
 
 // addPart adds a record of what one of several charges stands for.
-func (c *chain) addPart(holding int, p weir.Part, from tb.Uint128, none bool) {
+func (c *chain) addPart(holding int, p driver.Part, from tb.Uint128, none bool) {
 	if none {
 		p.Units = 0
 	}
@@ -350,7 +346,7 @@ func (c *reserveOp) applyTaken(now, at int64) {
 			taken.Units = 0
 		}
 		if i == 0 { // the lease's token: see updateOp
-			taken.Pieces = append(taken.Pieces, weir.Piece{})
+			taken.Pieces = append(taken.Pieces, driver.Piece{})
 		}
 		taken.Pieces = append(taken.Pieces, take.applyTaken(at)...)
 		c.out.Expires = leaseEnd(c.out.Expires, take.key.kind, taken.Pieces)
@@ -361,8 +357,8 @@ func (c *reserveOp) applyTaken(now, at int64) {
 
 // applyTaken counts what was taken, and returns its pieces. A budget's second piece is its
 // period's account.
-func (s *activeTake) applyTaken(at int64) []weir.Piece {
-	p := weir.Piece{Units: s.cost, Mark: s.mark}
+func (s *activeTake) applyTaken(at int64) []driver.Piece {
+	p := driver.Piece{Units: s.cost, Mark: s.mark}
 	if s.uncountable {
 		p.Units = 0
 	}
@@ -373,10 +369,10 @@ func (s *activeTake) applyTaken(at int64) []weir.Piece {
 	case weir.Budget:
 		s.current(0).used += p.Units
 		p.Until = s.periodEnd
-		return []weir.Piece{p, accountPiece(s.period)}
+		return []driver.Piece{p, accountPiece(s.period)}
 	default:
 		p.Until = at + lengthOf(s.Limit).Milliseconds()
 		s.expiring.Add(p.Until, p.Units)
 	}
-	return []weir.Piece{p}
+	return []driver.Piece{p}
 }

@@ -11,6 +11,8 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestRestartTime: a server that begins on a namespace of long ago knows the time before it has
@@ -51,7 +53,7 @@ func TestRestartTime(t *testing.T) {
 		t.Errorf("opened for reading: it is %s", time.UnixMilli(got).UTC())
 	}
 	const refusal = "weir: unsupported: the store was opened for reading only"
-	if err := s.Reserve(t.Context(), c.clock.now(), &weir.Plan{}, &weir.Outcome{}); err == nil || err.Error() != refusal {
+	if err := s.Reserve(t.Context(), c.clock.now(), &driver.Plan{}, &driver.Outcome{}); err == nil || err.Error() != refusal {
 		t.Errorf("opened for reading: reserve: got %v, want %s", err, refusal)
 	}
 }
@@ -61,14 +63,14 @@ func TestRestartTime(t *testing.T) {
 func TestRestartRemembers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
-	begin := func(memory time.Duration) *weir.Limiter {
+	begin := func(memory time.Duration) *limiter.Limiter {
 		s, err := OpenLedger(t.Context(), shared{c.ledger}, &Options{
 			Definitions: fourLimits(10), Poll: -1, Now: c.clock.now,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{Now: c.clock.now, LeaseMemory: memory})
+		l, err := limiter.New(s, &limiter.Options{Now: c.clock.now, LeaseMemory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,25 +10,26 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // liveServers opens two servers on a namespace of their own of a real server.
-func liveServers(t *testing.T, d *weir.Definitions) (begin func() *weir.Limiter, servers []*weir.Limiter) {
+func liveServers(t *testing.T, d *weir.Definitions) (begin func() *limiter.Limiter, servers []*limiter.Limiter) {
 	t.Helper()
 	ledger, name := connected(t), liveNamespace()
-	begin = func() *weir.Limiter {
+	begin = func() *limiter.Limiter {
 		s, err := OpenLedger(t.Context(), shared{ledger}, &Options{Definitions: d, Namespace: name, Poll: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
+		l, err := limiter.New(s, &limiter.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	return begin, []*weir.Limiter{begin(), begin()}
+	return begin, []*limiter.Limiter{begin(), begin()}
 }
 
 // TestServersShrinkLive is TestDebtsShrink on a real server: what a lease lets go of is admitted

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -25,7 +26,7 @@ type beside struct {
 
 	random  *rand.Rand
 	d       *weir.Definitions
-	servers []*weir.Limiter
+	servers []*limiter.Limiter
 	model   conformance.ModelWorld
 	// amounts are what is asked, leases what was admitted, played what was done.
 	amounts func(r *rand.Rand) int64
@@ -47,7 +48,7 @@ func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *r
 	}
 	var err error
 	b.model, err = conformance.OpenModel(conformance.Setup{
-		Start: c.clock.now(), Definitions: d, Options: weir.Options{CacheTTL: -1},
+		Start: c.clock.now(), Definitions: d, Options: limiter.Options{CacheTTL: -1},
 	}, true, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *r
 }
 
 // begin opens a server. It knows the time exactly, or holds would end late.
-func (b *beside) begin() *weir.Limiter {
+func (b *beside) begin() *limiter.Limiter {
 	b.t.Helper()
 	s, err := OpenLedger(b.t.Context(), b.ledger, &Options{
 		Definitions: b.d, Poll: -1, Now: b.clock.now,
@@ -72,7 +73,7 @@ func (b *beside) begin() *weir.Limiter {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{Now: b.clock.now, CacheTTL: -1})
+	l, err := limiter.New(s, &limiter.Options{Now: b.clock.now, CacheTTL: -1})
 	if err != nil {
 		b.t.Fatal(err)
 	}

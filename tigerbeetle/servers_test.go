@@ -15,6 +15,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -57,7 +58,7 @@ func (*losing) Close() error { return nil }
 // member is one server of a cluster: it learns the time from answers alone, and its own clock may
 // be wrong.
 type member struct {
-	*weir.Limiter
+	*limiter.Limiter
 
 	store *Store
 	net   *losing
@@ -71,7 +72,7 @@ func (c *cluster) open(d *weir.Definitions, skew time.Duration) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
+	l, err := limiter.New(s, &limiter.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -63,7 +64,7 @@ type together struct {
 
 	clock   worldClock
 	ledger  *emulator.Emulator
-	servers []*weir.Limiter
+	servers []*limiter.Limiter
 	wires   []*lossyWire
 	only    conformance.ModelWorld
 	leases  []*common
@@ -105,7 +106,7 @@ func newTogether(t *testing.T, seed uint64, lossy int) *together {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{Now: g.clock.now})
+		l, err := limiter.New(s, &limiter.Options{Now: g.clock.now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // interposed calls a function before the next transfers are created.
@@ -42,21 +43,21 @@ func (b *interposed) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb
 
 func (*interposed) Close() error { return nil }
 
-func (c *cluster) openInterposed(d *weir.Definitions) (*weir.Limiter, *interposed) {
+func (c *cluster) openInterposed(d *weir.Definitions) (*limiter.Limiter, *interposed) {
 	c.t.Helper()
 	return openInterposed(c.t, c.ledger, "", c.clock.now, d)
 }
 
 func openInterposed(
 	t *testing.T, ledger Ledger, namespace string, now func() time.Time, d *weir.Definitions,
-) (*weir.Limiter, *interposed) {
+) (*limiter.Limiter, *interposed) {
 	t.Helper()
 	net := &interposed{Ledger: ledger}
 	s, err := OpenLedger(t.Context(), net, &Options{Definitions: d, Namespace: namespace, Poll: -1, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
+	l, err := limiter.New(s, &limiter.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +107,8 @@ func TestExtendNothingAtOnce(t *testing.T) {
 	}
 }
 
-// TestSettleAtOnceLost: servers change the same leases at once, and answers get lost; what is charged in
-// the end is what the last change says.
+// TestSettleAtOnceLost: servers change the same leases at once, and answers get lost; what is
+// charged in the end is what the last change says.
 func TestSettleAtOnceLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(40, 600)) {
@@ -131,7 +132,7 @@ type atOnce struct {
 
 	seed    uint64
 	random  *rand.Rand
-	servers []*weir.Limiter
+	servers []*limiter.Limiter
 	want    map[string]int64 // what is charged in the end
 }
 
@@ -197,7 +198,8 @@ func (w *atOnce) reserve(id weir.LeaseID, keyed bool) {
 	all.Wait()
 }
 
-// change has all servers adjust and extend, and returns the totals of the adjust with the highest number.
+// change has all servers adjust and extend, and returns the totals of the adjust with the highest
+// number.
 func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
 	const most = 7
 	totals := make([]weir.Costs, most+1)

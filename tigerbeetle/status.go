@@ -10,13 +10,14 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // Status reports limits as they are on the cluster: all of one instant, as many as one lookup
 // gets. It creates nothing.
 func (s *Store) Status(
-	ctx context.Context, _ time.Time, of []weir.Judged,
+	ctx context.Context, _ time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := s.enter(false); err != nil {
 		return nil, err

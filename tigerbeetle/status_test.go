@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // meddled is a ledger on which something happens after a read.
@@ -92,7 +93,7 @@ func TestStatusByWhoOnlyLooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(reads, &weir.Options{Now: c.clock.now})
+	l, err := limiter.New(reads, &limiter.Options{Now: c.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}

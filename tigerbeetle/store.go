@@ -11,10 +11,11 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// Store is a [weir.Backend] on a ledger. Its methods may be called concurrently.
+// Store is a [driver.Store] on a ledger. Its methods may be called concurrently.
 type Store struct {
 	ledger    Ledger
 	namespace namespace
@@ -28,7 +29,8 @@ type Store struct {
 	// rememberFor is how long a denial is remembered at most, in milliseconds.
 	rememberFor int64
 	counts      counts
-	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter asks.
+	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter
+	// asks.
 	replayLimits sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool
@@ -148,8 +150,8 @@ func (s *Store) checkLedger(ctx context.Context) error {
 // Traits says that the store enforces every kind, eight ancestors deep. Units that an adjust left
 // or added return up to a second late, and the cluster gives units back some milliseconds after
 // their end.
-func (s *Store) Traits() weir.Traits {
-	return weir.Traits{
+func (s *Store) Traits() driver.Traits {
+	return driver.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
 		CascadeDepth: 8,
 		ExpiryLate:   time.Second,

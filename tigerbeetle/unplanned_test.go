@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestAbandonedUnplanned: whoever repeats a reservation whose caller has left is told of the lease, also if
-// it could not be planned any more; then it is theirs, and is not withdrawn.
+// TestAbandonedUnplanned: whoever repeats a reservation whose caller has left is told of the lease,
+// also if it could not be planned any more; then it is theirs, and is not withdrawn.
 func TestAbandonedUnplanned(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {

@@ -12,6 +12,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
@@ -23,31 +24,53 @@ const (
 	// A chain that is sent again with other IDs has its number above the step.
 	againBits = 47
 	stepMask  = 1<<againBits - 1
+
+	// farSeq is the first sequence number that is too large for a step of its own.
+	farSeq = 1 << 44
 )
 
-// stepOf is the step of an update: the same update has the same step on every server.
-func stepOf(u *weir.Update, now int64) int64 {
-	switch u.Verb {
-	case weir.VerbAdjust:
-		return stepAdjust + 2*(u.Seq%(1<<44))
-	case weir.VerbExtend:
-		return stepExtend + 2*now
+// step is that of the update: the same update of the same lease has the same step on every server.
+//
+// An adjust from farSeq on takes the place after the last extend instead, and its step stands above
+// stepEnd. As every adjust after it has a larger number, and the places are counted on by extends
+// and far adjusts alike, no two updates of a lease share a step.
+func (c *updateOp) step(now int64) int64 {
+	switch {
+	case c.u.Verb == weir.VerbExtend:
+		// Another extend may have had this millisecond, under other definitions.
+		return max(stepExtend+2*now, c.extended+2)
+	case c.u.Verb == weir.VerbAdjust && c.u.Seq < farSeq:
+		return stepAdjust + 2*c.u.Seq
+	case c.u.Verb == weir.VerbAdjust:
+		return stepEnd + max(c.extended, stepExtend) + 1
 	}
 	return stepEnd
+}
+
+// extendedBy is the highest step of an extend, counting the step of the token, which is that of an
+// extend or of an adjust.
+func extendedBy(extended, step int64) int64 {
+	switch {
+	case step > stepEnd: // of a far adjust
+		return max(extended, step-stepEnd+1)
+	case step&1 == stepExtend&1:
+		return max(extended, step)
+	}
+	return extended
 }
 
 // Update makes a lease stand for something else by one linked chain in one call: all of it or
 // nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would no
 // longer fit. The chain renews the lease's token, so that of two servers that update it at the
 // same time one fails: its update is stale.
-func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *weir.Outcome) error {
+func (s *Store) Update(ctx context.Context, _ time.Time, u *driver.Update, out *driver.Outcome) error {
 	if err := s.enter(true); err != nil {
 		return err
 	}
 	defer s.exit()
 	c := newUpdateOp(s, u)
 	// After the context has ended, what the chain does is still counted when its results come.
-	found, err := client.Await(ctx, func() (*weir.Outcome, error) { return c.run(ctx) })
+	found, err := client.Await(ctx, func() (*driver.Outcome, error) { return c.run(ctx) })
 	if err == nil {
 		*out = *found
 	}
@@ -55,14 +78,14 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 }
 
 // run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
-func (c *updateOp) run(ctx context.Context) (*weir.Outcome, error) {
+func (c *updateOp) run(ctx context.Context) (*driver.Outcome, error) {
 	if len(c.changes) == 0 && !c.withdrawing { // no holding has the lease's token
 		h, err := c.s.readHistory(ctx, c.u.ID)
 		if err != nil || h == nil {
 			return nil, cmp.Or(err, unknown(c.u.ID))
 		}
-		if h.record.State != weir.LeaseLive {
-			return nil, &weir.StaleError{Lease: &h.record}
+		if h.record.State != driver.LeaseLive {
+			return nil, &driver.StaleError{Lease: &h.record}
 		}
 		c.token, c.seq, c.extended = h.token(), h.record.Seq, h.extended
 	}
@@ -82,12 +105,13 @@ func (c *updateOp) run(ctx context.Context) (*weir.Outcome, error) {
 type updateOp struct {
 	s *Store
 	// u is a copy, without its changes, because a chain in flight may outlive the call.
-	u       weir.Update
+	u       driver.Update
 	changes []activeChange
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
 	token, seq int64
-	// extended is the highest step of an extend of the lease, as far as it is known here.
+	// extended is the highest step of an extend of the lease, or of a far adjust in the place of
+	// one, as far as it is known here.
 	extended int64
 	// expires is when the lease ends after an extend.
 	expires time.Time
@@ -102,23 +126,23 @@ type updateOp struct {
 // activeChange is what an update does to one holding.
 type activeChange struct {
 	activeTake
-	holding  weir.Holding
-	pieces   []weir.Piece
+	holding  driver.Holding
+	pieces   []driver.Piece
 	from, to int64
-	parts    []weir.Part
+	parts    []driver.Part
 	// unchanged is set if a shadow limit cannot count more, so that the parts stay as before.
 	unchanged bool
 	// returnedMarks are the pieces that have ended on the cluster.
 	returnedMarks map[int64]bool
 
 	// The pieces after the chain, those that it voids, and the one that it adds.
-	after   []weir.Piece
-	voids   []weir.Piece
-	grown   weir.Piece
+	after   []driver.Piece
+	voids   []driver.Piece
+	grown   driver.Piece
 	changed bool
 }
 
-func newUpdateOp(s *Store, u *weir.Update) *updateOp {
+func newUpdateOp(s *Store, u *driver.Update) *updateOp {
 	c := &updateOp{s: s, u: *u, changes: make([]activeChange, len(u.Changes))}
 	c.u.Changes = nil
 	now := s.clock.nowMS()
@@ -140,7 +164,7 @@ func newUpdateOp(s *Store, u *weir.Update) *updateOp {
 }
 
 // readChange copies what is asked of one holding.
-func (x *activeChange) begin(s *Store, now int64, of *weir.Change) {
+func (x *activeChange) begin(s *Store, now int64, of *driver.Change) {
 	x.holding = *of.Holding
 	x.holding.Parts = slices.Clone(x.holding.Parts)
 	take := x.holding.Take
@@ -154,7 +178,7 @@ func (x *activeChange) begin(s *Store, now int64, of *weir.Change) {
 
 // attempt sends a chain, unless another update is known to have been quicker. It returns nil if it
 // has to be tried again.
-func (c *updateOp) attempt(ctx context.Context) (*weir.Outcome, error) {
+func (c *updateOp) attempt(ctx context.Context) (*driver.Outcome, error) {
 	if c.u.Verb == weir.VerbAdjust && c.u.Seq <= c.seq {
 		return nil, c.stale(ctx)
 	}
@@ -192,7 +216,7 @@ func (c *updateOp) countError(i int, reason string) error {
 }
 
 // send sends one chain. It returns nil if the chain has to be sent again.
-func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
+func (c *updateOp) send(ctx context.Context) (*driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, client.Unavailable(err) // the caller has left
 	}
@@ -239,7 +263,7 @@ func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
 }
 
 // handleFailure answers for a chain that failed, or corrects the next one.
-func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outcome, error) {
+func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*driver.Outcome, error) {
 	if v.event.role == roleHeader && exists(v.status) {
 		return nil, c.stale(ctx)
 	}
@@ -290,10 +314,10 @@ func (c *updateOp) stale(ctx context.Context) error {
 	if h == nil {
 		return unknown(c.u.ID)
 	}
-	if h.record.State == weir.LeaseLive && len(h.record.Holdings) != len(c.changes) {
+	if h.record.State == driver.LeaseLive && len(h.record.Holdings) != len(c.changes) {
 		return unexpected("query_transfers", "other holdings of the lease")
 	}
-	return &weir.StaleError{Lease: &h.record}
+	return &driver.StaleError{Lease: &h.record}
 }
 
 func unknown(id weir.LeaseID) error {
@@ -301,17 +325,16 @@ func unknown(id weir.LeaseID) error {
 }
 
 // outcome is the answer to an update that was applied at an instant.
-func (c *updateOp) outcome(at, step int64) *weir.Outcome {
-	out := &weir.Outcome{At: time.UnixMilli(at), Taken: make([]weir.Taken, len(c.changes))}
+func (c *updateOp) outcome(at, step int64) *driver.Outcome {
+	out := &driver.Outcome{At: time.UnixMilli(at), Taken: make([]driver.Taken, len(c.changes))}
 	if !c.leaseLives() {
 		return out
 	}
-	seq, extended := c.seq, c.extended
+	seq, extended := c.seq, extendedBy(c.extended, step)
 	switch c.u.Verb {
 	case weir.VerbAdjust:
 		seq = c.u.Seq
 	case weir.VerbExtend:
-		extended = step
 		out.Expires = c.expires
 	}
 	for i := range c.changes {
@@ -320,11 +343,11 @@ func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 			x.renewed(at)
 			out.Expires = leaseEnd(out.Expires, x.Limit.Kind, x.after)
 		}
-		out.Taken[i] = weir.Taken{Units: x.to, Pieces: x.after}
+		out.Taken[i] = driver.Taken{Units: x.to, Pieces: x.after}
 	}
 	if len(out.Taken) > 0 {
 		first := &out.Taken[0]
-		first.Pieces = append([]weir.Piece{tokenPiece(step, seq, extended)}, first.Pieces...)
+		first.Pieces = append([]driver.Piece{tokenPiece(step, seq, extended)}, first.Pieces...)
 	}
 	return out
 }
@@ -426,7 +449,7 @@ func (x *activeChange) renewed(at int64) {
 	length := lengthOf(x.Limit).Milliseconds()
 	for k := range x.after {
 		p := &x.after[k]
-		if taken := !slices.ContainsFunc(x.pieces, func(old weir.Piece) bool { return old.Mark == p.Mark }); taken {
+		if taken := !slices.ContainsFunc(x.pieces, func(old driver.Piece) bool { return old.Mark == p.Mark }); taken {
 			p.Until = at + length
 		}
 	}

@@ -9,18 +9,13 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // buildChain builds the call.
 func (c *updateOp) buildChain(now int64) (*chain, error) {
-	u := &c.u
-	step := stepOf(u, now)
-	if u.Verb == weir.VerbExtend {
-		// Another extend may have had this millisecond, under other definitions.
-		step = max(step, c.extended+2)
-	}
-	ch := c.s.newChain(u.ID, step|c.attempts<<againBits, 2+2*len(c.changes))
+	ch := c.s.newChain(c.u.ID, c.step(now)|c.attempts<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
 	for i := range c.changes {
 		if x := &c.changes[i]; x.movesAnchor {
@@ -67,7 +62,7 @@ const endMark = 1 << 31
 // appendChange adds the events for one holding.
 func (c *updateOp) appendChange(ch *chain, now int64, i int) error {
 	x := &c.changes[i]
-	x.after, x.voids, x.grown, x.changed = nil, nil, weir.Piece{}, false
+	x.after, x.voids, x.grown, x.changed = nil, nil, driver.Piece{}, false
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.key.kind == weir.Bucket && x.to > x.from && !x.limitState.bucket.fits(now, x.to-x.from) {
@@ -131,7 +126,8 @@ func (x *activeChange) changeBudget(ch *chain, now int64, i int) {
 		t.DebitAccountID, t.CreditAccountID, t.Code = account, ch.n.vault, codeGrown
 		t.Amount = tb.ToUint128(uint64(x.to - x.from))
 		if x.pieces[0].Until <= now {
-			// The period is over, so it limits no request, and its account takes only what it can count.
+			// The period is over, so it limits no request, and its account takes only what it can
+			// count.
 			t.Flags = flagBalancing
 		}
 		ch.add(&t, roleTake, i)
@@ -160,7 +156,7 @@ func (x *activeChange) record(ch *chain, i int) {
 }
 
 // hasReturned reports whether a piece's units have returned.
-func (x *activeChange) hasReturned(now int64, p *weir.Piece) bool {
+func (x *activeChange) hasReturned(now int64, p *driver.Piece) bool {
 	return p.Until <= now || x.returnedMarks[p.Mark]
 }
 
@@ -168,7 +164,7 @@ func (x *activeChange) hasReturned(now int64, p *weir.Piece) bool {
 func remainingSeconds(now, until int64) uint32 { return uint32(max((until-now+999)/1000, 1)) }
 
 // voidPiece voids what a piece stands for.
-func (x *activeChange) voidPiece(ch *chain, p *weir.Piece, i int) {
+func (x *activeChange) voidPiece(ch *chain, p *driver.Piece, i int) {
 	ch.addVoidOrPost(markedID(ch.lease, p.Mark), flagVoid, 0, uint64(x.to)+1, i)
 	last := &ch.events[len(ch.events)-1]
 	last.role, last.mark = roleBack, p.Mark
@@ -177,14 +173,14 @@ func (x *activeChange) voidPiece(ch *chain, p *weir.Piece, i int) {
 }
 
 // appendHold takes units until an instant, and returns their piece.
-func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32, i int) weir.Piece {
+func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32, i int) driver.Piece {
 	ch.add(&tb.Transfer{
 		DebitAccountID: x.account, CreditAccountID: ch.n.vault, Amount: tb.ToUint128(uint64(units)),
 		Code: codeKept, Flags: flagPending, Timeout: timeout,
 		UserData64: uint64(x.to) + 1, UserData32: packPart(i, x.parts[0].Charge),
 	}, roleTake, i)
 	x.changed = true
-	return weir.Piece{Units: units, Until: until, Mark: ch.mark()}
+	return driver.Piece{Units: units, Until: until, Mark: ch.mark()}
 }
 
 // changeExpiring returns units, the latest first, or takes more. What stays keeps its end, up to
@@ -217,8 +213,8 @@ func (x *activeChange) changeExpiring(ch *chain, now int64, i int) {
 
 // keptPieces are the pieces that have units, and a window's first, which says when it ends. Those
 // whose units have returned, and which are only counted, are one.
-func (x *activeChange) keptPieces(now int64, keep []weir.Piece) []weir.Piece {
-	var left []weir.Piece
+func (x *activeChange) keptPieces(now int64, keep []driver.Piece) []driver.Piece {
+	var left []driver.Piece
 	for k, p := range keep {
 		switch {
 		case len(left) > 0 && x.hasReturned(now, &p) && x.hasReturned(now, &left[0]):
@@ -235,9 +231,9 @@ func (x *activeChange) keptPieces(now int64, keep []weir.Piece) []weir.Piece {
 // be completed or cancelled in one call.
 const maxWindowPieces = 8
 
-// grow takes more units, until those that were reserved first return, or for the limit's full time if
-// they have. A piece that it joins with the new one has no units left in keep.
-func (x *activeChange) grow(ch *chain, now int64, keep []weir.Piece, i int) weir.Piece {
+// grow takes more units, until those that were reserved first return, or for the limit's full time
+// if they have. A piece that it joins with the new one has no units left in keep.
+func (x *activeChange) grow(ch *chain, now int64, keep []driver.Piece, i int) driver.Piece {
 	n := x.to - x.from
 	length := lengthOf(x.Limit)
 	until, timeout := now+length.Milliseconds(), uint32(length/time.Second)

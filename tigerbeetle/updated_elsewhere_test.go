@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -132,7 +133,7 @@ func (d *distant) right(from time.Time, s *weir.LimitStatus) error {
 type exchange struct {
 	*testing.T
 
-	servers []*weir.Limiter
+	servers []*limiter.Limiter
 	callers int
 	denials int64
 	// judge says whether a denial was right that was given since an instant.
@@ -240,7 +241,7 @@ func TestExchange(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				l, err := weir.New(s, &weir.Options{CacheTTL: -1})
+				l, err := limiter.New(s, &limiter.Options{CacheTTL: -1})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -15,6 +15,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
@@ -146,7 +147,7 @@ func (v *version) setInForce(latest *tb.Transfer) {
 // superseded reports whether other definitions are in force than this server's. Then it refuses a
 // reservation, before it is judged by limits that do not count any more, unless the cluster has its
 // lease.
-func (s *Store) superseded(ctx context.Context, p *weir.Plan) (bool, error) {
+func (s *Store) superseded(ctx context.Context, p *driver.Plan) (bool, error) {
 	refusal := s.version.check()
 	if refusal == nil {
 		return false, nil

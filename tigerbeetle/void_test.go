@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestVoidLease: an ID that was voided is refused by every server, also one that starts later,
@@ -66,14 +67,14 @@ func TestVoidLeaseReserved(t *testing.T) {
 func TestVoidLeaseLive(t *testing.T) {
 	t.Parallel()
 	ledger, name := connected(t), liveNamespace()
-	open := func() (*weir.Limiter, *Store) {
+	open := func() (*limiter.Limiter, *Store) {
 		s, err := OpenLedger(t.Context(), shared{ledger}, &Options{
 			Definitions: fourLimits(20), Namespace: name, Poll: -1,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
+		l, err := limiter.New(s, &limiter.Options{CacheTTL: -1, StoreTimeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func TestVoidLeaseLive(t *testing.T) {
 			t.Errorf("got %t, %v, want it voided", reserved, err)
 		}
 	}
-	for _, l := range []*weir.Limiter{a, b} {
+	for _, l := range []*limiter.Limiter{a, b} {
 		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, weir.Ended) {
 			t.Errorf("got %v, want %v", err, weir.Ended)
 		}

@@ -88,3 +88,32 @@ func TestRightIsNotCaught(t *testing.T) {
 	t.Parallel()
 	conformance.TestService(t, broken.Right())
 }
+
+// TestRandomOperationsShrink: random operations, as many as a plain run has, give back units of
+// leases that took some after others had returned. So most runs find out who gives back the wrong
+// ones.
+func TestRandomOperationsShrink(t *testing.T) {
+	t.Parallel()
+	names := []string{"a shrink takes what was added first", "what has returned is not part of a shrink"}
+	for _, v := range broken.Variants() {
+		if !slices.Contains(names, v.Name) {
+			continue
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return n == v.Name })
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			found := 0
+			for seed := range uint64(10) {
+				if conformance.FirstDifference(t, v.Harness, seed, 2000) != "" {
+					found++
+				}
+			}
+			if t.Logf("found from %d seeds of 10", found); found < 6 {
+				t.Errorf("found from %d seeds of 10, want 6 or more", found)
+			}
+		})
+	}
+	if len(names) > 0 {
+		t.Errorf("there are no variants %q", names)
+	}
+}

@@ -10,11 +10,11 @@ import (
 )
 
 // changeRules break what a change of the limits keeps: lines 8.2, 8.5 and 8.6.
-func changeRules() []rule {
-	under := func(change func(d model.Definition) *weir.Limit) model.Points {
-		return model.Points{Under: func(d model.Definition, _ *weir.Limit) *weir.Limit { return change(d) }}
+func changeRules() []pointVariant {
+	under := func(change func(d model.DefinitionPair) *weir.Limit) model.Points {
+		return model.Points{Under: func(d model.DefinitionPair, _ *weir.Limit) *weir.Limit { return change(d) }}
 	}
-	return []rule{
+	return []pointVariant{
 		{"a changed calendar forgets the old period", "8.5", key(func(k *model.Key, l *weir.Limit) {
 			k.Name += l.Every
 		})},
@@ -27,10 +27,10 @@ func changeRules() []rule {
 			k.Name = fmt.Sprintf("%s %d %v %v", k.Name, l.Capacity, l.Window, l.Timeout)
 		})},
 		{"an old period is forgotten after 64 others", "8.5", until(model.Taken, weir.Budget,
-			func(t model.Term, right int64) int64 { return min(right, t.From+64*time.Hour.Milliseconds()) })},
+			func(t model.Expiry, right int64) int64 { return min(right, t.From+64*time.Hour.Milliseconds()) })},
 		{"a settlement works under the old definition", "8.6",
-			under(func(d model.Definition) *weir.Limit { return d.Own })},
-		{"without a definition nothing is refunded", "8.6", under(func(d model.Definition) *weir.Limit {
+			under(func(d model.DefinitionPair) *weir.Limit { return d.Own })},
+		{"without a definition nothing is refunded", "8.6", under(func(d model.DefinitionPair) *weir.Limit {
 			if d.InForce != nil {
 				return d.InForce
 			}
@@ -42,8 +42,8 @@ func changeRules() []rule {
 }
 
 // changeFronts are wrong in what they make of a change.
-func changeFronts() []front {
-	return []front{
+func changeFronts() []wrappedVariant {
+	return []wrappedVariant{
 		{"a change does not take effect", "O2: default changes",
 			configuring(func(was, _ *weir.Definitions) *weir.Definitions { return was })},
 		{"a removed limit stays", "E1: leftovers", configuring(func(was, is *weir.Definitions) *weir.Definitions {
@@ -71,7 +71,7 @@ func changeFronts() []front {
 				}
 				return is
 			})},
-		{"a change takes effect with the one after it", "8.1", func(w *wrong) {
+		{"a change takes effect with the one after it", "8.1", func(w *wrongWorld) {
 			var next *weir.Definitions
 			configuring(func(was, is *weir.Definitions) *weir.Definitions {
 				now := next
@@ -81,7 +81,7 @@ func changeFronts() []front {
 				return now
 			})(w)
 		}},
-		{"a wrong change takes effect in part", "8.1", func(w *wrong) {
+		{"a wrong change takes effect in part", "8.1", func(w *wrongWorld) {
 			w.configure = func(d *weir.Definitions) error {
 				err := w.World.Configure(d)
 				if err != nil && len(d.System) > 0 {
@@ -90,7 +90,7 @@ func changeFronts() []front {
 				return err
 			}
 		}},
-		{"a removed limit is forgotten", "8.3", func(w *wrong) {
+		{"a removed limit is forgotten", "8.3", func(w *wrongWorld) {
 			generation := 0
 			w.points = key(func(k *model.Key, _ *weir.Limit) { k.Name = fmt.Sprint(k.Name, " ", generation) })
 			configuring(func(was, is *weir.Definitions) *weir.Definitions {

@@ -10,103 +10,103 @@ import (
 )
 
 // placingStores put limits in the wrong place.
-func placingStores() []broken {
-	return []broken{
-		{"limits are added to those of the place", "8.7", func(s *store) {
+func placingStores() []storeVariant {
+	return []storeVariant{
+		{"limits are added to those of the place", "8.7", func(s *wrongStore) {
 			s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
 				if len(limits) == 0 {
 					return nil
 				}
-				return s.right.WriteLimits(ctx, now, at, limits)
+				return s.fullStore.WriteLimits(ctx, now, at, limits)
 			}
 		}},
-		{"an entity's default limits are its limits on one resource", "8.7", func(s *store) {
+		{"an entity's default limits are its limits on one resource", "8.7", func(s *wrongStore) {
 			s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
 				if at.Entity != "" {
 					at.Resource = weir.DefaultResource
 				}
-				return s.right.WriteLimits(ctx, now, at, limits)
+				return s.fullStore.WriteLimits(ctx, now, at, limits)
 			}
 		}},
-		{"a resource's limits are everybody's", "8.7", func(s *store) {
+		{"a resource's limits are everybody's", "8.7", func(s *wrongStore) {
 			s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
 				if at.Entity == "" {
 					at.Resource = ""
 				}
-				return s.right.WriteLimits(ctx, now, at, limits)
+				return s.fullStore.WriteLimits(ctx, now, at, limits)
 			}
 		}},
 	}
 }
 
 // namingStores are wrong about entities.
-func namingStores() []broken {
-	return []broken{
-		{"a changed parent drops the limits", "9.3", func(s *store) {
+func namingStores() []storeVariant {
+	return []storeVariant{
+		{"a changed parent drops the limits", "9.3", func(s *wrongStore) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				_ = s.right.DeleteEntity(ctx, now, name) // somebody's parent stays
-				return s.right.WriteEntity(ctx, now, name, parent, cascade)
+				_ = s.fullStore.DeleteEntity(ctx, now, name) // somebody's parent stays
+				return s.fullStore.WriteEntity(ctx, now, name, parent, cascade)
 			}
 		}},
-		{"a missing parent is declared by the way", "9.3", func(s *store) {
+		{"a missing parent is declared by the way", "9.3", func(s *wrongStore) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				if known, err := s.right.ReadEntity(ctx, parent); parent != "" && err == nil && known == nil {
-					_ = s.right.WriteEntity(ctx, now, parent, "", false)
+				if known, err := s.fullStore.ReadEntity(ctx, parent); parent != "" && err == nil && known == nil {
+					_ = s.fullStore.WriteEntity(ctx, now, parent, "", false)
 				}
-				return s.right.WriteEntity(ctx, now, name, parent, cascade)
+				return s.fullStore.WriteEntity(ctx, now, name, parent, cascade)
 			}
 		}},
-		{"a cycle is called a cascade of too many levels", "9.3", func(s *store) {
+		{"a cycle is called a cascade of too many levels", "9.3", func(s *wrongStore) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				err := s.right.WriteEntity(ctx, now, name, parent, cascade)
+				err := s.fullStore.WriteEntity(ctx, now, name, parent, cascade)
 				if e, ok := errors.AsType[*weir.Error](err); ok && strings.Contains(e.Reason, "cycle") {
 					return &weir.Error{Code: e.Code, Field: e.Field, Value: e.Value, Reason: "has too many levels"}
 				}
 				return err
 			}
 		}},
-		{"a parent is deleted under its children", "9.3", func(s *store) {
+		{"a parent is deleted under its children", "9.3", func(s *wrongStore) {
 			s.remove = func(ctx context.Context, now time.Time, name string) error {
-				page, err := s.right.ListEntities(ctx, &weir.EntityQuery{Parent: name, Size: 1000})
+				page, err := s.fullStore.ListEntities(ctx, &weir.EntityQuery{Parent: name, Size: 1000})
 				if err != nil {
 					return err
 				}
 				for _, child := range page.Names {
-					if err := s.right.WriteEntity(ctx, now, child, "", false); err != nil {
+					if err := s.fullStore.WriteEntity(ctx, now, child, "", false); err != nil {
 						return err
 					}
 				}
-				return s.right.DeleteEntity(ctx, now, name)
+				return s.fullStore.DeleteEntity(ctx, now, name)
 			}
 		}},
-		{"deleting what is not there is done", "9.3", func(s *store) {
+		{"deleting what is not there is done", "9.3", func(s *wrongStore) {
 			s.remove = func(ctx context.Context, now time.Time, name string) error {
-				if known, err := s.right.ReadEntity(ctx, name); err == nil && known == nil {
+				if known, err := s.fullStore.ReadEntity(ctx, name); err == nil && known == nil {
 					return nil
 				}
-				return s.right.DeleteEntity(ctx, now, name)
+				return s.fullStore.DeleteEntity(ctx, now, name)
 			}
 		}},
 	}
 }
 
 // listingStores are wrong in what they list.
-func listingStores() []broken {
-	return []broken{
-		{"a list ends with its first page", "9.3", func(s *store) {
+func listingStores() []storeVariant {
+	return []storeVariant{
+		{"a list ends with its first page", "9.3", func(s *wrongStore) {
 			s.list = func(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-				page, err := s.right.ListEntities(ctx, q)
+				page, err := s.fullStore.ListEntities(ctx, q)
 				if err == nil {
 					page.Next = ""
 				}
 				return page, err
 			}
 		}},
-		{"children are found by their names", "9.3", func(s *store) {
+		{"children are found by their names", "9.3", func(s *wrongStore) {
 			s.list = func(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 				all := *q
 				all.Parent = ""
-				page, err := s.right.ListEntities(ctx, &all)
+				page, err := s.fullStore.ListEntities(ctx, &all)
 				if err == nil && q.Parent != "" {
 					var names []string
 					for _, name := range page.Names {
@@ -119,12 +119,12 @@ func listingStores() []broken {
 				return page, err
 			}
 		}},
-		{"who only has limits does not use a resource", "9.3", func(s *store) {
+		{"who only has limits does not use a resource", "9.3", func(s *wrongStore) {
 			s.entities = func(ctx context.Context, now time.Time, resource string) ([]string, error) {
-				names, err := s.right.Entities(ctx, now, resource)
+				names, err := s.fullStore.Entities(ctx, now, resource)
 				var out []string
 				for _, name := range names {
-					if known, err := s.right.ReadEntity(ctx, name); err == nil && known == nil {
+					if known, err := s.fullStore.ReadEntity(ctx, name); err == nil && known == nil {
 						out = append(out, name)
 					}
 				}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // judgeRules break lines 3.1, 3.2, 3.6 and 7.11.
-func judgeRules() []rule {
+func judgeRules() []pointVariant {
 	// anyway takes although the request is denied.
 	anyway := func(which func(fits bool) bool) model.Points {
-		return model.Points{Taking: func(j *model.Judgement, right []*model.Take) []*model.Take {
+		return model.Points{Taking: func(j *model.JudgedRequest, right []*model.Take) []*model.Take {
 			for i, t := range j.Takes {
 				if j.Denied && which(j.Fits[i]) {
 					right = append(right, t)
@@ -25,7 +26,7 @@ func judgeRules() []rule {
 			return right
 		}}
 	}
-	return []rule{
+	return []pointVariant{
 		{"shadow limits stop at their capacity", "3.6", status(func(_ *model.Judged, s *weir.LimitStatus) {
 			if s.Shadow && s.Kind != weir.Bucket {
 				s.Available = max(s.Available, 0)
@@ -35,7 +36,7 @@ func judgeRules() []rule {
 			return j.Available.Cmp(times(sumOf(largest(j.Parts)).Int64(), scale(&j.Limit))) >= 0
 		})},
 		{"only the largest cost on a limit is taken", "3.2", model.Points{
-			Taking: func(_ *model.Judgement, right []*model.Take) []*model.Take {
+			Taking: func(_ *model.JudgedRequest, right []*model.Take) []*model.Take {
 				right = slices.Clone(right)
 				for i, t := range right {
 					c := *t
@@ -66,7 +67,7 @@ func strictShadow(line string) model.Points {
 }
 
 // largest leaves the largest of a take's parts.
-func largest(parts []weir.Part) []weir.Part {
+func largest(parts []driver.Part) []driver.Part {
 	most := 0
 	for i, p := range parts {
 		if p.Units > parts[most].Units {
@@ -83,8 +84,8 @@ func largest(parts []weir.Part) []weir.Part {
 }
 
 // answerFronts break lines 3.6 to 3.8 and 11.2.
-func answerFronts() []front {
-	return []front{
+func answerFronts() []wrappedVariant {
+	return []wrappedVariant{
 		{"judging stops at the first denial", "3.7", denying(func(_ *answer, d *weir.DeniedError) {
 			first := slices.IndexFunc(d.Limits, func(s weir.LimitStatus) bool { return s.Exceeded && !s.Shadow })
 			d.Limits = d.Limits[:first+1]
@@ -96,17 +97,17 @@ func answerFronts() []front {
 				a.fail(&weir.DeniedError{LeaseID: a.lease.ID, Limits: a.lease.Limits})
 			}
 		})},
-		{"an admitted reservation reports what there was", "3.8", admitting(func(_ *wrong, l *weir.Lease) {
+		{"an admitted reservation reports what there was", "3.8", admitting(func(_ *wrongWorld, l *weir.Lease) {
 			for i := range l.Limits {
 				l.Limits[i].Available += l.Limits[i].Requested
 			}
 		})},
-		{"an admitted reservation reports nothing asked", "3.8", admitting(func(_ *wrong, l *weir.Lease) {
+		{"an admitted reservation reports nothing asked", "3.8", admitting(func(_ *wrongWorld, l *weir.Lease) {
 			for i := range l.Limits {
 				l.Limits[i].Requested = 0
 			}
 		})},
-		{"every attempt has the same ID", "11.2", func(w *wrong) {
+		{"every attempt has the same ID", "11.2", func(w *wrongWorld) {
 			var once sync.Once
 			var id weir.LeaseID
 			denying(func(_ *answer, d *weir.DeniedError) {
@@ -114,7 +115,7 @@ func answerFronts() []front {
 				d.LeaseID = id
 			})(w)
 		}},
-		{"a freed slot is noticed late", "11.2", func(w *wrong) {
+		{"a freed slot is noticed late", "11.2", func(w *wrongWorld) {
 			var denied time.Time
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				if !denied.IsZero() && w.Now().Before(denied.Add(20*time.Second)) {
@@ -132,9 +133,9 @@ func answerFronts() []front {
 }
 
 // denialFronts break line 4.1.
-func denialFronts() []front {
+func denialFronts() []wrappedVariant {
 	// retry changes the overall wait, given those of the limits that count.
-	retry := func(overall func(waits []time.Duration) time.Duration) func(w *wrong) {
+	retry := func(overall func(waits []time.Duration) time.Duration) func(w *wrongWorld) {
 		return denying(func(_ *answer, d *weir.DeniedError) {
 			var waits []time.Duration
 			for _, s := range d.Limits {
@@ -145,7 +146,7 @@ func denialFronts() []front {
 			d.RetryAfter = overall(waits)
 		})
 	}
-	return []front{
+	return []wrappedVariant{
 		{"a denial has no wait", "4.1", retry(func([]time.Duration) time.Duration { return 0 })},
 		{"the shortest wait counts", "4.1", retry(slices.Min[[]time.Duration])},
 		{"the waits are added", "4.1", retry(func(waits []time.Duration) (sum time.Duration) {
@@ -172,7 +173,7 @@ func denialFronts() []front {
 }
 
 // waitRules break lines 1.4, 4.2 and 4.3.
-func waitRules() []rule {
+func waitRules() []pointVariant {
 	// waiting changes the wait for a limit that is exceeded; an empty kind is any.
 	waiting := func(kind weir.Kind, wait func(j *model.Judged, right time.Duration) time.Duration) model.Points {
 		return status(func(j *model.Judged, s *weir.LimitStatus) {
@@ -198,7 +199,7 @@ func waitRules() []rule {
 			return time.Duration(pick(ends)-j.Now) * time.Millisecond
 		})
 	}
-	return []rule{
+	return []pointVariant{
 		{"a bucket's wait is a millisecond short", "4.2", bucket(-time.Millisecond)},
 		{"a bucket's wait is a millisecond long", "4.2", bucket(time.Millisecond)},
 		{"a bucket's wait is rounded down", "1.4", bucket(-time.Millisecond)},

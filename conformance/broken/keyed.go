@@ -10,22 +10,22 @@ import (
 )
 
 // keyedRules break line 7.12.
-func keyedRules() []rule {
-	return []rule{
-		{"two charges may have one key", "7.12", forgive("7.12", "")},
+func keyedRules() []pointVariant {
+	return []pointVariant{
+		{"two charges may have one key", "7.12", skipCheck("7.12", "")},
 		{"actuals are the same whatever their keys", "7.12", comparing(func(c *model.Content) {
 			c.Totals = shortNames(c.Totals)
 		})},
-		{"actuals by key are never the same", "7.12", model.Points{Same: func(t model.Twice, right bool) bool {
+		{"actuals by key are never the same", "7.12", model.Points{Same: func(t model.RepeatedCall, right bool) bool {
 			return right && !anyFull(t.Was.Totals)
 		}}},
 	}
 }
 
 // keyedFronts break line 7.12.
-func keyedFronts() []front {
-	return []front{
-		{"charges are keyed by their entity alone", "7.12", asking(func(_ *wrong, r *weir.Request) error {
+func keyedFronts() []wrappedVariant {
+	return []wrappedVariant{
+		{"charges are keyed by their entity alone", "7.12", asking(func(_ *wrongWorld, r *weir.Request) error {
 			for i, c := range r.Charges {
 				if r.Keyed && slices.ContainsFunc(r.Charges[:i],
 					func(o weir.Charge) bool { return o.Entity == c.Entity }) {
@@ -35,7 +35,7 @@ func keyedFronts() []front {
 			return nil
 		})},
 		{"keyed charges are told by position too", "7.12", settledBy(true,
-			func(_ *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+			func(_ *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs {
 				if len(totals) < 2 || len(totals) != len(r.Charges) {
 					return totals
 				}
@@ -48,7 +48,7 @@ func keyedFronts() []front {
 				return []weir.Costs{all}
 			})},
 		{"a full name is for whoever holds its entity's units", "7.12", settledBy(true,
-			renaming(func(w *wrong, r *weir.Request, name string) string {
+			renaming(func(w *wrongWorld, r *weir.Request, name string) string {
 				for _, c := range r.Charges {
 					e, err := w.World.Explain(context.Background(), c.Entity, c.Resource)
 					for ; err == nil && e != nil; e = e.Parent {
@@ -61,7 +61,7 @@ func keyedFronts() []front {
 				return name
 			}))},
 		{"full names that are no charge's are ignored", "7.12", settledBy(true,
-			renaming(func(_ *wrong, r *weir.Request, name string) string {
+			renaming(func(_ *wrongWorld, r *weir.Request, name string) string {
 				for _, c := range r.Charges {
 					if subject(c).FullName(shortName(name)) == name {
 						return name
@@ -70,7 +70,7 @@ func keyedFronts() []front {
 				return ""
 			}))},
 		{"full names settle every lease", "7.12", settledBy(false,
-			func(_ *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+			func(_ *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs {
 				if !anyFull(totals) {
 					return totals
 				}
@@ -125,9 +125,9 @@ func anyFull(totals []weir.Costs) bool {
 
 // settledBy changes the totals with which leases are settled whose request was keyed or was not.
 func settledBy(
-	keyed bool, change func(w *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs,
-) func(w *wrong) {
-	return func(w *wrong) {
+	keyed bool, change func(w *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs,
+) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		asked := remembering(w)
 		changed := func(id weir.LeaseID, totals []weir.Costs) []weir.Costs {
 			if r := asked(id); r != nil && r.Keyed == keyed {
@@ -146,9 +146,9 @@ func settledBy(
 
 // renaming renames the full names in totals; one that becomes empty is left out.
 func renaming(
-	to func(w *wrong, r *weir.Request, name string) string,
-) func(w *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
-	return func(w *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+	to func(w *wrongWorld, r *weir.Request, name string) string,
+) func(w *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs {
+	return func(w *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs {
 		var renamed []weir.Costs
 		for _, set := range totals {
 			costs := weir.Costs{}

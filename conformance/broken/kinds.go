@@ -10,8 +10,8 @@ import (
 )
 
 // balance changes the balance of a bucket that somebody has used. right may be changed in place.
-func balance(change func(t model.Touched, right *big.Int) *big.Int) model.Points {
-	return model.Points{Bucket: func(t model.Touched, right model.Bucket) model.Bucket {
+func balance(change func(t model.BucketRead, right *big.Int) *big.Int) model.Points {
+	return model.Points{Bucket: func(t model.BucketRead, right model.Bucket) model.Bucket {
 		if t.Was.Balance != nil {
 			right.Balance = change(t, right.Balance)
 		}
@@ -19,9 +19,9 @@ func balance(change func(t model.Touched, right *big.Int) *big.Int) model.Points
 	}}
 }
 
-// fresh changes the balance of a bucket that nobody has used.
-func fresh(change func(l *weir.Limit) *big.Int) model.Points {
-	return model.Points{Bucket: func(t model.Touched, right model.Bucket) model.Bucket {
+// unusedBucket changes the balance of a bucket that nobody has used.
+func unusedBucket(change func(l *weir.Limit) *big.Int) model.Points {
+	return model.Points{Bucket: func(t model.BucketRead, right model.Bucket) model.Bucket {
 		if t.Was.Balance == nil {
 			right.Balance = change(t.Limit)
 		}
@@ -31,27 +31,27 @@ func fresh(change func(l *weir.Limit) *big.Int) model.Points {
 
 // gaining changes what a bucket gains between two instants.
 func gaining(gain func(l *weir.Limit, from, to int64) *big.Int) model.Points {
-	return balance(func(t model.Touched, _ *big.Int) *big.Int {
+	return balance(func(t model.BucketRead, _ *big.Int) *big.Int {
 		return t.Was.Gained(gain(&t.Was.Limit, t.Was.At, t.Now), t.Limit, t.Now).Balance
 	})
 }
 
-func debtStays(t model.Touched, right *big.Int) *big.Int {
+func debtStays(t model.BucketRead, right *big.Int) *big.Int {
 	if t.Was.Balance.Sign() < 0 {
 		return t.Was.Balance
 	}
 	return right
 }
 
-// kept changes when a bucket is forgotten.
-func kept(change func(t model.Term, right int64) int64) model.Points {
+// forgottenAt changes when a bucket is forgotten.
+func forgottenAt(change func(t model.Expiry, right int64) int64) model.Points {
 	return until(model.Kept, weir.Bucket, change)
 }
 
 // bucketRules break lines 2.1 and 2.5.
-func bucketRules() []rule {
-	return []rule{
-		{"a bucket starts empty", "2.5", fresh(func(*weir.Limit) *big.Int { return num(0) })},
+func bucketRules() []pointVariant {
+	return []pointVariant{
+		{"a bucket starts empty", "2.5", unusedBucket(func(*weir.Limit) *big.Int { return num(0) })},
 		{"the gain is floored at each touch", "S1: starvation",
 			gaining(func(l *weir.Limit, from, to int64) *big.Int { // as most write it: by the difference
 				n := new(big.Int).Mul(times(l.RefillAmount, milli), num(to-from))
@@ -75,67 +75,67 @@ func bucketRules() []rule {
 		{"a bucket in debt regains nothing", "2.1", balance(debtStays)},
 		{"a bucket in debt gains nothing", "7.5", balance(debtStays)},
 		{"a limit that has enough is not refilled", "S2: refill dropped",
-			balance(func(t model.Touched, right *big.Int) *big.Int {
+			balance(func(t model.BucketRead, right *big.Int) *big.Int {
 				if t.Was.Balance.Cmp(num(milli)) >= 0 {
 					return least(t.Was.Balance, capacityOf(t.Limit))
 				}
 				return right
 			})},
-		{"a balance has no ceiling", "2.1", balance(func(t model.Touched, _ *big.Int) *big.Int {
+		{"a balance has no ceiling", "2.1", balance(func(t model.BucketRead, _ *big.Int) *big.Int {
 			return add(t.Was.Balance, model.Gain(&t.Was.Limit, t.Was.At, t.Now))
 		})},
 	}
 }
 
 // changedBucketRules break lines 8.2 and 8.4.
-func changedBucketRules() []rule {
-	return []rule{
-		{"the new rate counts for the past", "8.2", balance(func(t model.Touched, _ *big.Int) *big.Int {
+func changedBucketRules() []pointVariant {
+	return []pointVariant{
+		{"the new rate counts for the past", "8.2", balance(func(t model.BucketRead, _ *big.Int) *big.Int {
 			t.Was.Limit = *t.Limit
 			return t.Was.Gained(model.Gain(t.Limit, t.Was.At, t.Now), t.Limit, t.Now).Balance
 		})},
 		{"a raised capacity fills the bucket up", "8.2",
-			balance(func(t model.Touched, right *big.Int) *big.Int {
+			balance(func(t model.BucketRead, right *big.Int) *big.Int {
 				return add(right, times(max(t.Limit.Capacity-t.Was.Limit.Capacity, 0), milli))
 			})},
 		{"a lowered capacity does not trim", "L2: changed limits",
-			balance(func(t model.Touched, _ *big.Int) *big.Int {
+			balance(func(t model.BucketRead, _ *big.Int) *big.Int {
 				own := &t.Was.Limit
 				return t.Was.Gained(model.Gain(own, t.Was.At, t.Now), own, t.Now).Balance
 			})},
 		{"a lowered capacity becomes debt", "8.2",
-			balance(func(t model.Touched, right *big.Int) *big.Int {
+			balance(func(t model.BucketRead, right *big.Int) *big.Int {
 				return sub(right, times(max(t.Was.Limit.Capacity-t.Limit.Capacity, 0), milli))
 			})},
 		{"a changed capacity starts the bucket anew", "capacity set back and forth",
-			balance(func(t model.Touched, right *big.Int) *big.Int {
+			balance(func(t model.BucketRead, right *big.Int) *big.Int {
 				if !t.Was.Limit.Same(*t.Limit) {
 					return capacityOf(t.Limit)
 				}
 				return right
 			})},
-		{"an added limit starts empty", "L1: changed limits", fresh(func(l *weir.Limit) *big.Int {
+		{"an added limit starts empty", "L1: changed limits", unusedBucket(func(l *weir.Limit) *big.Int {
 			if l.Name == "b" {
 				return num(0)
 			}
 			return capacityOf(l)
 		})},
 		{"a full bucket is never forgotten", "8.4",
-			kept(func(model.Term, int64) int64 { return math.MaxInt64 })},
+			forgottenAt(func(model.Expiry, int64) int64 { return math.MaxInt64 })},
 		{"a full bucket is forgotten at once", "8.4",
-			kept(func(_ model.Term, right int64) int64 { return right - 60_000 })},
+			forgottenAt(func(_ model.Expiry, right int64) int64 { return right - 60_000 })},
 		{"an idle bucket is forgotten", "8.4",
-			kept(func(t model.Term, _ int64) int64 { return t.From + 60_000 })},
+			forgottenAt(func(t model.Expiry, _ int64) int64 { return t.From + 60_000 })},
 		{"a denial brings a forgotten bucket back", "8.4",
-			model.Points{Stamps: func(model.Stamp, bool) bool { return true }}},
+			model.Points{SetSeen: func(model.SeenUpdate, bool) bool { return true }}},
 	}
 }
 
 // until changes when something ends that has to do with one kind of limit; an empty kind is any.
 func until(
-	cause model.Cause, kind weir.Kind, change func(t model.Term, right int64) int64,
+	cause model.ExpiryCause, kind weir.Kind, change func(t model.Expiry, right int64) int64,
 ) model.Points {
-	return model.Points{Until: func(t model.Term, right int64) int64 {
+	return model.Points{Until: func(t model.Expiry, right int64) int64 {
 		if t.Cause == cause && (kind == "" || t.Limit.Kind == kind) {
 			return change(t, right)
 		}
@@ -143,19 +143,19 @@ func until(
 	}}
 }
 
-func later(ms int64) func(model.Term, int64) int64 {
-	return func(_ model.Term, right int64) int64 { return right + ms }
+func later(ms int64) func(model.Expiry, int64) int64 {
+	return func(_ model.Expiry, right int64) int64 { return right + ms }
 }
 
 // returning changes when units no longer count.
 func returning(by int64) model.Points {
-	return model.Points{Returned: func(c model.Counted, _ bool) bool { return c.Until <= c.Now+by }}
+	return model.Points{Returned: func(c model.PieceRead, _ bool) bool { return c.Until <= c.Now+by }}
 }
 
 // occupancyRules break lines 2.2 and 2.3.
-func occupancyRules() []rule {
-	return []rule{
-		{"a window is fixed", "2.2", until(model.Taken, weir.Window, func(t model.Term, _ int64) int64 {
+func occupancyRules() []pointVariant {
+	return []pointVariant{
+		{"a window is fixed", "2.2", until(model.Taken, weir.Window, func(t model.Expiry, _ int64) int64 {
 			ms := t.Limit.Window.Milliseconds()
 			return (t.From/ms + 1) * ms
 		})},
@@ -169,7 +169,7 @@ func occupancyRules() []rule {
 }
 
 // fitRules break what fits: lines 2.1 to 2.6 and 3.1.
-func fitRules() []rule {
+func fitRules() []pointVariant {
 	strict := func(kind weir.Kind) model.Points {
 		return fits(func(j *model.Judged, right bool) bool {
 			return right && (j.Limit.Kind != kind || j.Available.Cmp(j.Asked) > 0 || j.Asked.Sign() == 0)
@@ -195,7 +195,7 @@ func fitRules() []rule {
 		}
 		return p
 	}
-	return []rule{
+	return []pointVariant{
 		{"the last unit of a bucket is refused", "2.1", strict(weir.Bucket)},
 		{"the last unit of a window is refused", "2.2", strict(weir.Window)},
 		{"the last slot is refused", "2.3", strict(weir.Concurrency)},
@@ -219,7 +219,7 @@ func fitRules() []rule {
 func fits(f func(j *model.Judged, right bool) bool) model.Points { return model.Points{Fits: f} }
 
 // calendarRules break line 2.4.
-func calendarRules() []rule {
+func calendarRules() []pointVariant {
 	calendar := model.NewCalendar()
 	const hour, day = int64(time.Hour / time.Millisecond), int64(24 * time.Hour / time.Millisecond)
 	// lasting makes the periods of one length have another one, by when they started.
@@ -235,7 +235,7 @@ func calendarRules() []rule {
 			return (at.UnixMilli()-offset)/length*length + offset + length
 		})
 	}
-	return []rule{
+	return []pointVariant{
 		{"budgets are in UTC", "2.4", period("", func(l *weir.Limit, at time.Time) int64 {
 			_, end := calendar.Period(&weir.Limit{Every: l.Every, Zone: "UTC"}, at.UnixMilli())
 			return end
@@ -254,7 +254,7 @@ func calendarRules() []rule {
 
 // period changes when the periods of budgets end that have one length; empty is any.
 func period(every string, end func(l *weir.Limit, at time.Time) int64) model.Points {
-	return until(model.Taken, weir.Budget, func(t model.Term, right int64) int64 {
+	return until(model.Taken, weir.Budget, func(t model.Expiry, right int64) int64 {
 		if every == "" || t.Limit.Every == every {
 			return end(t.Limit, time.UnixMilli(t.From))
 		}

@@ -8,16 +8,17 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/broken"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // less is a harness that can do no more than a store of buckets with every leeway.
 func less(h conformance.Harness) conformance.Harness {
-	h.Traits = weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
+	h.Traits = driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
 		EntitySlash: h.Traits.EntitySlash}
 	h.Leeway = conformance.Leeway{
-		NoBubble: true, WholeSeconds: true, Contends: true,
-		Compensates: true, NoCallers: true,
+		NoBubble: true, WholeSeconds: true, MayContend: true,
+		NotAtomicAcrossEntities: true, NoCallers: true,
 	}
 	return h
 }

@@ -11,21 +11,21 @@ import (
 
 // limiterFronts are wrong about a store that does not answer (section 10), or about callers. They
 // stand in front of a right limiter.
-func limiterFronts() []front {
+func limiterFronts() []wrappedVariant {
 	// admitted turns an error into a lease of nothing.
-	admitted := func(code weir.Code) func(w *wrong) { return failing(code, (*answer).degrade) }
-	unanswered := func(change func(c *completion)) func(w *wrong) {
+	admitted := func(code weir.Code) func(w *wrongWorld) { return failing(code, (*answer).degrade) }
+	unanswered := func(change func(c *completion)) func(w *wrongWorld) {
 		return completing(weir.Unavailable, change)
 	}
 	// as takes every caller for one.
-	as := func(caller string) func(w *wrong) {
-		return func(w *wrong) {
+	as := func(caller string) func(w *wrongWorld) {
+		return func(w *wrongWorld) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				return w.World.Reserve(weir.ContextWithCaller(ctx, caller), r)
 			}
 		}
 	}
-	return []front{
+	return []wrappedVariant{
 		{"one caller's IDs move everybody's horizon", "6.8", as("everybody")},
 		{"a caller may take all live leases", "6.9", as("")},
 		{"live leases have no bound", "6.9", admitted(weir.Overloaded)},
@@ -42,7 +42,7 @@ func limiterFronts() []front {
 				e.Field, e.Value = "", ""
 			}
 		})},
-		{"an unanswered call is made again", "10.1", func(w *wrong) {
+		{"an unanswered call is made again", "10.1", func(w *wrongWorld) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
 				if errors.Is(err, weir.Unavailable) {
@@ -51,7 +51,7 @@ func limiterFronts() []front {
 				return l, err
 			}
 		}},
-		{"a caller who has gone gets a degraded lease", "X1: ", func(w *wrong) {
+		{"a caller who has gone gets a degraded lease", "X1: ", func(w *wrongWorld) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
 				if ctx.Err() != nil {
@@ -62,7 +62,7 @@ func limiterFronts() []front {
 		}},
 		{"a limiter counts by itself", "silent per-process counters", counting},
 		{"a degraded lease is not marked", "silent per-process counters", admitting(
-			func(_ *wrong, l *weir.Lease) { l.Degraded = false })},
+			func(_ *wrongWorld, l *weir.Lease) { l.Degraded = false })},
 
 		{"an unanswered complete is said to be done", "H1: errors around on_unavailable",
 			unanswered((*completion).done)},
@@ -75,7 +75,7 @@ func limiterFronts() []front {
 }
 
 // degraded is a lease of nothing.
-func degraded(w *wrong, r *weir.Request) *weir.Lease {
+func degraded(w *wrongWorld, r *weir.Request) *weir.Lease {
 	return &weir.Lease{
 		ID: r.LeaseID, ReservedAt: w.Now(), Expires: w.Now().Add(time.Hour), Degraded: true,
 	}
@@ -85,7 +85,7 @@ func degraded(w *wrong, r *weir.Request) *weir.Lease {
 func (a *answer) degrade() { a.lease, a.err = degraded(a.w, a.request), nil }
 
 // counting admits by a count of its own while the store is gone, up to ten units of each entity.
-func counting(w *wrong) {
+func counting(w *wrongWorld) {
 	var mu sync.Mutex
 	used := map[string]int64{}
 	failing(weir.Unavailable, func(a *answer) {

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 const milli = 1000
@@ -41,7 +42,7 @@ func scale(l *weir.Limit) int64 {
 func capacityOf(l *weir.Limit) *big.Int { return times(l.Capacity, milli) }
 
 // sumOf is what parts come to.
-func sumOf(parts []weir.Part) *big.Int {
+func sumOf(parts []driver.Part) *big.Int {
 	total := new(big.Int)
 	for _, p := range parts {
 		total.Add(total, num(p.Units))
@@ -49,8 +50,8 @@ func sumOf(parts []weir.Part) *big.Int {
 	return total
 }
 
-// forgive leaves the check of a line out; with a reason, only errors with this one.
-func forgive(line, reason string) model.Points {
+// skipCheck leaves the check of a line out; with a reason, only errors with this one.
+func skipCheck(line, reason string) model.Points {
 	return model.Points{Refuse: func(c model.Check, right error) error {
 		if e, _ := errors.AsType[*weir.Error](right); e != nil && c.Line == line &&
 			(reason == "" || e.Reason == reason) {
@@ -83,35 +84,35 @@ func status(change func(j *model.Judged, s *weir.LimitStatus)) model.Points {
 }
 
 // numberRules break section 1.
-func numberRules() []rule {
-	back := func(r model.Reading, right int64) int64 {
+func numberRules() []pointVariant {
+	back := func(r model.ClockReading, right int64) int64 {
 		if r.Table {
 			return right
 		}
 		return r.Now
 	}
-	table := func(latest func(r model.Reading) int64) model.Points {
-		return model.Points{Now: func(r model.Reading, right int64) int64 {
+	table := func(latest func(r model.ClockReading) int64) model.Points {
+		return model.Points{Now: func(r model.ClockReading, right int64) int64 {
 			if r.Table {
 				return latest(r)
 			}
 			return right
 		}}
 	}
-	return []rule{
+	return []pointVariant{
 		{"state moves backwards with the clock", "C1: clock skew", model.Points{Now: back}},
 		{"the refill time moves backwards", "C1: clock skew", model.Points{Now: back,
-			Bucket: func(t model.Touched, right model.Bucket) model.Bucket {
+			Bucket: func(t model.BucketRead, right model.Bucket) model.Bucket {
 				if t.Was.Balance != nil && t.Now < t.Was.At {
 					return t.Was.Gained(num(0), t.Limit, t.Now)
 				}
 				return right
 			}}},
-		{"a denial is not seen by the state", "1.3", model.Points{Stamps: func(s model.Stamp, right bool) bool {
+		{"a denial is not seen by the state", "1.3", model.Points{SetSeen: func(s model.SeenUpdate, right bool) bool {
 			return right && !s.Denied
 		}}},
-		{"the lease table believes every clock", "1.3", table(func(r model.Reading) int64 { return r.Now })},
-		{"the lease table stays ahead for ever", "1.3", table(func(r model.Reading) int64 {
+		{"the lease table believes every clock", "1.3", table(func(r model.ClockReading) int64 { return r.Now })},
+		{"the lease table stays ahead for ever", "1.3", table(func(r model.ClockReading) int64 {
 			return max(r.Now, r.Latest)
 		})},
 		{"debt is rounded towards zero", "1.4", status(func(j *model.Judged, s *weir.LimitStatus) {
@@ -148,52 +149,52 @@ func numberRules() []rule {
 }
 
 // clockFronts break line 1.2.
-func clockFronts() []front {
-	return []front{
+func clockFronts() []wrappedVariant {
+	return []wrappedVariant{
 		{"an instant counts to the next millisecond", "1.2", clock(func(t time.Time) time.Time {
 			return t.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
 		})},
 		{"an instant counts to the second", "1.2", clock(func(t time.Time) time.Time {
 			return t.Truncate(time.Second)
 		})},
-		{"instants have nanoseconds", "1.2", admitting(func(w *wrong, l *weir.Lease) {
+		{"instants have nanoseconds", "1.2", admitting(func(w *wrongWorld, l *weir.Lease) {
 			l.ReservedAt = l.ReservedAt.Add(time.Duration(w.Now().Nanosecond() % 1e6))
 		})},
-		{"a lease does not say when its slots return", "1.2", admitting(func(_ *wrong, l *weir.Lease) {
+		{"a lease does not say when its slots return", "1.2", admitting(func(_ *wrongWorld, l *weir.Lease) {
 			l.HoldsUntil = time.Time{}
 		})},
 	}
 }
 
-// late is a world whose clock is read wrongly.
-type late struct {
+// skewedWorld is a world whose clock is read wrongly.
+type skewedWorld struct {
 	conformance.World
 	clock *conformance.Clock
 	read  func(time.Time) time.Time
 }
 
-func (l late) Now() time.Time { return l.clock.Now() }
+func (l skewedWorld) Now() time.Time { return l.clock.Now() }
 
-func (l late) Advance(d time.Duration) {
+func (l skewedWorld) Advance(d time.Duration) {
 	l.clock.Advance(d)
 	l.World.Advance(l.read(l.clock.Now()).Sub(l.World.Now()))
 }
 
 // clock reads the time wrongly: the world inside goes by what was read.
-func clock(read func(time.Time) time.Time) func(w *wrong) {
-	return func(w *wrong) {
+func clock(read func(time.Time) time.Time) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		var start time.Time
 		w.setup = func(s *conformance.Setup) { start, s.Start = s.Start, read(s.Start) }
 		w.opened = func(inner conformance.World) conformance.World {
-			return late{inner, conformance.NewClock(start), read}
+			return skewedWorld{inner, conformance.NewClock(start), read}
 		}
 	}
 }
 
 // keyRules mix up what should be apart, or keep apart what should not.
-func keyRules() []rule {
+func keyRules() []pointVariant {
 	plain := strings.NewReplacer("-", "_", ".", "_")
-	return []rule{
+	return []pointVariant{
 		{"names lose their - and .", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
 			k.Name = plain.Replace(k.Name)
 		})},

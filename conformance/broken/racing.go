@@ -12,18 +12,18 @@ import (
 )
 
 // racingFronts are wrong if calls come at once.
-func racingFronts() []front {
-	return []front{
+func racingFronts() []wrappedVariant {
+	return []wrappedVariant{
 		{"judging and taking are two steps", "concurrent requests that together pass a limit", twoSteps},
 		{"limits are taken one after the other", "3.1", inParts},
-		{"calls with one ID do not wait for one another", "6.6", hasty},
+		{"calls with one ID do not wait for one another", "6.6", takeInFlightForDone},
 	}
 }
 
 // twoSteps gives way between judging and taking, until another request was judged or there is none.
-func twoSteps(w *wrong) {
+func twoSteps(w *wrongWorld) {
 	var judged atomic.Int64
-	w.points.Taking = func(j *model.Judgement, right []*model.Take) []*model.Take {
+	w.points.Taking = func(j *model.JudgedRequest, right []*model.Take) []*model.Take {
 		mine := judged.Add(1)
 		for range 100 {
 			if judged.Load() != mine {
@@ -38,7 +38,7 @@ func twoSteps(w *wrong) {
 }
 
 // inParts takes what is asked of m after all else.
-func inParts(w *wrong) {
+func inParts(w *wrongWorld) {
 	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 		later := r.Costs["m"]
 		if later == 0 || len(r.Charges) > 0 {
@@ -56,8 +56,8 @@ func inParts(w *wrong) {
 	}
 }
 
-// hasty lets a call that comes while another is under way on its ID take for itself.
-func hasty(w *wrong) {
+// takeInFlightForDone lets a call that comes while another is under way on its ID take for itself.
+func takeInFlightForDone(w *wrongWorld) {
 	var mu sync.Mutex
 	busy := map[weir.LeaseID]bool{}
 	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {

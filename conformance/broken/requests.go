@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // takes changes what is asked of each limit that a request reaches.
@@ -30,7 +31,7 @@ func named(p model.Planned, t *model.Take) bool {
 }
 
 // partRules break lines 3.2 and 3.3.
-func partRules() []rule {
+func partRules() []pointVariant {
 	// unnamed changes what is asked of limits that are not named.
 	unnamed := func(change func(t *model.Take)) model.Points {
 		return takes(func(p model.Planned, t *model.Take) {
@@ -39,27 +40,27 @@ func partRules() []rule {
 			}
 		})
 	}
-	return []rule{
-		{"negative costs are taken for credit", "V1: negative costs", forgive("3.2", "is negative")},
-		{"any number of charges", "3.2", forgive("3.2", "are too many")},
-		{"unknown names are skipped", "3.4", forgive("3.4", "")},
+	return []pointVariant{
+		{"negative costs are taken for credit", "V1: negative costs", skipCheck("3.2", "is negative")},
+		{"any number of charges", "3.2", skipCheck("3.2", "are too many")},
+		{"unknown names are skipped", "3.4", skipCheck("3.4", "")},
 		{"only the first charge on a limit counts", "3.2", takes(func(_ model.Planned, t *model.Take) {
 			t.Parts = t.Parts[:min(len(t.Parts), 1)]
 		})},
 		{"limits that are not named are judged", "3.3", unnamed(func(t *model.Take) {
 			if len(t.Parts) == 0 {
-				t.Parts = []weir.Part{{Charge: t.Charges[0]}}
+				t.Parts = []driver.Part{{Charge: t.Charges[0]}}
 			}
 		})},
 		{"every limit costs 1 that is not named", "3.3", unnamed(func(t *model.Take) {
-			t.Parts = []weir.Part{{Charge: t.Charges[0], Units: 1}}
+			t.Parts = []driver.Part{{Charge: t.Charges[0], Units: 1}}
 		})},
 		{"slots that are not named are free", "3.3", unnamed(func(t *model.Take) { t.Parts = nil })},
 	}
 }
 
 // slotRules break lines 2.3 and 3.3.
-func slotRules() []rule {
+func slotRules() []pointVariant {
 	slots := func(change func(p model.Planned, t *model.Take)) model.Points {
 		return takes(func(p model.Planned, t *model.Take) {
 			if t.Limit.Kind == weir.Concurrency {
@@ -75,7 +76,7 @@ func slotRules() []rule {
 			}
 		})
 	}
-	return []rule{
+	return []pointVariant{
 		{"a request takes a slot besides those it names", "3.3", slots(func(p model.Planned, t *model.Take) {
 			if named(p, t) {
 				t.Parts[0].Units++
@@ -84,14 +85,14 @@ func slotRules() []rule {
 		{"each charge takes a slot", "3.3", slot(func(t *model.Take) {
 			t.Parts = nil
 			for _, i := range t.Charges {
-				t.Parts = append(t.Parts, weir.Part{Charge: i, Units: 1})
+				t.Parts = append(t.Parts, driver.Part{Charge: i, Units: 1})
 			}
 		})},
 		{"the slot belongs to the last charge", "3.3", slot(func(t *model.Take) {
-			t.Parts = []weir.Part{{Charge: t.Charges[len(t.Charges)-1], Units: 1}}
+			t.Parts = []driver.Part{{Charge: t.Charges[len(t.Charges)-1], Units: 1}}
 		})},
 		{"every request takes one slot", "amount ignored by concurrency",
-			slots(func(_ model.Planned, t *model.Take) { t.Parts = []weir.Part{{Charge: t.Charges[0], Units: 1}} })},
+			slots(func(_ model.Planned, t *model.Take) { t.Parts = []driver.Part{{Charge: t.Charges[0], Units: 1}} })},
 		{"a request takes at most one slot", "amount ignored by concurrency",
 			slots(func(_ model.Planned, t *model.Take) {
 				for i := range t.Parts {
@@ -102,7 +103,7 @@ func slotRules() []rule {
 }
 
 // planRules break lines 3.5 and 3.7.
-func planRules() []rule {
+func planRules() []pointVariant {
 	// never refuses some sums of the costs on a limit, and no others.
 	never := func(which func(t *model.Take, sum *big.Int, right bool) bool) model.Points {
 		return model.Points{Refuse: func(c model.Check, right error) error {
@@ -120,8 +121,8 @@ func planRules() []rule {
 			return change(right)
 		}}
 	}
-	return []rule{
-		{"what can never be is denied", "3.5", forgive("3.5", "")},
+	return []pointVariant{
+		{"what can never be is denied", "3.5", skipCheck("3.5", "")},
 		{"a cost as large as the capacity is never satisfiable", "3.5",
 			never(func(t *model.Take, sum *big.Int, right bool) bool {
 				return right || !t.Limit.Shadow && sum.Cmp(num(t.Ceiling)) == 0
@@ -154,15 +155,15 @@ func planRules() []rule {
 }
 
 // requestFronts break lines 3.1, 3.2, 3.4, 6.1 and 6.5.
-func requestFronts() []front {
-	return []front{
-		{"at most 15 charges", "3.2", asking(func(_ *wrong, r *weir.Request) error {
+func requestFronts() []wrappedVariant {
+	return []wrappedVariant{
+		{"at most 15 charges", "3.2", asking(func(_ *wrongWorld, r *weir.Request) error {
 			if len(r.Charges) > 15 {
 				return refused(weir.Invalid)
 			}
 			return nil
 		})},
-		{"both forms of charges are taken", "3.2", asking(func(_ *wrong, r *weir.Request) error {
+		{"both forms of charges are taken", "3.2", asking(func(_ *wrongWorld, r *weir.Request) error {
 			if len(r.Charges) > 0 {
 				r.Entity, r.Resource, r.Costs = "", "", nil
 			}
@@ -179,7 +180,7 @@ func requestFronts() []front {
 				_, _ = a.w.World.Reserve(context.Background(), &weir.Request{Charges: r.Charges[:1]})
 			}
 		})},
-		{"the caller's lease ID is dropped", "6.1", asking(func(_ *wrong, r *weir.Request) error {
+		{"the caller's lease ID is dropped", "6.1", asking(func(_ *wrongWorld, r *weir.Request) error {
 			r.LeaseID = weir.LeaseID{}
 			return nil
 		})},
@@ -201,7 +202,7 @@ func (a *answer) leave(id weir.LeaseID) {
 }
 
 // everyName refuses a name that one of the entities of a chain does not have.
-func everyName(w *wrong, r *weir.Request) error {
+func everyName(w *wrongWorld, r *weir.Request) error {
 	e, err := w.World.Explain(context.Background(), r.Entity, r.Resource)
 	if err != nil {
 		return nil //nolint:nilerr // the world inside says what is wrong

@@ -8,55 +8,57 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
-// Store is a wrong store, made of a right one, or a limiter that is wrong about its store.
-type Store struct {
+// StoreVariant is a wrong store, made of a right one, or a limiter that is wrong about its store.
+type StoreVariant struct {
 	// Name and Breaks are as in [Variant]; "seam" is docs/new-backend.md.
 	Name, Breaks string
 	// Wrap makes the wrong store of a right one; nil if the store is not what is wrong.
-	Wrap func(weir.Backend) weir.Backend
-	// Front is what is wrong in front of the limiter, or nil.
-	Front Front
+	Wrap func(driver.Store) driver.Store
+	// Wrapper is what is wrong in front of the limiter, or nil.
+	Front Wrapper
 }
 
-// broken is a store with something wrong in its methods. Its function runs for each store.
-type broken struct {
+// storeVariant is a store with something wrong in its methods. Its function runs for each store.
+type storeVariant struct {
 	name, breaks string
-	spoil        func(s *store)
+	apply        func(s *wrongStore)
 }
 
 // Stores returns the stores that are wrong in one respect each, and the limiters.
-func Stores() []Store {
-	var stores []Store
-	for _, b := range slices.Concat(takingStores(), settlingStores(), readingStores(),
+func Stores() []StoreVariant {
+	var stores []StoreVariant
+	for _, b := range slices.Concat(takingStores(), updateStores(), readingStores(),
 		placingStores(), namingStores(), listingStores()) {
-		stores = append(stores, Store{Name: b.name, Breaks: b.breaks, Wrap: wrap(b.spoil)})
+		stores = append(stores, StoreVariant{Name: b.name, Breaks: b.breaks, Wrap: wrap(b.apply)})
 	}
+	stores = append(stores, recordings()...)
 	for _, f := range limiterFronts() {
-		stores = append(stores, Store{Name: f.name, Breaks: f.breaks, Front: put(f.spoil)})
+		stores = append(stores, StoreVariant{Name: f.name, Breaks: f.breaks, Front: wrapWith(f.spoil)})
 	}
 	return stores
 }
 
-// right is a store with the abilities in which one can be wrong.
-type right interface {
-	weir.Backend
-	weir.ConfigReader
-	weir.ConfigWriter
-	weir.ConfigEditor
-	weir.EntityReader
-	weir.SubjectLister
+// fullStore is a store with the abilities in which one can be wrong.
+type fullStore interface {
+	driver.Store
+	driver.ConfigReader
+	driver.ConfigWriter
+	driver.ConfigEditor
+	driver.EntityReader
+	driver.SubjectLister
 }
 
-// store is a right store with something wrong in its methods. Each function is the right one until
-// it is replaced.
-type store struct {
-	right
-	reserve  func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error
-	settle   func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error
+// wrongStore is a right store with something wrong in its methods. Each function is the right one
+// until it is replaced.
+type wrongStore struct {
+	fullStore
+	reserve  func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error
+	settle   func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error
 	status   statusOf
-	read     func(ctx context.Context, s weir.Subject) (*weir.Config, error)
+	read     func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error)
 	set      func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
 	declare  func(ctx context.Context, now time.Time, name, parent string, cascade bool) error
 	remove   func(ctx context.Context, now time.Time, name string) error
@@ -65,15 +67,15 @@ type store struct {
 }
 
 type statusOf func(
-	ctx context.Context, now time.Time, of []weir.Judged,
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error)
 
 // wrap makes a wrong store of a right one that has every ability but to recover leases.
-func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
-	return func(b weir.Backend) weir.Backend {
-		r := b.(right)
-		s := &store{
-			right: r, reserve: r.Reserve, settle: r.Update, status: r.Status, read: r.ReadConfig,
+func wrap(spoil func(s *wrongStore)) func(driver.Store) driver.Store {
+	return func(b driver.Store) driver.Store {
+		r := b.(fullStore)
+		s := &wrongStore{
+			fullStore: r, reserve: r.Reserve, settle: r.Update, status: r.Status, read: r.ReadConfig,
 			set: r.WriteLimits, declare: r.WriteEntity, remove: r.DeleteEntity,
 			list: r.ListEntities, entities: r.Entities,
 		}
@@ -82,63 +84,65 @@ func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
 	}
 }
 
-func (s *store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *wrongStore) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	return s.reserve(ctx, now, p, out)
 }
 
-func (s *store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (s *wrongStore) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	return s.settle(ctx, now, u, out)
 }
 
-func (s *store) Status(
-	ctx context.Context, now time.Time, of []weir.Judged,
+func (s *wrongStore) Status(
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	return s.status(ctx, now, of)
 }
 
-func (s *store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	return s.read(ctx, of)
+func (s *wrongStore) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	return s.read(ctx, of, consistent)
 }
 
-func (s *store) WriteLimits(
+func (s *wrongStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
 	return s.set(ctx, now, at, limits)
 }
 
-func (s *store) WriteEntity(
+func (s *wrongStore) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
 	return s.declare(ctx, now, name, parent, cascade)
 }
 
-func (s *store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+func (s *wrongStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	return s.remove(ctx, now, name)
 }
 
-func (s *store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+func (s *wrongStore) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	return s.list(ctx, q)
 }
 
-func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+func (s *wrongStore) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
 	return s.entities(ctx, now, resource)
 }
 
-// outcome is what a store made of a reservation or a settlement.
-type outcome struct {
+// storeOutcome is what a store made of a reservation or a settlement.
+type storeOutcome struct {
 	now    time.Time
-	plan   *weir.Plan
-	update *weir.Update
-	*weir.Outcome
+	plan   *driver.Plan
+	update *driver.Update
+	*driver.Outcome
 	err error
 }
 
 // reserving changes the outcome of each reservation.
-func reserving(change func(o *outcome)) func(s *store) {
-	return func(s *store) {
-		s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
-			o := &outcome{now: now, plan: p, Outcome: out}
-			o.err = s.right.Reserve(ctx, now, p, out)
+func reserving(change func(o *storeOutcome)) func(s *wrongStore) {
+	return func(s *wrongStore) {
+		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+			o := &storeOutcome{now: now, plan: p, Outcome: out}
+			o.err = s.fullStore.Reserve(ctx, now, p, out)
 			change(o)
 			return o.err
 		}
@@ -146,8 +150,8 @@ func reserving(change func(o *outcome)) func(s *store) {
 }
 
 // taking changes the outcome of each reservation that did not fail.
-func taking(change func(o *outcome)) func(s *store) {
-	return reserving(func(o *outcome) {
+func taking(change func(o *storeOutcome)) func(s *wrongStore) {
+	return reserving(func(o *storeOutcome) {
 		if o.err == nil {
 			change(o)
 		}
@@ -155,34 +159,34 @@ func taking(change func(o *outcome)) func(s *store) {
 }
 
 // settled changes the outcome of each settlement.
-func settled(change func(o *outcome)) func(s *store) {
-	return func(s *store) {
-		s.settle = func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
-			o := &outcome{now: now, update: u, Outcome: out}
-			o.err = s.right.Update(ctx, now, u, out)
+func settled(change func(o *storeOutcome)) func(s *wrongStore) {
+	return func(s *wrongStore) {
+		s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+			o := &storeOutcome{now: now, update: u, Outcome: out}
+			o.err = s.fullStore.Update(ctx, now, u, out)
 			change(o)
 			return o.err
 		}
 	}
 }
 
-// planning changes the plan that a store is given. The statuses of what is left out are those of limits
-// that nobody uses.
-func planning(change func(p *weir.Plan) []weir.Take) func(s *store) {
-	return func(s *store) {
-		s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+// planning changes the plan that a store is given. The statuses of what is left out are those of
+// limits that nobody uses.
+func planning(change func(p *driver.Plan) []*driver.Take) func(s *wrongStore) {
+	return func(s *wrongStore) {
+		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 			c := *p
 			c.Takes = change(p)
 			o := c.Outcome()
-			if err := s.right.Reserve(ctx, now, &c, o); err != nil {
+			if err := s.fullStore.Reserve(ctx, now, &c, o); err != nil {
 				return err
 			}
 			limits, taken := out.Limits, out.Taken
 			*out = *o
 			out.Limits, out.Taken = limits, taken
 			for i := range p.Takes {
-				t := &p.Takes[i]
-				j := slices.IndexFunc(c.Takes, func(c weir.Take) bool {
+				t := p.Takes[i]
+				j := slices.IndexFunc(c.Takes, func(c *driver.Take) bool {
 					return c.Subject == t.Subject && c.Limit.Name == t.Limit.Name
 				})
 				if j >= 0 {
@@ -199,27 +203,27 @@ func planning(change func(p *weir.Plan) []weir.Take) func(s *store) {
 }
 
 // takingStores are wrong in Reserve.
-func takingStores() []broken {
-	return []broken{
-		{"what was taken is in another order", "3.2", taking(func(o *outcome) { slices.Reverse(o.Taken) })},
-		{"a denied outcome has no statuses", "seam", taking(func(o *outcome) {
+func takingStores() []storeVariant {
+	return []storeVariant{
+		{"what was taken is in another order", "3.2", taking(func(o *storeOutcome) { slices.Reverse(o.Taken) })},
+		{"a denied outcome has no statuses", "seam", taking(func(o *storeOutcome) {
 			if o.Denied {
 				clear(o.Limits)
 			}
 		})},
-		{"an outcome has nanoseconds", "1.2", taking(func(o *outcome) { o.At = o.now })},
-		{"the parts are added up in place", "seam", reserving(func(o *outcome) {
+		{"an outcome has nanoseconds", "1.2", taking(func(o *storeOutcome) { o.At = o.now })},
+		{"the parts are added up in place", "seam", reserving(func(o *storeOutcome) {
 			for i := range o.plan.Takes {
 				o.plan.Takes[i].Parts[0].Units = o.plan.Takes[i].Cost()
 			}
 		})},
-		{"a kind is declared and not enforced", "2.2", planning(func(p *weir.Plan) []weir.Take {
+		{"a kind is declared and not enforced", "2.2", planning(func(p *driver.Plan) []*driver.Take {
 			return slices.DeleteFunc(slices.Clone(p.Takes),
-				func(t weir.Take) bool { return t.Limit.Kind == weir.Window })
+				func(t *driver.Take) bool { return t.Limit.Kind == weir.Window })
 		})},
-		{"ancestors are declared and not charged", "9.1", planning(func(p *weir.Plan) []weir.Take {
-			return slices.DeleteFunc(slices.Clone(p.Takes), func(t weir.Take) bool {
-				return slices.ContainsFunc(p.Subjects, func(j weir.Judged) bool { return j.Parent == t.Entity })
+		{"ancestors are declared and not charged", "9.1", planning(func(p *driver.Plan) []*driver.Take {
+			return slices.DeleteFunc(slices.Clone(p.Takes), func(t *driver.Take) bool {
+				return slices.ContainsFunc(p.Subjects, func(j driver.Judged) bool { return j.Parent == t.Entity })
 			})
 		})},
 		{"what applied first applies for good", "O2: default changes", firstForGood},
@@ -227,38 +231,38 @@ func takingStores() []broken {
 	}
 }
 
-// settlingStores are wrong in Settle.
-func settlingStores() []broken {
-	return []broken{
-		{"parts are changed in place", "seam", settled(func(o *outcome) {
+// updateStores are wrong in Settle.
+func updateStores() []storeVariant {
+	return []storeVariant{
+		{"parts are changed in place", "seam", settled(func(o *storeOutcome) {
 			for i := range o.update.Changes {
 				copy(o.update.Changes[i].Holding.Parts, o.update.Changes[i].Parts)
 			}
 		})},
-		{"pieces are changed in place", "seam", settled(func(o *outcome) {
+		{"pieces are changed in place", "seam", settled(func(o *storeOutcome) {
 			for i := range o.update.Changes {
 				for j := range o.update.Changes[i].Holding.Pieces {
 					o.update.Changes[i].Holding.Pieces[j].Until++
 				}
 			}
 		})},
-		{"a settle that fails is applied to the first limit", "7.10", func(s *store) {
-			s.settle = func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
-				err := s.right.Update(ctx, now, u, out)
+		{"a settle that fails is applied to the first limit", "7.10", func(s *wrongStore) {
+			s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+				err := s.fullStore.Update(ctx, now, u, out)
 				if err != nil && len(u.Changes) > 1 {
 					c := *u
 					c.Changes = u.Changes[:1]
-					_ = s.right.Update(ctx, now, &c, c.Outcome())
+					_ = s.fullStore.Update(ctx, now, &c, c.Outcome())
 				}
 				return err
 			}
 		}},
-		{"a settle that fails is said to be done", "7.11", settled(func(o *outcome) {
+		{"a settle that fails is said to be done", "7.11", settled(func(o *storeOutcome) {
 			if o.err != nil {
 				o.err = nil
 				o.At = o.now.Truncate(time.Millisecond)
 				for i := range o.Taken {
-					o.Taken[i] = weir.Taken{
+					o.Taken[i] = driver.Taken{
 						Units: o.update.Changes[i].From, Pieces: o.update.Changes[i].Holding.Pieces,
 					}
 				}
@@ -267,35 +271,64 @@ func settlingStores() []broken {
 	}
 }
 
+// reservingStatus makes a status reserve units of each limit that it reports.
+func reservingStatus(units int64) func(s *wrongStore) {
+	return func(s *wrongStore) {
+		s.status = func(
+			ctx context.Context, now time.Time, of []driver.Judged,
+		) ([]weir.LimitStatus, error) {
+			for i := range of {
+				use(ctx, s.fullStore, now, of[i], units)
+			}
+			return s.fullStore.Status(ctx, now, of)
+		}
+	}
+}
+
+// use reserves units of each limit of a subject, slots aside if there are no units.
+func use(ctx context.Context, b driver.Store, now time.Time, j driver.Judged, units int64) {
+	p := &driver.Plan{
+		ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: []driver.Judged{j}, Lifetime: time.Hour,
+	}
+	for i := range j.Limits {
+		if l := &j.Limits[i]; units > 0 || l.Kind != weir.Concurrency {
+			p.Takes = append(p.Takes, &driver.Take{
+				Subject: j.Subject, Limit: l, Level: j.Level, Ceiling: l.Capacity,
+				Parts: []driver.Part{{Units: units}},
+			})
+		}
+	}
+	_ = b.Reserve(ctx, now, p, p.Outcome())
+}
+
 // readingStores are wrong in what they tell.
-func readingStores() []broken {
-	return []broken{
-		{"a status charges", "seam", func(s *store) {
-			s.status = func(
-				ctx context.Context, now time.Time, of []weir.Judged,
-			) ([]weir.LimitStatus, error) {
-				for i := range of {
-					p := &weir.Plan{ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: of[i : i+1]}
-					for j := range of[i].Limits {
-						l := &of[i].Limits[j]
-						p.Takes = append(p.Takes, weir.Take{Subject: of[i].Subject, Limit: l,
-							Level: of[i].Level, Ceiling: l.Capacity, Parts: []weir.Part{{Units: 1}}})
+func readingStores() []storeVariant {
+	return []storeVariant{
+		{"a status charges", "seam", reservingStatus(1)},
+		{"a status counts as a use", "8.4", reservingStatus(0)},
+		{"an extend counts as a use of buckets", "8.4", func(s *wrongStore) {
+			s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+				if u.Verb == weir.VerbExtend {
+					for i := range u.Changes {
+						h := u.Changes[i].Holding
+						use(ctx, s.fullStore, now, driver.Judged{
+							Subject: h.Subject, Level: h.Level, Limits: []weir.Limit{*u.Changes[i].Limit},
+						}, 0)
 					}
-					_ = s.right.Reserve(ctx, now, p, p.Outcome())
 				}
-				return s.right.Status(ctx, now, of)
+				return s.fullStore.Update(ctx, now, u, out)
 			}
 		}},
-		{"statuses are sorted", "seam", func(s *store) {
+		{"statuses are sorted", "seam", func(s *wrongStore) {
 			s.status = func(
-				ctx context.Context, now time.Time, of []weir.Judged,
+				ctx context.Context, now time.Time, of []driver.Judged,
 			) ([]weir.LimitStatus, error) {
 				sorted := slices.Clone(of)
-				slices.SortFunc(sorted, func(a, b weir.Judged) int { return strings.Compare(a.Entity, b.Entity) })
-				return s.right.Status(ctx, now, sorted)
+				slices.SortFunc(sorted, func(a, b driver.Judged) int { return strings.Compare(a.Entity, b.Entity) })
+				return s.fullStore.Status(ctx, now, sorted)
 			}
 		}},
-		{"the configuration is read once", "8.1", func(s *store) {
+		{"the configuration is read once", "8.1", func(s *wrongStore) {
 			var mu sync.Mutex
 			known := map[weir.Subject]*weir.Config{}
 			reading(func(of weir.Subject, c *weir.Config) *weir.Config {
@@ -315,10 +348,10 @@ func readingStores() []broken {
 }
 
 // reading changes what is configured for a subject, as the store tells it.
-func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *store) {
-	return func(s *store) {
-		s.read = func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-			c, err := s.right.ReadConfig(ctx, of)
+func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *wrongStore) {
+	return func(s *wrongStore) {
+		s.read = func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error) {
+			c, err := s.fullStore.ReadConfig(ctx, of, consistent)
 			if err != nil {
 				return nil, err
 			}

@@ -7,15 +7,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/broken"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // right opens memory stores, in which nothing is wrong.
-func right() conformance.BackendHarness {
-	return conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+func right() conformance.StoreHarness {
+	return conformance.StoreHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		b, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 		if err != nil {
@@ -26,7 +26,7 @@ func right() conformance.BackendHarness {
 }
 
 // everyCase are the cases for a service over a store, and for the store alone.
-func everyCase(h conformance.BackendHarness) []conformance.Case {
+func everyCase(h conformance.StoreHarness) []conformance.Case {
 	return append(h.Cases(), conformance.Cases()...)
 }
 
@@ -39,9 +39,9 @@ func TestStoresAreCaught(t *testing.T) {
 			t.Run(v.Name, func(t *testing.T) {
 				t.Parallel()
 				h := right()
-				h.Front = v.Front
+				h.Wrap = v.Front
 				if open := h.Open; v.Wrap != nil {
-					h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+					h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 						t.Helper()
 						return v.Wrap(open(t, s))
 					}
@@ -70,6 +70,27 @@ func TestRightStoreIsNotCaught(t *testing.T) {
 	h := right()
 	for _, c := range h.Cases() {
 		if r := conformance.Record(t, func(t conformance.T) { c.Run(t, h.Service(t)) }); r.Failed {
+			t.Errorf("%s: %q", c.Title(), r.Messages)
+		}
+	}
+}
+
+// TestUnplannedStoreIsNotCaught: a store that takes without a plan answers as one that does not.
+func TestUnplannedStoreIsNotCaught(t *testing.T) {
+	t.Parallel()
+	h := right()
+	open := h.Open
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
+		t.Helper()
+		return broken.Recording(open(t, s))
+	}
+	h.OpenSecond = func(_ conformance.T, b driver.Store) driver.Store { return broken.Elsewhere(b) }
+	for _, c := range everyCase(h) {
+		service := h.Service(t)
+		if c.LeftOut(&service) != "" {
+			continue
+		}
+		if r := conformance.Record(t, func(t conformance.T) { c.Run(t, service) }); r.Failed {
 			t.Errorf("%s: %q", c.Title(), r.Messages)
 		}
 	}

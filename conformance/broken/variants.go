@@ -26,16 +26,16 @@ type Variant struct {
 	Harness conformance.Harness
 }
 
-// rule is a model with wrong points.
-type rule struct {
+// pointVariant is a model with wrong points.
+type pointVariant struct {
 	name, breaks string
 	points       model.Points
 }
 
-// front is a model with something wrong in front of it. Its function runs for each world.
-type front struct {
+// wrappedVariant is a model with something wrong in front of it. Its function runs for each world.
+type wrappedVariant struct {
 	name, breaks string
-	spoil        func(w *wrong)
+	spoil        func(w *wrongWorld)
 }
 
 // Variants returns all wrong services.
@@ -50,11 +50,11 @@ func Variants() []Variant {
 		standRules(), growthRules(), refundRules(), changeRules(),
 	) {
 		variants = append(variants, Variant{r.name, r.breaks,
-			harness(calendar, func(w *wrong) { w.points = r.points })})
+			harness(calendar, func(w *wrongWorld) { w.points = r.points })})
 	}
 	for _, f := range slices.Concat(
 		clockFronts(), requestFronts(), cascadeFronts(), broughtFronts(), racingFronts(),
-		answerFronts(), denialFronts(), leaseFronts(), sequenceFronts(), settlingFronts(),
+		answerFronts(), denialFronts(), leaseFronts(), sequenceFronts(), updateVariants(),
 		keyedFronts(), changeFronts(),
 	) {
 		variants = append(variants, Variant{f.name, f.breaks, harness(calendar, f.spoil)})
@@ -63,14 +63,14 @@ func Variants() []Variant {
 }
 
 // Right returns a harness of models in which nothing is wrong.
-func Right() conformance.Harness { return harness(model.NewCalendar(), func(*wrong) {}) }
+func Right() conformance.Harness { return harness(model.NewCalendar(), func(*wrongWorld) {}) }
 
 // harness opens models that are spoilt.
-func harness(c *model.Calendar, spoil func(w *wrong)) conformance.Harness {
+func harness(c *model.Calendar, spoil func(w *wrongWorld)) conformance.Harness {
 	h := conformance.ModelHarness(nil)
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
-		w := &wrong{}
+		w := &wrongWorld{}
 		spoil(w)
 		if w.setup != nil {
 			w.setup(&s)

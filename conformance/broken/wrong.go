@@ -8,11 +8,12 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrong is a world with something wrong in it or in front of it. A nil function is the world's own.
-// Leases go through it, too.
-type wrong struct {
+// wrongWorld is a world with something wrong in it or in front of it. A nil function is the world's
+// own. Leases go through it, too.
+type wrongWorld struct {
 	conformance.World
 	// points are the model's, if there is one inside.
 	points model.Points
@@ -29,7 +30,7 @@ type wrong struct {
 	configure func(d *weir.Definitions) error
 }
 
-func (w *wrong) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (w *wrongWorld) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	f := w.World.Reserve
 	if w.reserve != nil {
 		f = w.reserve
@@ -41,7 +42,7 @@ func (w *wrong) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, erro
 	return l, err
 }
 
-func (w *wrong) Adjust(
+func (w *wrongWorld) Adjust(
 	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
 ) (*weir.Receipt, error) {
 	if w.adjust != nil {
@@ -50,7 +51,7 @@ func (w *wrong) Adjust(
 	return w.World.Adjust(ctx, id, seq, totals)
 }
 
-func (w *wrong) Complete(
+func (w *wrongWorld) Complete(
 	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {
 	if w.complete != nil {
@@ -59,35 +60,35 @@ func (w *wrong) Complete(
 	return w.World.Complete(ctx, id, actuals)
 }
 
-func (w *wrong) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (w *wrongWorld) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	if w.cancel != nil {
 		return w.cancel(ctx, id)
 	}
 	return w.World.Cancel(ctx, id)
 }
 
-func (w *wrong) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (w *wrongWorld) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	if w.extend != nil {
 		return w.extend(ctx, id)
 	}
 	return w.World.Extend(ctx, id)
 }
 
-func (w *wrong) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+func (w *wrongWorld) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 	if w.status != nil {
 		return w.status(ctx, entity, resource)
 	}
 	return w.World.Status(ctx, entity, resource)
 }
 
-func (w *wrong) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+func (w *wrongWorld) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
 	if w.explain != nil {
 		return w.explain(ctx, entity, resource)
 	}
 	return w.World.Explain(ctx, entity, resource)
 }
 
-func (w *wrong) Configure(d *weir.Definitions) error {
+func (w *wrongWorld) Configure(d *weir.Definitions) error {
 	if w.configure != nil {
 		return w.configure(d)
 	}
@@ -95,7 +96,7 @@ func (w *wrong) Configure(d *weir.Definitions) error {
 }
 
 // done is a receipt that says that something was done.
-func (w *wrong) done(id weir.LeaseID) *weir.Receipt {
+func (w *wrongWorld) done(id weir.LeaseID) *weir.Receipt {
 	return &weir.Receipt{LeaseID: id, At: w.Now()}
 }
 
@@ -103,28 +104,28 @@ func denialOf(err error) (*weir.DeniedError, bool) { return errors.AsType[*weir.
 
 func refused(code weir.Code) error { return &weir.Error{Code: code} }
 
-// Front puts something between a world and the suites.
-type Front func(conformance.World) conformance.World
+// Wrapper puts something between a world and the suites.
+type Wrapper func(conformance.World) conformance.World
 
-// put makes a Front of a function that sets what is wrong.
-func put(spoil func(w *wrong)) Front {
+// wrapWith makes a Front of a function that sets what is wrong.
+func wrapWith(spoil func(w *wrongWorld)) Wrapper {
 	return func(inner conformance.World) conformance.World {
-		w := &wrong{World: inner}
+		w := &wrongWorld{World: inner}
 		spoil(w)
 		return w
 	}
 }
 
 // set opens the model with other settings.
-func set(change func(o *weir.Options)) func(w *wrong) {
-	return func(w *wrong) {
+func set(change func(o *limiter.Options)) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		w.setup = func(s *conformance.Setup) { change(&s.Options) }
 	}
 }
 
 // asking changes a copy of each request, or refuses it.
-func asking(change func(w *wrong, r *weir.Request) error) func(w *wrong) {
-	return func(w *wrong) {
+func asking(change func(w *wrongWorld, r *weir.Request) error) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 			c := *r
 			if err := change(w, &c); err != nil {
@@ -137,15 +138,15 @@ func asking(change func(w *wrong, r *weir.Request) error) func(w *wrong) {
 
 // answer is what a world said to a request.
 type answer struct {
-	w       *wrong
+	w       *wrongWorld
 	request *weir.Request
 	lease   *weir.Lease
 	err     error
 }
 
 // answering changes the answer to each request.
-func answering(change func(a *answer)) func(w *wrong) {
-	return func(w *wrong) {
+func answering(change func(a *answer)) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 			a := &answer{w: w, request: r}
 			a.lease, a.err = w.World.Reserve(ctx, r)
@@ -159,7 +160,7 @@ func answering(change func(a *answer)) func(w *wrong) {
 func (a *answer) fail(err error) { a.lease, a.err = nil, err }
 
 // admitting changes each lease that was reserved.
-func admitting(change func(w *wrong, l *weir.Lease)) func(w *wrong) {
+func admitting(change func(w *wrongWorld, l *weir.Lease)) func(w *wrongWorld) {
 	return answering(func(a *answer) {
 		if a.err == nil {
 			change(a.w, a.lease)
@@ -168,7 +169,7 @@ func admitting(change func(w *wrong, l *weir.Lease)) func(w *wrong) {
 }
 
 // denying changes each denial.
-func denying(change func(a *answer, d *weir.DeniedError)) func(w *wrong) {
+func denying(change func(a *answer, d *weir.DeniedError)) func(w *wrongWorld) {
 	return answering(func(a *answer) {
 		if d, ok := denialOf(a.err); ok {
 			change(a, d)
@@ -177,7 +178,7 @@ func denying(change func(a *answer, d *weir.DeniedError)) func(w *wrong) {
 }
 
 // failing changes the answer to each request that failed with a code.
-func failing(code weir.Code, change func(a *answer)) func(w *wrong) {
+func failing(code weir.Code, change func(a *answer)) func(w *wrongWorld) {
 	return answering(func(a *answer) {
 		if errors.Is(a.err, code) {
 			change(a)
@@ -187,7 +188,7 @@ func failing(code weir.Code, change func(a *answer)) func(w *wrong) {
 
 // completion is what a world said to a complete.
 type completion struct {
-	w       *wrong
+	w       *wrongWorld
 	id      weir.LeaseID
 	actuals []weir.Costs
 	receipt *weir.Receipt
@@ -195,8 +196,8 @@ type completion struct {
 }
 
 // completing changes the answer to each complete that failed with a code.
-func completing(code weir.Code, change func(c *completion)) func(w *wrong) {
-	return func(w *wrong) {
+func completing(code weir.Code, change func(c *completion)) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
 			c := &completion{w: w, id: id, actuals: actuals}
 			if c.receipt, c.err = w.World.Complete(ctx, id, actuals); errors.Is(c.err, code) {
@@ -211,8 +212,8 @@ func completing(code weir.Code, change func(c *completion)) func(w *wrong) {
 func (c *completion) done() { c.receipt, c.err = c.w.done(c.id), nil }
 
 // configuring replaces each change of the definitions. What is wrong is refused all the same.
-func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(w *wrong) {
-	return func(w *wrong) {
+func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(w *wrongWorld) {
+	return func(w *wrongWorld) {
 		var was *weir.Definitions
 		w.setup = func(s *conformance.Setup) {
 			if was = s.Definitions; was == nil {
@@ -234,7 +235,7 @@ func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(
 }
 
 // remembering keeps the requests that were admitted, and returns what finds one by its lease.
-func remembering(w *wrong) (of func(weir.LeaseID) *weir.Request) {
+func remembering(w *wrongWorld) (of func(weir.LeaseID) *weir.Request) {
 	var mu sync.Mutex
 	asked := map[weir.LeaseID]*weir.Request{}
 	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {

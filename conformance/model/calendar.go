@@ -14,7 +14,7 @@ const minuteMS = 60_000
 type Calendar struct {
 	mu    sync.Mutex
 	zones map[string]*time.Location
-	known map[calendarKey]span
+	known map[calendarKey]periodBounds
 }
 
 // calendarKey is a minute of a calendar. A period begins and ends with a minute.
@@ -23,11 +23,11 @@ type calendarKey struct {
 	minute      int64
 }
 
-type span struct{ start, end int64 } // Unix milliseconds
+type periodBounds struct{ start, end int64 } // Unix milliseconds
 
 // NewCalendar returns an empty calendar.
 func NewCalendar() *Calendar {
-	return &Calendar{zones: make(map[string]*time.Location), known: make(map[calendarKey]span)}
+	return &Calendar{zones: make(map[string]*time.Location), known: make(map[calendarKey]periodBounds)}
 }
 
 // Period returns the period of a budget that ms lies in, in Unix milliseconds: from start, up to
@@ -56,7 +56,7 @@ func (c *Calendar) zone(name string) *time.Location {
 	return z
 }
 
-func scan(zone *time.Location, every string, minute int64) span {
+func scan(zone *time.Location, every string, minute int64) periodBounds {
 	if every == "hour" {
 		return scanHour(zone, minute)
 	}
@@ -64,7 +64,7 @@ func scan(zone *time.Location, every string, minute int64) span {
 }
 
 // scanHour walks back to the minute at which the local hour began, and on to the next such one.
-func scanHour(zone *time.Location, minute int64) span {
+func scanHour(zone *time.Location, minute int64) periodBounds {
 	start := minute
 	for !hourBegins(zone, start) {
 		start--
@@ -73,7 +73,7 @@ func scanHour(zone *time.Location, minute int64) span {
 	for !hourBegins(zone, end) {
 		end++
 	}
-	return span{start * minuteMS, end * minuteMS}
+	return periodBounds{start * minuteMS, end * minuteMS}
 }
 
 // hourBegins reports whether the wall clock shows another hour than a minute ago, or was put back:
@@ -89,12 +89,12 @@ func wall(zone *time.Location, minute int64) int64 {
 	return dayNumber(t)*24*60 + int64(t.Hour())*60 + int64(t.Minute())
 }
 
-func local(zone *time.Location, minute int64) time.Time { return at(minute * minuteMS).In(zone) }
+func local(zone *time.Location, minute int64) time.Time { return timeAt(minute * minuteMS).In(zone) }
 
 // scanDates walks from well before the period to well after it, and notes each minute whose local
 // date is the first to lie in a later period than any before: there a period starts (2.4). Where
 // the clock goes back over midnight, yesterday's date comes again, but today has begun.
-func scanDates(zone *time.Location, every string, minute int64) span {
+func scanDates(zone *time.Location, every string, minute int64) periodBounds {
 	const day = 24 * 60
 	reach := map[string]int64{"day": 3, "week": 9, "month": 33}[every] * day
 	from := minute - reach
@@ -106,7 +106,7 @@ func scanDates(zone *time.Location, every string, minute int64) span {
 			continue
 		}
 		if m > minute {
-			return span{start * minuteMS, m * minuteMS}
+			return periodBounds{start * minuteMS, m * minuteMS}
 		}
 		latest, start = at, m
 	}

@@ -22,7 +22,7 @@ func (m *Model) CloneFor(id weir.LeaseID) *Model {
 		points: m.points, calendar: m.calendar, now: m.now, newID: m.newID, slash: m.slash, depth: m.depth,
 		config: m.config, levels: m.levels, states: maps.Clone(m.states), table: m.table, notes: m.notes,
 	}
-	now := m.clock(m.read())
+	now := m.clock(m.readClock())
 	c.table.live, c.table.ended = slices.Clone(m.table.live), slices.Clone(m.table.ended)
 	for i, e := range c.table.live {
 		if e.id == id || now >= e.expires {

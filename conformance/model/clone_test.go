@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // cloned has a limit of each kind, and leases that random calls are about.
@@ -28,7 +29,7 @@ func (c *cloned) open() *model.Model {
 		{Name: "c", Kind: weir.Concurrency, Capacity: 20, Timeout: time.Minute},
 		{Name: "u", Kind: weir.Budget, Capacity: 90, Every: "hour"},
 		{Name: "w", Kind: weir.Window, Capacity: 60, Window: time.Minute},
-	}}, model.Settings{Start: c.start, Options: weir.Options{
+	}}, model.Settings{Start: c.start, Options: limiter.Options{
 		Now: func() time.Time { return c.now }, LeaseLifetime: 2 * time.Minute, LeaseMemory: time.Minute,
 	}}, nil)
 	if err != nil {

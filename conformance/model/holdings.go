@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Holding is what a lease stands for on one limit. Its Limit is the definition last used.
@@ -45,7 +46,7 @@ func (m *Model) takeAll(takes []*Take, now int64) ([]*Holding, error) {
 // taken returns a take's holding and its limit's state with the units taken. A state that was
 // forgotten begins again (8.4).
 func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
-	s, _ := m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
+	s, _ := m.stateAt(m.key(t.Subject, &t.Limit), &t.Limit, now)
 	h := &Holding{Take: *t}
 	n := cost(t.Parts)
 	if t.Limit.Kind == weir.Bucket {
@@ -72,7 +73,7 @@ func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, erro
 		return nil, nil, err
 	}
 	if t.Limit.Kind == weir.Concurrency { // as if its slots had timed out (7.9)
-		s, _ := m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
+		s, _ := m.stateAt(m.key(t.Subject, &t.Limit), &t.Limit, now)
 		return &Holding{Take: *t}, s, nil
 	}
 	nothing := *t
@@ -80,18 +81,18 @@ func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, erro
 	return m.taken(&nothing, now)
 }
 
-// change is what a settlement does to one holding, not yet done.
-type change struct {
+// Change is what a settlement does to one holding, not yet done.
+type Change struct {
 	key     Key
 	state   *state
 	holding *Holding // as it will be
 }
 
 // changed returns what a settlement that asks for the parts to does to one holding.
-func (m *Model) changed(h *Holding, to []weir.Part, now int64) (*change, error) {
+func (m *Model) changed(h *Holding, to []driver.Part, now int64) (*Change, error) {
 	l := m.settledUnder(h)
-	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, to)}
-	c.state, _ = m.look(c.key, l, now)
+	c := &Change{key: m.key(h.Subject, &h.Limit), holding: h.clone(*l, to)}
+	c.state, _ = m.stateAt(c.key, l, now)
 	more := sub(cost(to), cost(h.Parts))
 	if l.Kind == weir.Bucket {
 		m.rebalance(c.state, l, more)
@@ -128,7 +129,7 @@ func (m *Model) rebalance(s *state, l *weir.Limit, more *big.Int) {
 
 // resize grows (7.5) or shrinks (7.6) the pieces of a holding. Those of a budget stay in the period
 // of the reservation (7.7).
-func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
+func (m *Model) resize(c *Change, l *weir.Limit, more *big.Int) {
 	h, n, now := c.holding, more.Int64(), c.state.seen
 	switch {
 	case l.Kind == weir.Budget && len(h.Pieces) > 0:
@@ -138,7 +139,7 @@ func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
 		}
 		h.Pieces[len(h.Pieces)-1].Units += n
 	case n < 0:
-		h.Pieces = m.points.Shrink.pass(Shrunk{h.Pieces, -n, now}, shrink(h.Pieces, -n))
+		h.Pieces = m.points.Shrink.pass(ShrunkHolding{h.Pieces, -n, now}, shrink(h.Pieces, -n))
 	case n > 0 && l.Kind == weir.Window:
 		h.Pieces = append(h.Pieces, &Piece{n, m.grownUntil(l, h.Pieces, now)})
 	case n > 0:
@@ -146,8 +147,8 @@ func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
 	}
 }
 
-// copy returns a holding that can be changed without changing h.
-func (h *Holding) copy(l weir.Limit, to []weir.Part) *Holding {
+// clone returns a holding that can be changed without changing h.
+func (h *Holding) clone(l weir.Limit, to []driver.Part) *Holding {
 	c := &Holding{Take: h.Take, Pieces: copies(h.Pieces)}
 	c.Limit, c.Parts = l, to
 	return c
@@ -161,10 +162,10 @@ func (s *state) swap(old, with []*Piece) {
 
 // renewed returns what an extend does to one holding. It renews slots only (7.8), and brings back
 // nothing that was forgotten (8.4).
-func (m *Model) renewed(h *Holding, now int64) *change {
+func (m *Model) renewed(h *Holding, now int64) *Change {
 	l := m.settledUnder(h)
-	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, h.Parts)}
-	s, known := m.look(c.key, l, now)
+	c := &Change{key: m.key(h.Subject, &h.Limit), holding: h.clone(*l, h.Parts)}
+	s, known := m.stateAt(c.key, l, now)
 	switch {
 	case l.Kind != weir.Concurrency:
 		c.holding.Pieces = h.Pieces
@@ -179,7 +180,7 @@ func (m *Model) renewed(h *Holding, now int64) *change {
 }
 
 // apply carries out what was prepared.
-func (m *Model) apply(e *lease, changes []*change) {
+func (m *Model) apply(e *lease, changes []*Change) {
 	for i, c := range changes {
 		e.holdings[i] = c.holding
 		if c.state != nil {

@@ -49,7 +49,7 @@ func (b Bucket) Gained(gain *big.Int, l *weir.Limit, now int64) Bucket {
 // touch brings a bucket up to now and under the definition l. What it gained until now was gained
 // under the definition that it had (8.2).
 func (m *Model) touch(b Bucket, l *weir.Limit, now int64) Bucket {
-	return m.points.Bucket.pass(Touched{b, l, now}, b.Gained(Gain(&b.Limit, b.At, now), l, now))
+	return m.points.Bucket.pass(BucketRead{b, l, now}, b.Gained(Gain(&b.Limit, b.At, now), l, now))
 }
 
 // Wait returns the time in milliseconds from now until the balance reaches want, or nil if it never
@@ -71,7 +71,7 @@ func (b Bucket) Wait(want *big.Int, now int64) *big.Int {
 // refund returns the balance after units went back to a bucket: up to its capacity and no further
 // (7.7).
 func (m *Model) refund(l *weir.Limit, balance, back *big.Int) *big.Int {
-	return m.points.Refund.pass(Refunded{l, balance, back}, least(add(balance, back), capacityMilli(l)))
+	return m.points.Refund.pass(RefundedBalance{l, balance, back}, least(add(balance, back), capacityMilli(l)))
 }
 
 // Piece is a number of units that were taken together from a limit that is no bucket.
@@ -81,8 +81,8 @@ type Piece struct {
 	Until int64
 }
 
-// end returns when units return that are taken at now.
-func (m *Model) end(l *weir.Limit, now int64) int64 {
+// returnsAt returns when units return that are taken at now.
+func (m *Model) returnsAt(l *weir.Limit, now int64) int64 {
 	switch l.Kind {
 	case weir.Window: // a reservation occupies until reserved-at + W (2.2)
 		return now + l.Window.Milliseconds()
@@ -95,7 +95,7 @@ func (m *Model) end(l *weir.Limit, now int64) int64 {
 }
 
 func (m *Model) takenUntil(l *weir.Limit, now int64) int64 {
-	return m.points.Until.pass(Term{Cause: Taken, From: now, Limit: l}, m.end(l, now))
+	return m.points.Until.pass(Expiry{Cause: Taken, From: now, Limit: l}, m.returnsAt(l, now))
 }
 
 // grownUntil returns when the units return that a settlement adds in a window: with those first
@@ -103,15 +103,15 @@ func (m *Model) takenUntil(l *weir.Limit, now int64) int64 {
 func (m *Model) grownUntil(l *weir.Limit, pieces []*Piece, now int64) int64 {
 	until := pieces[0].Until
 	if m.returned(pieces[0], now) {
-		until = m.end(l, now)
+		until = m.returnsAt(l, now)
 	}
-	return m.points.Until.pass(Term{Cause: Grown, From: now, Limit: l, Pieces: pieces}, until)
+	return m.points.Until.pass(Expiry{Cause: Grown, From: now, Limit: l, Pieces: pieces}, until)
 }
 
 // bookedUntil returns the end of the period into which a change of a budget goes: that of the
 // reservation, for growth (2.4) and refunds (7.7).
 func (m *Model) bookedUntil(l *weir.Limit, pieces []*Piece, now int64) int64 {
-	return m.points.Until.pass(Term{Cause: Booked, From: now, Limit: l, Pieces: pieces}, pieces[0].Until)
+	return m.points.Until.pass(Expiry{Cause: Booked, From: now, Limit: l, Pieces: pieces}, pieces[0].Until)
 }
 
 // extendedUntil returns when slots return after an extend: T from now, unless they have timed out;
@@ -119,15 +119,15 @@ func (m *Model) bookedUntil(l *weir.Limit, pieces []*Piece, now int64) int64 {
 func (m *Model) extendedUntil(l *weir.Limit, p *Piece, now int64) int64 {
 	until := p.Until
 	if !m.returned(p, now) {
-		until = m.end(l, now)
+		until = m.returnsAt(l, now)
 	}
-	return m.points.Until.pass(Term{Cause: Extended, From: now, Limit: l, Pieces: []*Piece{p}}, until)
+	return m.points.Until.pass(Expiry{Cause: Extended, From: now, Limit: l, Pieces: []*Piece{p}}, until)
 }
 
 // returned reports whether a piece no longer counts. At the instant until which it was occupied it
 // is free (2.2).
 func (m *Model) returned(p *Piece, now int64) bool {
-	return m.points.Returned.pass(Counted{p, now}, p.Until <= now)
+	return m.points.Returned.pass(PieceRead{p, now}, p.Until <= now)
 }
 
 // present returns the pieces that have not returned.

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // lease is what is remembered of one.
 type lease struct {
 	id       weir.LeaseID
-	state    weir.LeaseState
+	state    driver.LeaseState
 	content  *Content
 	at       int64
 	expires  int64
@@ -22,7 +23,7 @@ type lease struct {
 	actuals  []weir.Costs // of the complete
 }
 
-func stateOf(e *lease) weir.LeaseState {
+func stateOf(e *lease) driver.LeaseState {
 	if e == nil {
 		return ""
 	}
@@ -39,7 +40,7 @@ type leaseTable struct {
 	lifetime int64
 	memory   int64
 	size     int
-	early    int64    // one past the newest ID time that was forgotten early
+	horizon  int64    // one past the newest ID time that was forgotten early
 	live     []*lease // in the order in which they were reserved or renewed
 	ended    []*lease // in the order in which they ended
 }
@@ -47,9 +48,9 @@ type leaseTable struct {
 // newLeaseTable returns a table whose leases live for an hour, and that remembers a million ended
 // ones for ten minutes each, unless the options say otherwise (6.3, 6.4).
 func newLeaseTable(s Settings) leaseTable {
-	opened := instant(s.Start)
+	opened := unixMS(s.Start)
 	return leaseTable{
-		now: opened, opened: opened, early: opened,
+		now: opened, opened: opened, horizon: opened,
 		lifetime: orDefault(s.Options.LeaseLifetime, time.Hour).Milliseconds(),
 		memory:   orDefault(s.Options.LeaseMemory, 10*time.Minute).Milliseconds(),
 		size:     orDefault(s.Options.LeaseMemorySize, 1_000_000),
@@ -95,7 +96,7 @@ func (m *Model) expire() {
 	slices.SortStableFunc(due, func(a, b *lease) int { return num(a.expires).Cmp(num(b.expires)) })
 	for _, e := range due {
 		m.notes.seen.Expired++
-		m.finish(e, weir.LeaseExpired, e.expires)
+		m.finish(e, driver.LeaseExpired, e.expires)
 	}
 	m.forget(t.now)
 }
@@ -110,7 +111,7 @@ func (m *Model) expires(now int64, holdings []*Holding) int64 {
 		}
 	}
 	lifetime := m.table.lifetime
-	return m.points.Until.pass(Term{Cause: Leased, From: now, Length: lifetime, Timeout: timeout},
+	return m.points.Until.pass(Expiry{Cause: Leased, From: now, Length: lifetime, Timeout: timeout},
 		now+max(lifetime, timeout))
 }
 
@@ -127,7 +128,7 @@ func (m *Model) renew(e *lease, expires int64) {
 }
 
 // finish makes a lease an ended one. A full memory forgets the oldest and moves the horizon (6.4).
-func (m *Model) finish(e *lease, as weir.LeaseState, at int64) {
+func (m *Model) finish(e *lease, as driver.LeaseState, at int64) {
 	t := &m.table
 	e.state, e.endedAt, e.holdings = as, at, nil
 	t.live = slices.DeleteFunc(t.live, func(o *lease) bool { return o == e })
@@ -141,7 +142,7 @@ func (m *Model) finish(e *lease, as weir.LeaseState, at int64) {
 
 // void ends an ID that was never reserved. It is remembered like an ended lease (6.7).
 func (m *Model) void(id weir.LeaseID, now int64) {
-	m.finish(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
+	m.finish(&lease{id: id, content: &Content{}}, driver.LeaseVoided, now)
 }
 
 // forget drops what need not be remembered any more (6.4). Leases go in the order in which they
@@ -157,12 +158,12 @@ func (m *Model) forget(now int64) {
 // forgotten reports whether a lease ended more than the lease memory ago. If the time in its ID is
 // later than its end, that counts (6.4).
 func (m *Model) forgotten(e *lease, now int64) bool {
-	if e.state == weir.LeaseLive {
+	if e.state == driver.LeaseLive {
 		return false
 	}
 	memory := m.table.memory
 	return now > m.points.Until.pass(
-		Term{Cause: Remembered, From: e.endedAt, Length: memory, IDTime: idMS(e.id)},
+		Expiry{Cause: Remembered, From: e.endedAt, Length: memory, IDTime: idMS(e.id)},
 		max(e.endedAt, idMS(e.id))+memory)
 }
 
@@ -173,13 +174,14 @@ func (t *leaseTable) drop() {
 	t.ended = t.ended[1:]
 }
 
-func (t *leaseTable) forgotEarly(e *lease) { t.early = max(t.early, idMS(e.id)+1) }
+func (t *leaseTable) forgotEarly(e *lease) { t.horizon = max(t.horizon, idMS(e.id)+1) }
 
 // Horizon is what the oldest time of an unknown lease ID depends on (6.2).
 type Horizon struct {
 	// Now is the lease table's time, Memory the lease memory.
 	Now, Memory int64
-	// Early is one past the newest ID time that was forgotten early, Opened when the table was opened.
+	// Early is one past the newest ID time that was forgotten early, Opened when the table was
+	// opened.
 	Early, Opened int64
 }
 
@@ -190,7 +192,7 @@ func (h Horizon) Oldest() int64 { return max(h.Now-h.Memory, h.Early, h.Opened) 
 // checkID refuses an ID that is older than the horizon, or more than a minute ahead (6.1).
 func (m *Model) checkID(id weir.LeaseID) error {
 	t := &m.table
-	h := Horizon{t.now, t.memory, t.early, t.opened}
+	h := Horizon{t.now, t.memory, t.horizon, t.opened}
 	var err error
 	if idMS(id) < m.points.Horizon.pass(h, h.Oldest()) {
 		err = invalid("lease_id", "is too old")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Settings are what a model is opened with.
@@ -23,7 +24,7 @@ type Settings struct {
 	Start time.Time
 	// Options are the limiter's. Those about stores, caches and observers mean nothing here.
 	// Default of Now: always Start.
-	Options weir.Options
+	Options limiter.Options
 	// Slash is true if an entity's name may contain '/'. Default: false.
 	Slash bool
 	// Calendar may be shared by models, because it only remembers. Default: a new one.
@@ -120,11 +121,11 @@ func (m *Model) SetNewID(f func(now time.Time) weir.LeaseID) {
 	m.newID = f
 }
 
-// read reads the clock, once for each call (1.2).
-func (m *Model) read() int64 { return instant(m.now()) }
+// readClock reads the clock, once for each call (1.2).
+func (m *Model) readClock() int64 { return unixMS(m.now()) }
 
-// tick moves the lease table's clock.
-func (m *Model) tick(now int64) { m.table.now = m.clock(now) }
+// advanceTable moves the lease table's clock.
+func (m *Model) advanceTable(now int64) { m.table.now = m.clock(now) }
 
 // clock returns the lease table's time when a call brings now. Leases go by the latest now that any
 // call has brought; but one that is more than a minute behind means that the clock had been wrong
@@ -134,7 +135,7 @@ func (m *Model) clock(now int64) int64 {
 	if now < m.table.now-minuteMS {
 		latest = now
 	}
-	return m.points.Now.pass(Reading{now, m.table.now, true}, latest)
+	return m.points.Now.pass(ClockReading{now, m.table.now, true}, latest)
 }
 
 // Explain implements [weir.Service].
@@ -142,12 +143,12 @@ func (m *Model) Explain(_ context.Context, entity, resource string) (*weir.Expla
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := checkSubject(entity, resource, m.slash); err != nil {
-		return nil, m.notes.refuse("explain", err)
+		return nil, m.notes.fail("explain", err)
 	}
-	m.tick(m.read())
+	m.advanceTable(m.readClock())
 	e, err := m.explain(weir.Subject{Entity: entity, Resource: resource}, 0)
 	if err != nil {
-		return nil, m.notes.refuse("explain", err)
+		return nil, m.notes.fail("explain", err)
 	}
 	m.notes.set("explain", "ok")
 	return e, nil
@@ -183,4 +184,4 @@ func orDefault[T comparable](v, byDefault T) T {
 	return v
 }
 
-func at(ms int64) time.Time { return time.UnixMilli(ms) }
+func timeAt(ms int64) time.Time { return time.UnixMilli(ms) }

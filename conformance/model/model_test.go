@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // desk is a model with a clock for one limit of everybody's.
@@ -21,7 +22,7 @@ func newDesk(t *testing.T, points *model.Points, limits ...weir.Limit) *desk {
 	d := &desk{t: t, now: time.UnixMilli(1_700_000_000_000)}
 	var err error
 	d.Model, err = model.New(&weir.Definitions{System: limits}, model.Settings{
-		Start: d.now, Options: weir.Options{Now: func() time.Time { return d.now }},
+		Start: d.now, Options: limiter.Options{Now: func() time.Time { return d.now }},
 	}, points)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,8 @@ func TestKinds(t *testing.T) {
 	}{
 		// A milli-unit in ten milliseconds, and now is a multiple of ten.
 		{weir.Limit{Kind: weir.Bucket, RefillAmount: 6}, 10 * time.Second},
-		// Seven units an hour: by now 3305555555 milli-units, a thousand more at 3305556555·3600000/7000.
+		// Seven units an hour: by now 3305555555 milli-units, a thousand more at
+		// 3305556555·3600000/7000.
 		{weir.Limit{Kind: weir.Bucket, RefillAmount: 7, RefillPeriod: time.Hour}, 514 * time.Second},
 		{weir.Limit{Kind: weir.Window, Window: 90 * time.Second}, 90 * time.Second},
 		{weir.Limit{Kind: weir.Concurrency, Timeout: 30 * time.Second}, 30 * time.Second},
@@ -186,7 +188,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := model.New(&weir.Definitions{System: bad}, model.Settings{}, nil); err == nil {
 		t.Error("definitions with a limit without capacity were taken")
 	}
-	s := model.Settings{Options: weir.Options{Limits: bad}}
+	s := model.Settings{Options: limiter.Options{Limits: bad}}
 	if _, err := model.New(nil, s, nil); err == nil {
 		t.Error("options with a limit without capacity were taken")
 	}

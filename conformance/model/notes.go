@@ -15,8 +15,8 @@ type Note struct {
 	Outcome string
 }
 
-// Seen counts what time did to the limits that calls looked at.
-type Seen struct {
+// TimeEvents counts what time did to the limits that calls looked at.
+type TimeEvents struct {
 	Refills      int // buckets that had gained something
 	WindowEnds   int // pieces of windows that had returned
 	HoldTimeouts int // slots that had timed out
@@ -27,13 +27,13 @@ type Seen struct {
 
 type notes struct {
 	last Note
-	seen Seen
+	seen TimeEvents
 }
 
 func (n *notes) set(verb, outcome string) { n.last = Note{verb, outcome} }
 
-// refuse notes why a call fails, and returns the error.
-func (n *notes) refuse(verb string, err error) error {
+// fail notes why a call fails, and returns the error.
+func (n *notes) fail(verb string, err error) error {
 	n.set(verb, why(err))
 	return err
 }
@@ -61,8 +61,8 @@ func (m *Model) Last() Note {
 	return m.notes.last
 }
 
-// Seen returns what the calls so far have met.
-func (m *Model) Seen() Seen {
+// TimeEvents returns what the calls so far have met.
+func (m *Model) Seen() TimeEvents {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.notes.seen

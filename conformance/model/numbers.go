@@ -49,8 +49,8 @@ func ceilDiv(a, b *big.Int) *big.Int {
 	return new(big.Int).Neg(floorDiv(new(big.Int).Neg(a), b))
 }
 
-// instant is the millisecond that an instant falls in (1.2).
-func instant(t time.Time) int64 {
+// unixMS is the millisecond that an instant falls in (1.2).
+func unixMS(t time.Time) int64 {
 	return floorDiv(add(mul(num(t.Unix()), num(1_000_000_000)), num(int64(t.Nanosecond()))), num(1e6)).Int64()
 }
 

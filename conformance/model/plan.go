@@ -4,22 +4,23 @@ import (
 	"math/big"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Take is what a request asks of one limit of one (entity, resource).
 type Take struct {
-	*Reach
+	*ReachedSubject
 	Limit weir.Limit
 	// Ceiling is what the use may come to, in units (5.3).
 	Ceiling int64
 	// Parts say which charge asks for how much.
-	Parts []weir.Part
+	Parts []driver.Part
 }
 
 // plan returns what a request asks of which limits, in the order of judging, or what is wrong with
 // it. The order is: charges as given, each entity before its parent, limits by name (3.7).
 func (m *Model) plan(c *Content) ([]*Take, error) {
-	reached, err := m.reach(c)
+	reached, err := m.reachedSubjects(c)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func (m *Model) plan(c *Content) ([]*Take, error) {
 	var takes []*Take
 	for _, r := range reached {
 		for _, l := range r.Limits {
-			takes = append(takes, &Take{r, l, ceiling(&l, c.Brought, r.Named), parts(&l, c.Charges, r)})
+			takes = append(takes, &Take{r, l, ceiling(&l, c.Brought, r.Named), partsOf(&l, c.Charges, r)})
 		}
 	}
 	var asked []*Take
@@ -47,7 +48,7 @@ func (m *Model) plan(c *Content) ([]*Take, error) {
 
 // checkBrought refuses a brought limit that no named entity has (an unknown limit), and one of
 // another kind (invalid), whichever comes first by name (5.4).
-func checkBrought(brought []weir.Limit, reached []*Reach) error {
+func checkBrought(brought []weir.Limit, reached []*ReachedSubject) error {
 	for _, b := range brought {
 		known, sameKind := false, true
 		for _, r := range reached {
@@ -66,23 +67,23 @@ func checkBrought(brought []weir.Limit, reached []*Reach) error {
 	return nil
 }
 
-// parts returns what the charges that reach a limit ask of it (3.2). If none of them names a
+// partsOf returns what the charges that reach a limit ask of it (3.2). If none of them names a
 // concurrency limit, the first one asks for 1 (3.3).
-func parts(l *weir.Limit, charges []weir.Charge, r *Reach) []weir.Part {
-	var out []weir.Part
+func partsOf(l *weir.Limit, charges []weir.Charge, r *ReachedSubject) []driver.Part {
+	var out []driver.Part
 	for _, c := range r.Charges {
 		if n, named := charges[c].Costs[l.Name]; named {
-			out = append(out, weir.Part{Charge: c, Units: n})
+			out = append(out, driver.Part{Charge: c, Units: n})
 		}
 	}
 	if len(out) == 0 && l.Kind == weir.Concurrency {
-		return []weir.Part{{Charge: r.Charges[0], Units: 1}}
+		return []driver.Part{{Charge: r.Charges[0], Units: 1}}
 	}
 	return out
 }
 
 // cost returns the sum of the costs that fall on one limit (3.2).
-func cost(parts []weir.Part) *big.Int {
+func cost(parts []driver.Part) *big.Int {
 	total := new(big.Int)
 	for _, p := range parts {
 		total.Add(total, num(p.Units))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // TestPointsReplaceValues sets a point of each section and expects another answer than the right
@@ -27,13 +28,13 @@ func TestPointsReplaceValues(t *testing.T) {
 		}}, (*desk).left, 5},
 		{"judging", model.Points{Fits: func(*model.Judged, bool) bool { return true }},
 			func(d *desk) int64 { d.reserve(4); d.reserve(4); return d.left() }, 1},
-		{"taking", model.Points{Taking: func(j *model.Judgement, right []*model.Take) []*model.Take {
+		{"taking", model.Points{Taking: func(j *model.JudgedRequest, right []*model.Take) []*model.Take {
 			if !j.Denied {
 				right[0].Parts[0].Units = 0
 			}
 			return right
 		}}, func(d *desk) int64 { d.reserve(4); return d.left() }, 1},
-		{"instants", model.Points{Until: func(t model.Term, right int64) int64 {
+		{"instants", model.Points{Until: func(t model.Expiry, right int64) int64 {
 			if t.Cause == model.Leased {
 				return t.From
 			}
@@ -51,7 +52,7 @@ func TestPointsReplaceValues(t *testing.T) {
 			_, denied := errors.AsType[*weir.DeniedError](err)
 			return map[bool]int64{true: 1}[denied]
 		}, 0},
-		{"settling", model.Points{StandFor: func(s *model.Settled, _ []weir.Part) []weir.Part {
+		{"settling", model.Points{StandFor: func(s *model.UpdatedHolding, _ []driver.Part) []driver.Part {
 			return s.Parts
 		}}, func(d *desk) int64 {
 			l, _ := d.reserve(4)

@@ -14,8 +14,8 @@ type Content struct {
 	// Charges are a request's, in their order and with their costs, and Brought its limits.
 	Charges []weir.Charge
 	Brought []weir.Limit
-	// Keyed is true if settlements tell the charges apart by entity and resource. It is no part of the
-	// content (7.12).
+	// Keyed is true if settlements tell the charges apart by entity and resource. It is no part of
+	// the content (7.12).
 	Keyed bool
 	// Totals are those of a settlement, which has nothing else.
 	Totals []weir.Costs
@@ -37,7 +37,7 @@ func namesNothing(totals []weir.Costs) bool {
 func sameCosts(a, b weir.Costs) bool { return maps.Equal(a, b) }
 
 func (m *Model) same(was, is *Content) bool {
-	return m.points.Same.pass(Twice{was, is}, was.Same(is))
+	return m.points.Same.pass(RepeatedCall{was, is}, was.Same(is))
 }
 
 func invalid(field, reason string) *weir.Error { return fault(weir.Invalid, field, reason) }

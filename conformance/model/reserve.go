@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Reserve implements [weir.Service].
 func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.read()
+	now := m.readClock()
 	content, err := m.content(r)
 	if err != nil {
-		return nil, m.notes.refuse("reserve", err)
+		return nil, m.notes.fail("reserve", err)
 	}
-	m.tick(now)
+	m.advanceTable(now)
 	id, brought := r.LeaseID, !r.LeaseID.IsZero()
 	if !brought {
 		id = m.newID(m.now())
@@ -27,17 +28,17 @@ func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error)
 	m.expire()
 	e := m.call(id)
 	state, same := stateOf(e), e != nil && m.same(e.content, content)
-	switch reaction := m.react(Cell{Verb: weir.VerbReserve, State: state, Same: same}); reaction {
+	switch reaction := m.react(TableCell{Verb: weir.VerbReserve, State: state, Same: same}); reaction {
 	case Replay:
 		m.notes.set("reserve", "replay")
 		return m.handle(e, now), nil
 	case Do:
 	default:
-		return nil, m.notes.refuse("reserve", refusal(reaction, state))
+		return nil, m.notes.fail("reserve", refusal(reaction, state))
 	}
 	if brought {
 		if err := m.checkID(id); err != nil {
-			return nil, m.notes.refuse("reserve", err)
+			return nil, m.notes.fail("reserve", err)
 		}
 	}
 	return m.reserve(id, content, now)
@@ -47,24 +48,24 @@ func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error)
 func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lease, error) {
 	takes, err := m.plan(content)
 	if err != nil {
-		return nil, m.notes.refuse("reserve", err)
+		return nil, m.notes.fail("reserve", err)
 	}
 	verdicts, denied := m.judge(takes, now)
 	m.stamp(verdicts, denied)
 	holdings, err := m.takeAll(m.taking(takes, verdicts, denied), now)
 	if denied {
-		return nil, m.notes.refuse("reserve", denial(id, verdicts))
+		return nil, m.notes.fail("reserve", denial(id, verdicts))
 	}
 	if err != nil {
-		return nil, m.notes.refuse("reserve", err)
+		return nil, m.notes.fail("reserve", err)
 	}
 	m.notes.set("reserve", "admitted")
 	return m.handle(m.newLease(id, content, holdings, reported(verdicts, holdings), now), now), nil
 }
 
 // taking returns what is taken: all costs, or none (3.1).
-func (m *Model) taking(takes []*Take, verdicts []*verdict, denied bool) []*Take {
-	j := &Judgement{Takes: takes, Denied: denied, Lock: &m.mu}
+func (m *Model) taking(takes []*Take, verdicts []*judgement, denied bool) []*Take {
+	j := &JudgedRequest{Takes: takes, Denied: denied, Lock: &m.mu}
 	for _, v := range verdicts {
 		j.Fits = append(j.Fits, v.fits)
 	}
@@ -77,9 +78,9 @@ func (m *Model) taking(takes []*Take, verdicts []*verdict, denied bool) []*Take 
 // stamp moves the states that were judged to now: a state remembers the latest instant that it has
 // seen, whatever the answer was (1.3). A state that was forgotten stays so until something is taken
 // (8.4).
-func (m *Model) stamp(verdicts []*verdict, denied bool) {
+func (m *Model) stamp(verdicts []*judgement, denied bool) {
 	for _, v := range verdicts {
-		if m.points.Stamps.pass(Stamp{denied, v.known}, v.known) {
+		if m.points.SetSeen.pass(SeenUpdate{denied, v.known}, v.known) {
 			m.store(m.key(v.take.Subject, &v.take.Limit), v.state)
 		}
 	}
@@ -87,7 +88,7 @@ func (m *Model) stamp(verdicts []*verdict, denied bool) {
 
 // denial returns the answer to a denied request: the status of every limit judged, and the longest
 // wait of the exceeded ones, of which shadow limits do not count (4.1).
-func denial(id weir.LeaseID, verdicts []*verdict) *weir.DeniedError {
+func denial(id weir.LeaseID, verdicts []*judgement) *weir.DeniedError {
 	d := &weir.DeniedError{LeaseID: id}
 	for _, v := range verdicts {
 		d.Limits = append(d.Limits, v.status)
@@ -100,7 +101,7 @@ func denial(id weir.LeaseID, verdicts []*verdict) *weir.DeniedError {
 
 // reported returns what an admitted reservation says of its limits: what is available after it
 // (3.8).
-func reported(verdicts []*verdict, holdings []*Holding) []weir.LimitStatus {
+func reported(verdicts []*judgement, holdings []*Holding) []weir.LimitStatus {
 	limits := make([]weir.LimitStatus, len(verdicts))
 	for i, v := range verdicts {
 		limits[i] = v.status
@@ -114,7 +115,7 @@ func (m *Model) newLease(
 	id weir.LeaseID, content *Content, holdings []*Holding, limits []weir.LimitStatus, now int64,
 ) *lease {
 	e := &lease{
-		id: id, state: weir.LeaseLive, content: content, at: now, expires: m.expires(now, holdings),
+		id: id, state: driver.LeaseLive, content: content, at: now, expires: m.expires(now, holdings),
 		holdings: holdings, limits: limits,
 	}
 	m.table.live = append(m.table.live, e)
@@ -124,7 +125,7 @@ func (m *Model) newLease(
 // handle is the caller's side of a lease.
 func (m *Model) handle(e *lease, now int64) *weir.Lease {
 	return (&weir.Lease{
-		ID: e.id, ReservedAt: at(e.at), Expires: at(e.expires), HoldsUntil: m.holdsUntil(e, now),
+		ID: e.id, ReservedAt: timeAt(e.at), Expires: timeAt(e.expires), HoldsUntil: m.holdsUntil(e, now),
 		Limits: slices.Clone(e.limits),
 	}).Bind(m)
 }
@@ -137,16 +138,16 @@ func (m *Model) holdsUntil(e *lease, now int64) time.Time {
 			continue
 		}
 		for _, p := range h.Pieces {
-			if p.Units > 0 && !m.returned(p, now) && (first.IsZero() || at(p.Until).Before(first)) {
-				first = at(p.Until)
+			if p.Units > 0 && !m.returned(p, now) && (first.IsZero() || timeAt(p.Until).Before(first)) {
+				first = timeAt(p.Until)
 			}
 		}
 	}
 	return first
 }
 
-// verdict is what judging one take found.
-type verdict struct {
+// judgement is what judging one take found.
+type judgement struct {
 	take   *Take
 	state  *state // as it was judged
 	known  bool   // there was a state
@@ -155,7 +156,7 @@ type verdict struct {
 }
 
 // judge judges every limit, also after one has denied (3.7). A shadow limit never denies (3.6).
-func (m *Model) judge(takes []*Take, now int64) (verdicts []*verdict, denied bool) {
+func (m *Model) judge(takes []*Take, now int64) (verdicts []*judgement, denied bool) {
 	for _, t := range takes {
 		v := m.judgeOne(t, now)
 		verdicts = append(verdicts, v)
@@ -166,9 +167,9 @@ func (m *Model) judge(takes []*Take, now int64) (verdicts []*verdict, denied boo
 
 // judgeOne judges one limit. A cost fits if at least as much is available (2.1 to 2.4). A cost of 0
 // is judged like any other: it does not fit a limit in debt or over its capacity (2.6).
-func (m *Model) judgeOne(t *Take, now int64) *verdict {
-	v := &verdict{take: t}
-	v.state, v.known = m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
+func (m *Model) judgeOne(t *Take, now int64) *judgement {
+	v := &judgement{take: t}
+	v.state, v.known = m.stateAt(m.key(t.Subject, &t.Limit), &t.Limit, now)
 	j := m.judged(t, v.state, now)
 	j.Asked = mul(cost(t.Parts), num(scale(t.Limit.Kind)))
 	v.fits = m.points.Fits.pass(j, j.Available.Cmp(j.Asked) >= 0)

@@ -6,8 +6,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Reach is one (entity, resource) that a request reaches, with the limits that apply to it.
-type Reach struct {
+// ReachedSubject is one (entity, resource) that a request reaches, with the limits that apply to
+// it.
+type ReachedSubject struct {
 	weir.Subject
 	weir.LevelLimits
 	// Charges are those that reach it, in order.
@@ -16,7 +17,7 @@ type Reach struct {
 	Named bool
 }
 
-func (r *Reach) limit(name string) *weir.Limit { return find(r.Limits, name) }
+func (r *ReachedSubject) limit(name string) *weir.Limit { return find(r.Limits, name) }
 
 func find(limits []weir.Limit, name string) *weir.Limit {
 	for i := range limits {
@@ -69,12 +70,13 @@ func (m *Model) settledUnder(h *Holding) *weir.Limit {
 	if inForce != nil {
 		under = inForce
 	}
-	return m.points.Under.pass(Definition{&h.Limit, inForce}, under)
+	return m.points.Under.pass(DefinitionPair{&h.Limit, inForce}, under)
 }
 
-// reach lists whom the charges reach: charges as given, each entity before its parent (3.7).
-func (m *Model) reach(c *Content) ([]*Reach, error) {
-	var reached []*Reach
+// reachedSubjects lists whom the charges reach: charges as given, each entity before its parent
+// (3.7).
+func (m *Model) reachedSubjects(c *Content) ([]*ReachedSubject, error) {
+	var reached []*ReachedSubject
 	for i := range c.Charges {
 		chain, err := m.chain(c, i)
 		if err != nil {
@@ -84,7 +86,7 @@ func (m *Model) reach(c *Content) ([]*Reach, error) {
 			return nil, err
 		}
 		for _, r := range chain {
-			known := slices.IndexFunc(reached, func(o *Reach) bool { return o.Subject == r.Subject })
+			known := slices.IndexFunc(reached, func(o *ReachedSubject) bool { return o.Subject == r.Subject })
 			if known < 0 {
 				reached = append(reached, r)
 				continue
@@ -99,26 +101,26 @@ func (m *Model) reach(c *Content) ([]*Reach, error) {
 // chain returns the entity of a charge and the ancestors that it cascades to: one by default, at
 // most as many as the option says (9.1). Limits that the request brings apply to the ancestors,
 // too, if nothing else is configured there (5.2).
-func (m *Model) chain(c *Content, charge int) ([]*Reach, error) {
+func (m *Model) chain(c *Content, charge int) ([]*ReachedSubject, error) {
 	s := weir.Subject{Entity: c.Charges[charge].Entity, Resource: c.Charges[charge].Resource}
-	var chain []*Reach
+	var chain []*ReachedSubject
 	for ; s.Entity != ""; s.Entity = parentOf(m.config, s.Entity) {
 		if len(chain) > m.depth {
 			return nil, invalid("entity", "cascades too far")
 		}
-		chain = append(chain, &Reach{s, m.applying(s, c.Brought), []int{charge}, len(chain) == 0})
+		chain = append(chain, &ReachedSubject{s, m.applying(s, c.Brought), []int{charge}, len(chain) == 0})
 	}
 	return chain, nil
 }
 
 // checkNames refuses a chain without any limit (no limits configured), and a name that no entity of
 // the chain has (an unknown limit) (3.4).
-func checkNames(c *weir.Charge, chain []*Reach) error {
-	if !slices.ContainsFunc(chain, func(r *Reach) bool { return len(r.Limits) > 0 }) {
+func checkNames(c *weir.Charge, chain []*ReachedSubject) error {
+	if !slices.ContainsFunc(chain, func(r *ReachedSubject) bool { return len(r.Limits) > 0 }) {
 		return fault(weir.NoLimits, "entity", "has no limits")
 	}
 	for name := range c.Costs {
-		if !slices.ContainsFunc(chain, func(r *Reach) bool { return r.limit(name) != nil }) {
+		if !slices.ContainsFunc(chain, func(r *ReachedSubject) bool { return r.limit(name) != nil }) {
 			return fault(weir.UnknownLimit, "costs."+name, "names no limit")
 		}
 	}

@@ -29,15 +29,15 @@ type state struct {
 func (m *Model) newState(l *weir.Limit, now int64) *state {
 	s := &state{seen: now}
 	if l.Kind == weir.Bucket {
-		s.bucket = m.points.Bucket.pass(Touched{Limit: l, Now: now}, Bucket{capacityMilli(l), now, *l})
+		s.bucket = m.points.Bucket.pass(BucketRead{Limit: l, Now: now}, Bucket{capacityMilli(l), now, *l})
 	}
 	return s
 }
 
-// look returns a limit's state at now: a copy, brought up to date, or a new one. known is false if
-// there is no state or it was forgotten. An earlier now is taken as the latest that the state has
-// seen (1.3).
-func (m *Model) look(k Key, l *weir.Limit, now int64) (s *state, known bool) {
+// stateAt returns a limit's state at now: a copy, brought up to date, or a new one. known is false
+// if there is no state or it was forgotten. An earlier now is taken as the latest that the state
+// has seen (1.3).
+func (m *Model) stateAt(k Key, l *weir.Limit, now int64) (s *state, known bool) {
 	stored := m.states[k]
 	if stored == nil {
 		return m.newState(l, now), false
@@ -56,7 +56,7 @@ func (m *Model) look(k Key, l *weir.Limit, now int64) (s *state, known bool) {
 }
 
 func (m *Model) seen(s *state, now int64) int64 {
-	return m.points.Now.pass(Reading{now, s.seen, false}, max(now, s.seen))
+	return m.points.Now.pass(ClockReading{now, s.seen, false}, max(now, s.seen))
 }
 
 // keptUntil returns when a state is forgotten: a minute after nothing of the limit was in use any
@@ -69,7 +69,7 @@ func (m *Model) keptUntil(k weir.Kind, s *state) int64 {
 	for _, p := range s.pieces {
 		empty = most(empty, num(p.Until))
 	}
-	return m.points.Until.pass(Term{Cause: Kept, From: s.seen, Limit: &s.bucket.Limit},
+	return m.points.Until.pass(Expiry{Cause: Kept, From: s.seen, Limit: &s.bucket.Limit},
 		saturated(add(empty, num(minuteMS))))
 }
 

@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Status implements [weir.Service]. It moves no state.
 func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.read()
+	now := m.readClock()
 	some := resource
 	if resource == "" {
 		some = "any"
 	}
 	if err := checkSubject(entity, some, m.slash); err != nil {
-		return nil, m.notes.refuse("status", err)
+		return nil, m.notes.fail("status", err)
 	}
-	m.tick(now)
+	m.advanceTable(now)
 	resources := []string{resource}
 	if resource == "" {
 		resources = m.resources(entity, now)
@@ -31,7 +32,7 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 	}
 	if len(out) == 0 && resource != "" {
 		err := fault(weir.NoLimits, "entity", "has no limits")
-		return nil, m.notes.refuse("status", err)
+		return nil, m.notes.fail("status", err)
 	}
 	m.notes.set("status", "ok")
 	return out, nil
@@ -40,10 +41,10 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 // statuses returns those of the limits that apply to a subject.
 func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	var out []weir.LimitStatus
-	r := &Reach{Subject: s, LevelLimits: m.applying(s, nil)}
+	r := &ReachedSubject{Subject: s, LevelLimits: m.applying(s, nil)}
 	for _, l := range r.Limits {
-		seen, _ := m.look(m.key(s, &l), &l, now)
-		j := m.judged(&Take{Reach: r, Limit: l, Ceiling: l.Capacity}, seen, now)
+		seen, _ := m.stateAt(m.key(s, &l), &l, now)
+		j := m.judged(&Take{ReachedSubject: r, Limit: l, Ceiling: l.Capacity}, seen, now)
 		out = append(out, m.status(j, true))
 	}
 	return out
@@ -72,12 +73,12 @@ func (m *Model) inUse(k Key, s *state, now int64) bool {
 		return m.occupied(s.pieces, m.seen(s, now)).Sign() != 0
 	}
 	own := s.bucket.Limit
-	b, _ := m.look(k, &own, now)
+	b, _ := m.stateAt(k, &own, now)
 	return b.bucket.Balance.Cmp(capacityMilli(&own)) < 0
 }
 
 // StateOf returns what is known of a lease; empty if nothing is. It is no call: no clock moves.
-func (m *Model) StateOf(id weir.LeaseID) weir.LeaseState {
+func (m *Model) StateOf(id weir.LeaseID) driver.LeaseState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return stateOf(m.find(id))
@@ -102,7 +103,7 @@ func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
 	var out []weir.LimitStatus
 	s := weir.Subject{Entity: entity, Resource: resource}
 	for range m.depth + 1 {
-		out = append(out, m.statuses(s, m.read())...)
+		out = append(out, m.statuses(s, m.readClock())...)
 		if s.Entity = parentOf(m.config, s.Entity); s.Entity == "" {
 			break
 		}
@@ -119,10 +120,34 @@ func (m *Model) Returns(entity, resource string) []time.Time {
 		if k.Entity != entity || k.Resource != resource {
 			continue
 		}
-		for _, p := range m.present(s.pieces, m.read()) {
-			out = append(out, at(p.Until))
+		for _, p := range m.present(s.pieces, m.readClock()) {
+			out = append(out, timeAt(p.Until))
 		}
 	}
 	slices.SortFunc(out, time.Time.Compare)
 	return out
+}
+
+// WindowsEnd returns when all that a live lease has taken of windows has returned by itself; zero
+// if it has taken nothing of any. It is no call either.
+func (m *Model) WindowsEnd(id weir.LeaseID) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var last int64
+	if e := m.find(id); stateOf(e) == driver.LeaseLive {
+		for _, h := range e.holdings {
+			if h.Limit.Kind != weir.Window {
+				continue
+			}
+			for _, p := range h.Pieces {
+				if p.Units > 0 {
+					last = max(last, p.Until)
+				}
+			}
+		}
+	}
+	if last == 0 {
+		return time.Time{}
+	}
+	return timeAt(last)
 }

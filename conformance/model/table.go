@@ -1,6 +1,10 @@
 package model
 
-import "github.com/weir-limiter/weir"
+import (
+	"github.com/weir-limiter/weir"
+
+	"github.com/weir-limiter/weir/driver"
+)
 
 // Reaction is what a verb on a lease does.
 type Reaction string
@@ -16,11 +20,11 @@ const (
 	Void     Reaction = "void" // unknown, and the ID is ended
 )
 
-// Cell is a cell of the table in section 6.
-type Cell struct {
+// TableCell is a cell of the table in section 6.
+type TableCell struct {
 	Verb weir.Verb
 	// State is the lease's; empty if the lease is not known.
-	State weir.LeaseState
+	State driver.LeaseState
 	// Same is true if the content is that of the call before.
 	Same bool
 	// Seq is the sequence number of an adjust, Last that of the last one applied.
@@ -29,20 +33,20 @@ type Cell struct {
 	Refused bool
 }
 
-func (m *Model) react(c Cell) Reaction { return m.points.React.pass(c, React(c)) }
+func (m *Model) react(c TableCell) Reaction { return m.points.React.pass(c, React(c)) }
 
 // React is the table of section 6.
-func React(c Cell) Reaction {
+func React(c TableCell) Reaction {
 	switch c.State {
 	case "":
 		return reactUnknown(c)
-	case weir.LeaseVoided:
+	case driver.LeaseVoided:
 		return reactVoided(c.Verb)
-	case weir.LeaseLive:
+	case driver.LeaseLive:
 		return reactLive(c)
-	case weir.LeaseCompleted:
+	case driver.LeaseCompleted:
 		return reactCompleted(c.Verb, c.Same)
-	case weir.LeaseCancelled:
+	case driver.LeaseCancelled:
 		return reactCancelled(c.Verb)
 	default:
 		return Ended
@@ -51,7 +55,7 @@ func React(c Cell) Reaction {
 
 // reactUnknown is the column of unknown leases. A cancel ends the ID, unless a reserve with it
 // would be refused (6.7).
-func reactUnknown(c Cell) Reaction {
+func reactUnknown(c TableCell) Reaction {
 	switch {
 	case c.Verb == weir.VerbReserve:
 		return Do
@@ -71,7 +75,7 @@ func reactVoided(v weir.Verb) Reaction {
 	return Unknown
 }
 
-func reactLive(c Cell) Reaction {
+func reactLive(c TableCell) Reaction {
 	switch c.Verb {
 	case weir.VerbReserve:
 		if c.Same {
@@ -121,7 +125,7 @@ func reactCancelled(v weir.Verb) Reaction {
 }
 
 // refusal is the error of a reaction that is one.
-func refusal(r Reaction, s weir.LeaseState) error {
+func refusal(r Reaction, s driver.LeaseState) error {
 	code := map[Reaction]weir.Code{
 		Conflict: weir.Conflict, Ended: weir.Ended, Unknown: weir.UnknownLease, Void: weir.UnknownLease,
 	}[r]

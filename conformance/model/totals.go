@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // checkTotals refuses a negative amount (7.4) and a malformed name (6), also as part of a full one
@@ -27,7 +28,7 @@ func checkTotals(totals []weir.Costs) error {
 }
 
 // standFor returns what a lease shall stand for after a settlement: the parts of each holding.
-func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
+func (m *Model) standFor(e *lease, s *update) ([][]driver.Part, error) {
 	totals, err := byKey(e.content, e.holdings, s.totals)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
 		if err := m.refuse("7.4", checkSlots(h, to[i])); err != nil {
 			return nil, err
 		}
-		to[i] = m.points.StandFor.pass(&Settled{h, s.verb, e.content, to[i], totals},
+		to[i] = m.points.StandFor.pass(&UpdatedHolding{h, s.verb, e.content, to[i], totals},
 			ending(s.verb, h, to[i]))
 		if !countable(h.Limit.Kind, cost(to[i])) {
 			err := m.refuseTake("1.1", &h.Take, uncountable("totals."+h.Limit.Name))
@@ -54,14 +55,14 @@ func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
 
 // ending returns what a verb leaves of the parts asked for. A complete returns the slots of every
 // concurrency limit (7.2), a cancel sets everything to 0 (7.3).
-func ending(v weir.Verb, h *Holding, asked []weir.Part) []weir.Part {
+func ending(v weir.Verb, h *Holding, asked []driver.Part) []driver.Part {
 	if v == weir.VerbCancel || v == weir.VerbComplete && h.Limit.Kind == weir.Concurrency {
 		return none(asked)
 	}
 	return asked
 }
 
-func none(parts []weir.Part) []weir.Part {
+func none(parts []driver.Part) []driver.Part {
 	out := slices.Clone(parts)
 	for i := range out {
 		out[i].Units = 0
@@ -72,11 +73,11 @@ func none(parts []weir.Part) []weir.Part {
 // assign puts totals in the place of what the lease stands for. There is one set for all charges,
 // or one for each in order (7.4). They count on the entity and on every ancestor that the cost
 // reached (7.1). A limit that is not named keeps what it stands for (7.2).
-func (m *Model) assign(e *lease, totals []weir.Costs) ([][]weir.Part, error) {
+func (m *Model) assign(e *lease, totals []weir.Costs) ([][]driver.Part, error) {
 	if err := checkSets(totals, len(e.content.Charges)); err != nil {
 		return nil, err
 	}
-	to := make([][]weir.Part, len(e.holdings))
+	to := make([][]driver.Part, len(e.holdings))
 	for i, h := range e.holdings {
 		to[i] = slices.Clone(h.Parts)
 	}
@@ -129,7 +130,7 @@ func havingName(holdings []*Holding, name string) []int {
 	return having
 }
 
-func assignOne(holdings []*Holding, to [][]weir.Part, charge int, name string, n int64) {
+func assignOne(holdings []*Holding, to [][]driver.Part, charge int, name string, n int64) {
 	for i, h := range holdings {
 		for j := range to[i] {
 			if h.Limit.Name == name && to[i][j].Charge == charge {
@@ -141,7 +142,7 @@ func assignOne(holdings []*Holding, to [][]weir.Part, charge int, name string, n
 
 // checkSlots refuses more slots than a charge stands for (7.4). Slots that have timed out count as
 // well (7.9).
-func checkSlots(h *Holding, asked []weir.Part) error {
+func checkSlots(h *Holding, asked []driver.Part) error {
 	for i, p := range asked {
 		if h.Limit.Kind == weir.Concurrency && p.Units > h.Parts[i].Units {
 			return invalid("totals."+h.Limit.Name, "is more slots than there are")

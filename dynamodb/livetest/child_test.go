@@ -19,6 +19,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 const (
@@ -64,7 +65,7 @@ func work(ctx context.Context, t *testing.T, spec *Spec) error {
 	if err != nil {
 		return err
 	}
-	limiter, err := weir.New(store, &weir.Options{StoreTimeout: childTimeout})
+	lim, err := limiter.New(store, &limiter.Options{StoreTimeout: childTimeout})
 	if err != nil {
 		return err
 	}
@@ -77,16 +78,16 @@ func work(ctx context.Context, t *testing.T, spec *Spec) error {
 	if err != nil {
 		return err
 	}
-	actor := &actor{spec, local.Client(), limiter}
-	process := &Process{Spec: spec, Service: limiter, Log: log, Act: actor.setLimits}
-	return errors.Join(process.Run(ctx, start), limiter.Close(), log.Close())
+	actor := &actor{spec, local.Client(), lim}
+	process := &Process{Spec: spec, Service: lim, Log: log, Act: actor.setLimits}
+	return errors.Join(process.Run(ctx, start), lim.Close(), log.Close())
 }
 
 // actor does the actions of a process.
 type actor struct {
 	spec    *Spec
 	client  *ddb.Client
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 }
 
 // setLimits changes an entity's limits, and notes the earliest rf of its bucket just before.

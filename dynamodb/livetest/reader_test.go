@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // still is a limit that regains nothing while a test runs, under a name that DynamoDB's
@@ -49,11 +50,11 @@ func TestReaders(t *testing.T) {
 	}
 	f.offer.Endpoint, f.offer.Table = f.local.Endpoint(), f.local.Table(t, nil)
 	f.prepare(ctx)
-	limiter := f.weir(ctx)
+	lim := f.weir(ctx)
 
 	for _, entity := range []string{"child", "split"} {
-		f.take(ctx, limiter, entity, weir.Costs{still: 30, "rpm": 1}, weir.Costs{still: 36})
-		f.take(ctx, limiter, entity, weir.Costs{still: 4, "rpm": 1}, nil)
+		f.take(ctx, lim, entity, weir.Costs{still: 30, "rpm": 1}, weir.Costs{still: 36})
+		f.take(ctx, lim, entity, weir.Costs{still: 4, "rpm": 1}, nil)
 	}
 	got := f.look(ctx, nil)
 	for _, entity := range []string{team, "child", "split"} {
@@ -77,7 +78,7 @@ func TestReaders(t *testing.T) {
 		if a := got.Entities[entity].Available; a[still] != left || a["rpm"] != 48 {
 			t.Errorf("%s: Python sees %v, want %d and 48", entity, a, left)
 		}
-		status, err := limiter.Status(ctx, entity, f.offer.Resource)
+		status, err := lim.Status(ctx, entity, f.offer.Resource)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestReaders(t *testing.T) {
 }
 
 // weir opens the table.
-func (f *fleet) weir(ctx context.Context) *weir.Limiter {
+func (f *fleet) weir(ctx context.Context) *limiter.Limiter {
 	f.t.Helper()
 	config := f.local.Config()
 	store, err := dynamodb.Open(ctx, f.offer.Table, &dynamodb.Options{
@@ -101,24 +102,24 @@ func (f *fleet) weir(ctx context.Context) *weir.Limiter {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	limiter, err := weir.New(store, &weir.Options{StoreTimeout: childTimeout})
+	lim, err := limiter.New(store, &limiter.Options{StoreTimeout: childTimeout})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() {
-		if err := limiter.Close(); err != nil {
+		if err := lim.Close(); err != nil {
 			f.t.Error(err)
 		}
 	})
-	return limiter
+	return lim
 }
 
 // take reserves, and completes with what was used, or cancels where that is nil.
 func (f *fleet) take(
-	ctx context.Context, limiter *weir.Limiter, entity string, costs, used weir.Costs,
+	ctx context.Context, lim *limiter.Limiter, entity string, costs, used weir.Costs,
 ) {
 	f.t.Helper()
-	lease, err := limiter.Reserve(ctx, &weir.Request{
+	lease, err := lim.Reserve(ctx, &weir.Request{
 		Entity: entity, Resource: f.offer.Resource, Costs: costs,
 	})
 	if err != nil {

@@ -12,8 +12,8 @@ const (
 var slowest = Limit{Capacity: 100_000, Refill: 1000, PeriodS: 86_400}
 
 // scenarios are those that both sides play, sharded buckets in two ways, for so many processes of
-// each side with so many calls a second each. The limits have so many percent of what fits a minute:
-// in a moment, what the buckets begin with counts for more.
+// each side with so many calls a second each. The limits have so many percent of what fits a
+// minute: in a moment, what the buckets begin with counts for more.
 func scenarios(rate, each, percent int) []scenario {
 	asked := int64(rate * 2 * each * meanCost * percent / 100)
 	return []scenario{
@@ -31,8 +31,9 @@ func offer(rate int, entities ...string) Spec {
 	}
 }
 
-// limits are an entity's, with so many percent of the units that are asked in a second. The capacity is
-// three seconds' worth, so that nothing is lost while a busy machine holds all processes up.
+// limits are an entity's, with so many percent of the units that are asked in a second. The
+// capacity is three seconds' worth, so that nothing is lost while a busy machine holds all
+// processes up.
 func limits(asked int64, percent int64) map[string]Limit {
 	const whole = 8 // so that a shard gains whole milli-units in a millisecond
 	refill := asked * percent / 100

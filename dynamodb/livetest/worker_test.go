@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -25,17 +26,17 @@ func TestRun(t *testing.T) {
 				scarceLimit: {Capacity: capacity / 2, Refill: refill, PeriodS: 1},
 			}}},
 		}
-		limiter := inMemory(t, capacity, refill)
+		lim := inMemory(t, capacity, refill)
 		log, err := NewLog(spec.Process, spec.Log)
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now().UnixMicro()
 		act := func(ctx context.Context, a *Action, _ *Record) error {
-			return limiter.SetLimits(ctx, weir.Subject{Entity: a.Entity, Resource: spec.Resource},
+			return lim.SetLimits(ctx, weir.Subject{Entity: a.Entity, Resource: spec.Resource},
 				[]weir.Limit{{Name: scarceLimit, Capacity: capacity / 2, RefillAmount: refill, RefillPeriod: time.Second}})
 		}
-		process := &Process{Spec: &spec, Service: limiter, Log: log, Act: act}
+		process := &Process{Spec: &spec, Service: lim, Log: log, Act: act}
 		if err := process.Run(t.Context(), start); err != nil {
 			t.Fatal(err)
 		}
@@ -70,26 +71,26 @@ func TestRun(t *testing.T) {
 }
 
 // inMemory has one bucket that is always asked for more than it has.
-func inMemory(t *testing.T, capacity, refill int64) *weir.Limiter {
+func inMemory(t *testing.T, capacity, refill int64) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := limiter.Close(); err != nil {
+		if err := lim.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	err = limiter.SetLimits(t.Context(), weir.Subject{Entity: team, Resource: "gpt-4o"}, []weir.Limit{
+	err = lim.SetLimits(t.Context(), weir.Subject{Entity: team, Resource: "gpt-4o"}, []weir.Limit{
 		{Name: scarceLimit, Capacity: capacity, RefillAmount: refill, RefillPeriod: time.Second},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return limiter
+	return lim
 }

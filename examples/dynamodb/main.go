@@ -1,6 +1,6 @@
-// Command dynamodb limits calls with a DynamoDB table: it makes one, sets limits, and reserves until it
-// is denied. Run `make dynamodb` in another terminal first, or use a table of Amazon's with an empty
-// -endpoint.
+// Command dynamodb limits calls with a DynamoDB table: it makes one, sets limits, and reserves
+// until it is denied. Run `make dynamodb` in another terminal first, or use a table of Amazon's
+// with an empty -endpoint.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 func main() {
@@ -38,23 +39,23 @@ func run(table string, o *dynamodb.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	limiter, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	defer func() { err = errors.Join(err, limiter.Close()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 
 	// The configuration is in the table too. A change reaches every process within a minute.
 	limits := []weir.Limit{
 		{Name: "rpm", Capacity: 60},
 		{Name: "tpm", Capacity: 10_000},
 	}
-	if err := limiter.SetLimits(ctx, weir.Subject{Resource: "gpt-4o"}, limits); err != nil {
+	if err := l.SetLimits(ctx, weir.Subject{Resource: "gpt-4o"}, limits); err != nil {
 		return err
 	}
 	entity := "acme-" + time.Now().UTC().Format("150405") // a new one each time
 	for {
-		lease, err := limiter.Reserve(ctx, &weir.Request{
+		lease, err := l.Reserve(ctx, &weir.Request{
 			Entity: entity, Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 3_000},
 		})
 		if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
@@ -70,7 +71,7 @@ func run(table string, o *dynamodb.Options) (err error) {
 			return err
 		}
 	}
-	statuses, err := limiter.Status(ctx, entity, "gpt-4o")
+	statuses, err := l.Status(ctx, entity, "gpt-4o")
 	for _, s := range statuses {
 		log.Printf("%s %s: %d of %d left", s.Entity, s.Limit, s.Available, s.Capacity)
 	}

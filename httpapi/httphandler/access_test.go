@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -306,7 +307,7 @@ func TestCallerNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := weir.New(store, &weir.Options{MaxLeases: 10, MaxLeasesPerCaller: 1, Limits: []weir.Limit{
+			l, err := limiter.New(store, &limiter.Options{MaxLeases: 10, MaxLeasesPerCaller: 1, Limits: []weir.Limit{
 				{Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute},
 			}})
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -19,13 +20,13 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	limiter, err := weir.New(store, &weir.Options{
+	lim, err := limiter.New(store, &limiter.Options{
 		Limits: []weir.Limit{{Name: "parallel", Kind: weir.Concurrency, Capacity: 1, Timeout: time.Minute}},
 	})
 	if err != nil {
 		panic(err)
 	}
-	handler := httphandler.New(limiter, nil)
+	handler := httphandler.New(lim, nil)
 	for range 2 {
 		body := strings.NewReader(`{"entity": "acme", "resource": "gpt-4o", "costs": {"parallel": 1}}`)
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/v1/reserve", body)

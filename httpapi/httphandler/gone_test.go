@@ -13,11 +13,12 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // slotsLimiter has one limit, of concurrency.
-func slotsLimiter(t *testing.T, slots int64) *weir.Limiter {
+func slotsLimiter(t *testing.T, slots int64) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
 		{Name: "n", Kind: weir.Concurrency, Capacity: slots, Timeout: 5 * time.Minute},
@@ -25,14 +26,14 @@ func slotsLimiter(t *testing.T, slots int64) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func freeSlots(t *testing.T, l *weir.Limiter) int64 {
+func freeSlots(t *testing.T, l *limiter.Limiter) int64 {
 	t.Helper()
 	statuses, err := l.Status(context.Background(), "a", "m")
 	if err != nil {
@@ -73,12 +74,12 @@ func TestCallerHangsUp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			limiter := slotsLimiter(t, 5)
+			lim := slotsLimiter(t, 5)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var service weir.Service = limiter
+			var service weir.Service = lim
 			if test.refuses {
-				service = refusing{limiter}
+				service = refusing{lim}
 			}
 			if test.hangsUp {
 				service = &hangingUp{service, cancel}
@@ -95,7 +96,7 @@ func TestCallerHangsUp(t *testing.T) {
 				w = deaf{rec}
 			}
 			h.ServeHTTP(w, reserveOf(ctx, body))
-			if got := freeSlots(t, limiter); got != test.free {
+			if got := freeSlots(t, lim); got != test.free {
 				t.Errorf("%d slots are free, want %d", got, test.free)
 			}
 			if cancelled, failed := h.Abandoned(); cancelled != test.cancelled || failed != test.failed {
@@ -114,14 +115,14 @@ func TestCallerHangsUp(t *testing.T) {
 // A caller that has gone before its reserve is no failure to log.
 func TestGoneCallersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
-	limiter := slotsLimiter(t, 5)
+	lim := slotsLimiter(t, 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var log bytes.Buffer
-	h := httphandler.New(limiter, &httphandler.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := httphandler.New(lim, &httphandler.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, reserveOf(ctx, `{"entity":"a","resource":"m"}`))
-	if rec.Code != http.StatusServiceUnavailable || log.Len() > 0 || freeSlots(t, limiter) != 5 {
+	if rec.Code != http.StatusServiceUnavailable || log.Len() > 0 || freeSlots(t, lim) != 5 {
 		t.Errorf("answered %d, logged %q", rec.Code, log.String())
 	}
 }

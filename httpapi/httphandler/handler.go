@@ -42,7 +42,7 @@ var _ http.Handler = (*Handler)(nil)
 
 // New returns a handler of a service. The server around it must bound the time that headers, bodies
 // and answers take; the handler bounds their size and number. If the service knows which limits it
-// applied, as [weir.Limiter.Applied] does, the RateLimit headers have their windows too.
+// applied, as [limiter.Limiter.Applied] does, the RateLimit headers have their windows too.
 func New(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.serving = make(chan struct{}, h.options.MaxConcurrent)

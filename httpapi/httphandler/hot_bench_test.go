@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -161,7 +162,7 @@ func newHotPair(t testing.TB, o *httphandler.Options) *hotPair {
 		t.Fatal(err)
 	}
 	const plenty = 1 << 40
-	l, err := weir.New(store, &weir.Options{Limits: []weir.Limit{
+	l, err := limiter.New(store, &limiter.Options{Limits: []weir.Limit{
 		{Name: "rpm", Kind: weir.Bucket, Capacity: plenty, RefillAmount: plenty, RefillPeriod: time.Minute},
 		{Name: "tpm", Kind: weir.Bucket, Capacity: plenty, RefillAmount: plenty, RefillPeriod: time.Minute},
 	}})

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -50,7 +50,7 @@ entities:
 
 // exampleWorld has a clock that shows the instant in the lease ID of the examples.
 type exampleWorld struct {
-	limiter  *weir.Limiter
+	limiter  *limiter.Limiter
 	activity *statuspage.Activity
 	clock    func() time.Time
 }
@@ -58,10 +58,10 @@ type exampleWorld struct {
 func newExampleWorld(t *testing.T) *exampleWorld {
 	t.Helper()
 	start := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
-	return newExampleWorldAt(t, func() time.Time { return start }, &weir.Options{})
+	return newExampleWorldAt(t, func() time.Time { return start }, &limiter.Options{})
 }
 
-func newExampleWorldAt(t *testing.T, clock func() time.Time, o *weir.Options) *exampleWorld {
+func newExampleWorldAt(t *testing.T, clock func() time.Time, o *limiter.Options) *exampleWorld {
 	t.Helper()
 	parsed, err := manifest.Parse("limits.yaml", []byte(exampleLimits))
 	if err != nil {
@@ -73,7 +73,7 @@ func newExampleWorldAt(t *testing.T, clock func() time.Time, o *weir.Options) *e
 	}
 	w := &exampleWorld{activity: statuspage.NewActivity(clock()), clock: clock}
 	o.Now, o.Observer = clock, w.activity
-	w.limiter, err = weir.New(store, o)
+	w.limiter, err = limiter.New(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}

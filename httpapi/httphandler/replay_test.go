@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // A repeated reserve has the first answer as its body, and what is left now in its headers.
@@ -59,7 +60,7 @@ func TestRepeatedReserveKeepsLoweredCapacity(t *testing.T) {
 
 // mute is a service that can be told not to answer for what is left.
 type mute struct {
-	*weir.Limiter
+	*limiter.Limiter
 
 	err   error
 	asked atomic.Int64

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -42,7 +42,7 @@ func newFuzzedServer(t *testing.T, wrap func(http.Handler) http.Handler) *fuzzed
 	start := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 	w := newExampleWorldAt(t, func() time.Time {
 		return start.Add(time.Duration(requests.Load()) * 20 * time.Millisecond)
-	}, &weir.Options{LeaseMemory: 24 * time.Hour})
+	}, &limiter.Options{LeaseMemory: 24 * time.Hour})
 	h := wrap(fullHandler(w))
 	s := &fuzzedServer{statuses: map[string]map[int]int{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

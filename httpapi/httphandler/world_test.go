@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -52,7 +54,7 @@ entities:
 type handlerWorld struct {
 	t       *testing.T
 	now     atomic.Int64 // Unix milliseconds
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	options *httphandler.Options
 	handler *httphandler.Handler
 }
@@ -83,10 +85,10 @@ func handlerDefinitions(t *testing.T) *weir.Definitions {
 }
 
 // serve makes the handler one of a new limiter over a store.
-func (w *handlerWorld) serve(store weir.Backend) {
+func (w *handlerWorld) serve(store driver.Store) {
 	w.t.Helper()
 	var err error
-	w.limiter, err = weir.New(store, &weir.Options{Now: w.clock, CascadeDepth: 2})
+	w.limiter, err = limiter.New(store, &limiter.Options{Now: w.clock, CascadeDepth: 2})
 	if err != nil {
 		w.t.Fatal(err)
 	}

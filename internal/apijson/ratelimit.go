@@ -29,7 +29,7 @@ type RateLimits struct {
 	now     func() time.Time
 }
 
-// applier is a service that knows which limits it applied, such as [weir.Limiter].
+// applier is a service that knows which limits it applied, such as [limiter.Limiter].
 type applier interface {
 	Applied(s weir.Subject) []weir.Limit
 }

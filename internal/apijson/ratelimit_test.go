@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -37,7 +38,7 @@ entities:
 type headerWorld struct {
 	t       *testing.T
 	now     time.Time
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	writer  *RateLimits
 }
 
@@ -53,7 +54,7 @@ func newHeaderWorld(t *testing.T) *headerWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.limiter, err = weir.New(store, &weir.Options{Now: func() time.Time { return w.now }})
+	w.limiter, err = limiter.New(store, &limiter.Options{Now: func() time.Time { return w.now }})
 	if err != nil {
 		t.Fatal(err)
 	}

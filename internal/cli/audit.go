@@ -12,6 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // recordsDefault is how many records a list prints unless told otherwise.
@@ -78,7 +79,7 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 		if len(args) > 0 {
 			at.Entity = args[0]
 		}
-		return fromRecords(cmd, func(ctx context.Context, l *weir.Limiter) (*connect.Answer, error) {
+		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
 			return listAudit(ctx, l, at, after, most)
 		}), nil
 	})
@@ -86,11 +87,11 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 
 // fromRecords is an action on the store's own limiter: a server does not hand out its records.
 func fromRecords(
-	cmd *cobra.Command, do func(context.Context, *weir.Limiter) (*connect.Answer, error),
+	cmd *cobra.Command, do func(context.Context, *limiter.Limiter) (*connect.Answer, error),
 ) connect.Action {
 	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-		if limiter, ok := c.Admin.(*weir.Limiter); ok {
-			return do(ctx, limiter)
+		if lim, ok := c.Admin.(*limiter.Limiter); ok {
+			return do(ctx, lim)
 		}
 		return nil, console.UsageError(cmd, "the audit and the usage are read from the table, not from a server: "+
 			"name it with --store dynamodb://TABLE")
@@ -99,7 +100,7 @@ func fromRecords(
 
 // listAudit asks for most events and one more, to tell whether there are others.
 func listAudit(
-	ctx context.Context, l *weir.Limiter, at weir.Subject, after string, most int,
+	ctx context.Context, l *limiter.Limiter, at weir.Subject, after string, most int,
 ) (*connect.Answer, error) {
 	body := &auditBody{Events: []auditEventBody{}}
 	for e, err := range l.Audit(ctx, at, after) {

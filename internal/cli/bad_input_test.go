@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -31,7 +32,7 @@ system:
 var badStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // badInputWorld is a limiter with a lease on every kind of limit, so that there is state to damage.
-func badInputWorld(t *testing.T) (*weir.Limiter, *weir.Lease) {
+func badInputWorld(t *testing.T) (*limiter.Limiter, *weir.Lease) {
 	t.Helper()
 	m, err := manifest.Parse("limits.yaml", []byte(badInputLimits))
 	if err != nil {
@@ -41,7 +42,7 @@ func badInputWorld(t *testing.T) (*weir.Limiter, *weir.Lease) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, &weir.Options{Now: func() time.Time { return badStart }})
+	l, err := limiter.New(store, &limiter.Options{Now: func() time.Time { return badStart }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +57,13 @@ func badInputWorld(t *testing.T) (*weir.Limiter, *weir.Lease) {
 // badCall is one thing that a caller may get wrong.
 type badCall struct {
 	sent  string
-	call  func(context.Context, *weir.Limiter, *weir.Lease) error
+	call  func(context.Context, *limiter.Limiter, *weir.Lease) error
 	code  weir.Code
 	field string
 }
 
-func reserving(r weir.Request) func(context.Context, *weir.Limiter, *weir.Lease) error {
-	return func(ctx context.Context, l *weir.Limiter, _ *weir.Lease) error {
+func reserving(r weir.Request) func(context.Context, *limiter.Limiter, *weir.Lease) error {
+	return func(ctx context.Context, l *limiter.Limiter, _ *weir.Lease) error {
 		_, err := l.Reserve(ctx, &r)
 		return err
 	}
@@ -72,7 +73,7 @@ func asking(entity, resource string, costs weir.Costs) weir.Request {
 	return weir.Request{Entity: entity, Resource: resource, Costs: costs}
 }
 
-func bringing(id weir.LeaseID) func(context.Context, *weir.Limiter, *weir.Lease) error {
+func bringing(id weir.LeaseID) func(context.Context, *limiter.Limiter, *weir.Lease) error {
 	r := asking("acme", "gpt-4o", weir.Costs{"rpm": 1})
 	r.LeaseID = id
 	return reserving(r)
@@ -109,11 +110,11 @@ func badRequests() []badCall {
 func badLeases() []badCall {
 	unknown := weir.NewLeaseID(badStart.Add(time.Second))
 	return []badCall{
-		{"a lease ID that is no ULID", func(context.Context, *weir.Limiter, *weir.Lease) error {
+		{"a lease ID that is no ULID", func(context.Context, *limiter.Limiter, *weir.Lease) error {
 			_, err := weir.ParseLeaseID("01ARZ3NDEKTSV4RRFFQ69G5FAU")
 			return err
 		}, weir.Invalid, "lease_id"},
-		{"an unknown lease completed", func(ctx context.Context, l *weir.Limiter, _ *weir.Lease) error {
+		{"an unknown lease completed", func(ctx context.Context, l *limiter.Limiter, _ *weir.Lease) error {
 			_, err := l.Complete(ctx, unknown, nil)
 			return err
 		}, weir.UnknownLease, "lease_id"},
@@ -122,10 +123,10 @@ func badLeases() []badCall {
 		{"a lease ID from the future", bringing(weir.NewLeaseID(badStart.Add(61 * time.Second))),
 			weir.Invalid, "lease_id"},
 		{"a lease ID reused with other content",
-			func(ctx context.Context, l *weir.Limiter, lease *weir.Lease) error {
+			func(ctx context.Context, l *limiter.Limiter, lease *weir.Lease) error {
 				return bringing(lease.ID)(ctx, l, lease)
 			}, weir.Conflict, "lease_id"},
-		{"an ended lease adjusted", func(ctx context.Context, l *weir.Limiter, _ *weir.Lease) error {
+		{"an ended lease adjusted", func(ctx context.Context, l *limiter.Limiter, _ *weir.Lease) error {
 			lease, err := l.Reserve(ctx, &weir.Request{Entity: "acme", Resource: "gpt-4o"})
 			if err != nil {
 				return err
@@ -145,8 +146,8 @@ func badLeases() []badCall {
 	}
 }
 
-func adjusting(totals weir.Costs) func(context.Context, *weir.Limiter, *weir.Lease) error {
-	return func(ctx context.Context, _ *weir.Limiter, lease *weir.Lease) error {
+func adjusting(totals weir.Costs) func(context.Context, *limiter.Limiter, *weir.Lease) error {
+	return func(ctx context.Context, _ *limiter.Limiter, lease *weir.Lease) error {
 		_, err := lease.Adjust(ctx, totals)
 		return err
 	}

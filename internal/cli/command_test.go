@@ -19,13 +19,14 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // oneSlot is a limiter with one slot, which times out after a minute.
-func oneSlot(t *testing.T) *weir.Limiter { return oneSlotWith(t, nil) }
+func oneSlot(t *testing.T) *limiter.Limiter { return oneSlotWith(t, nil) }
 
-func oneSlotWith(t *testing.T, o *weir.Options) *weir.Limiter {
+func oneSlotWith(t *testing.T, o *limiter.Options) *limiter.Limiter {
 	t.Helper()
 	slot := weir.Limit{Name: "parallel", Kind: weir.Concurrency, Capacity: 1, Timeout: time.Minute}
 	d := &weir.Definitions{System: []weir.Limit{slot}}
@@ -33,7 +34,7 @@ func oneSlotWith(t *testing.T, o *weir.Options) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, o)
+	l, err := limiter.New(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}

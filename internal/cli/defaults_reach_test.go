@@ -19,6 +19,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestChangedDefaultsReach changes and removes the limits of the system, of a resource and of
@@ -52,7 +53,8 @@ func TestChangedDefaultsReach(t *testing.T) {
 			for c, change := range []string{"lowered", "raised", "removed"} {
 				for i, cache := range []time.Duration{0, time.Second, time.Minute} {
 					for j, by := range []string{"command line", "library", "Python"} {
-						// A plain run has each cache, and each who changes it, with each place and each change.
+						// A plain run has each cache, and each who changes it, with each place and
+						// each change.
 						if !soak.On() && (i != (p+c)%3 || j != (p+2*c)%3) {
 							continue
 						}
@@ -126,7 +128,7 @@ func (w *reachWorld) limits() (before, after []weir.Limit, want int64) {
 }
 
 // open starts a process.
-func (w *reachWorld) open(t *testing.T) *weir.Limiter {
+func (w *reachWorld) open(t *testing.T) *limiter.Limiter {
 	t.Helper()
 	o := *w.table.Options
 	o.Namespace, o.WriteTimeout = w.space, 30*time.Second
@@ -138,7 +140,7 @@ func (w *reachWorld) open(t *testing.T) *weir.Limiter {
 	if ttl == 0 {
 		ttl = -1
 	}
-	l, err := weir.New(store, &weir.Options{Now: w.clock, CacheTTL: ttl, StoreTimeout: 30 * time.Second})
+	l, err := limiter.New(store, &limiter.Options{Now: w.clock, CacheTTL: ttl, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func (w *reachWorld) open(t *testing.T) *weir.Limiter {
 
 // ask reserves and returns how much was admitted. Anything but a denial, or the answer that the
 // changed limits give, is fatal.
-func (w *reachWorld) ask(t *testing.T, l *weir.Limiter, entity string, units int64) int64 {
+func (w *reachWorld) ask(t *testing.T, l *limiter.Limiter, entity string, units int64) int64 {
 	t.Helper()
 	_, err := l.Reserve(t.Context(), &weir.Request{
 		Entity: entity, Resource: reachResource, Costs: weir.Costs{"n": units},
@@ -165,7 +167,7 @@ func (w *reachWorld) ask(t *testing.T, l *weir.Limiter, entity string, units int
 }
 
 // drain asks until nothing is admitted any more.
-func (w *reachWorld) drain(t *testing.T, entity string, open func() *weir.Limiter) int64 {
+func (w *reachWorld) drain(t *testing.T, entity string, open func() *limiter.Limiter) int64 {
 	t.Helper()
 	var sum int64
 	for _, units := range []int64{50, 1} {
@@ -209,7 +211,7 @@ func (w *reachWorld) play(t *testing.T) string {
 		probe = 500
 	}
 	started := w.open(t)
-	oneShot := func() *weir.Limiter { return w.open(t) }
+	oneShot := func() *limiter.Limiter { return w.open(t) }
 	sums := []int64{0, 0, w.ask(t, started, "started", probe), w.ask(t, oneShot(), "oneshot", probe)}
 	var meanwhile int64 // by the old limits or, if somebody has brought the item to them, the new ones
 	for range 4 {
@@ -224,9 +226,9 @@ func (w *reachWorld) play(t *testing.T) string {
 		sums = make([]int64, len(sums))
 		w.advance(10 * time.Second)
 	}
-	for i, open := range []func() *weir.Limiter{
-		func() *weir.Limiter { return busy }, func() *weir.Limiter { return idle },
-		func() *weir.Limiter { return started }, oneShot,
+	for i, open := range []func() *limiter.Limiter{
+		func() *limiter.Limiter { return busy }, func() *limiter.Limiter { return idle },
+		func() *limiter.Limiter { return started }, oneShot,
 	} {
 		sums[i] += w.drain(t, reachEntities[i], open)
 	}

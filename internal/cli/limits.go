@@ -13,6 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
@@ -80,21 +81,18 @@ func checkLimits(ctx context.Context, a *console.App, name string) (*limitsFile,
 
 // limitsMistakes turns the errors joined in err into what JSON says of them.
 func limitsMistakes(err error) []limitsMistake {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []limitsMistake
-		for _, e := range joined.Unwrap() {
-			all = append(all, limitsMistakes(e)...)
+	var all []limitsMistake
+	for _, err := range joined.Errors(err) {
+		found := limitsMistake{Reason: err.Error()}
+		if at, ok := errors.AsType[*manifest.Error](err); ok {
+			found.Line, found.Column = at.Line, at.Column
 		}
-		return all
+		if e, ok := errors.AsType[*weir.Error](err); ok {
+			found.Field, found.Value, found.Reason = e.Field, e.Value, e.Reason
+		}
+		all = append(all, found)
 	}
-	found := limitsMistake{Reason: err.Error()}
-	if at, ok := errors.AsType[*manifest.Error](err); ok {
-		found.Line, found.Column = at.Line, at.Column
-	}
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		found.Field, found.Value, found.Reason = e.Field, e.Value, e.Reason
-	}
-	return []limitsMistake{found}
+	return all
 }
 
 // limitsResult is what `weir limits check` prints.

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -86,15 +87,15 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	store, err := memory.Open(&memory.Options{Definitions: m.Definitions})
 	ts.Check(err)
 	clock := clockOf(ts)
-	limiter, err := weir.New(store, &weir.Options{Now: clock.now, CascadeDepth: 8})
+	lim, err := limiter.New(store, &limiter.Options{Now: clock.now, CascadeDepth: 8})
 	ts.Check(err)
 	o := &httphandler.Options{
-		Admin: limiter, AdminNote: "holds until the next reload or restart", Now: clock.now,
+		Admin: lim, AdminNote: "holds until the next reload or restart", Now: clock.now,
 	}
 	if slices.Contains(args, "-tokens") {
 		o.Authenticate = authenticateRole
 	}
-	handler := httphandler.New(limiter, o)
+	handler := httphandler.New(lim, o)
 	dated := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", clock.now().Format(http.TimeFormat)) // a client learns the time from it
 		handler.ServeHTTP(w, r)

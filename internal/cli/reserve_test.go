@@ -16,11 +16,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
-	"github.com/weir-limiter/weir/manifest"
-	"github.com/weir-limiter/weir/memory"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
 // runFull runs the program where its results cannot be written.
@@ -36,7 +34,7 @@ func runFull(t *testing.T, args ...string) result {
 // TestReserveUntold: where the answer cannot be written, the lease is named with the error.
 func TestReserveUntold(t *testing.T) {
 	t.Parallel()
-	url, limiter := liveServer(t, nil, nil)
+	url, limiter := liveserver.Start(t, nil, nil)
 	for _, flag := range []string{"--quiet", "--output=json"} {
 		r := runFull(t, "reserve", "tenant-1", "llm", "rpm=1", "--server", url, flag)
 		id := regexp.MustCompile(`no space left: the lease ([0-9A-Z]{26}) was made: `).FindStringSubmatch(r.err)
@@ -47,7 +45,7 @@ func TestReserveUntold(t *testing.T) {
 			t.Errorf("%s: got %q, want a lease to cancel", flag, done.err)
 		}
 	}
-	if !slotsFree(t, limiter) {
+	if !liveserver.SlotsFree(t, limiter) {
 		t.Error("got slots that are occupied, want all given back")
 	}
 	for _, args := range [][]string{{"--help"}, {"completion", "bash"}, {"help", "serve"}} {
@@ -65,7 +63,7 @@ func TestWaitOnServer(t *testing.T) {
 	const wait = 300 * time.Millisecond
 	var sent atomic.Int64
 	begun, answer := make(chan struct{}, 10), make(chan struct{})
-	url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+	url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			sent.Add(1)
 			begun <- struct{}{}
@@ -81,7 +79,7 @@ func TestWaitOnServer(t *testing.T) {
 	over := time.NewTimer(2 * wait)
 	<-over.C
 	close(answer)
-	if r := <-done; r.code != console.ExitDone || sent.Load() != 1 || slotsFree(t, limiter) {
+	if r := <-done; r.code != console.ExitDone || sent.Load() != 1 || liveserver.SlotsFree(t, limiter) {
 		t.Errorf("got exit code %d, %q and %d requests, want the lease after one", r.code, r.err, sent.Load())
 	}
 
@@ -221,55 +219,4 @@ func TestSettleInDoubt(t *testing.T) {
 			t.Errorf("in doubt %t: got\n%s\nand %s", doubt, b.String(), text)
 		}
 	}
-}
-
-// liveLimits do not depend on when within an hour a call comes, nor in which order, since all calls
-// are alike.
-const liveLimits = `version: 1
-resources:
-  llm:
-    limits:
-      rpm: {capacity: 40, refill_amount: 1, refill_period: 86400}
-      tpm: {kind: window, capacity: 100000, window: 86400}
-entities:
-  acme:
-    resources: {llm: {limits: {parallel: {kind: concurrency, capacity: 1000, timeout: 600}}}}
-  tenant-1: {parent: acme, cascade: true}
-  tenant-2: {parent: acme, cascade: true}
-`
-
-// liveServer serves limits on a loopback port; wrap, where it is given, stands in front.
-func liveServer(
-	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
-) (string, *weir.Limiter) {
-	t.Helper()
-	m, err := manifest.Parse("limits.yaml", []byte(liveLimits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := memory.Open(&memory.Options{Definitions: m.Definitions})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := weir.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var handler http.Handler = httphandler.New(limiter, o)
-	if wrap != nil {
-		handler = wrap(handler)
-	}
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return s.URL, limiter
-}
-
-// slotsFree reports whether every slot of acme's is free.
-func slotsFree(t *testing.T, l *weir.Limiter) bool {
-	t.Helper()
-	limits, err := l.Status(context.WithoutCancel(t.Context()), "acme", "llm")
-	if err != nil || len(limits) != 1 {
-		t.Fatalf("got %v, %v, want one limit", limits, err)
-	}
-	return limits[0].Available == limits[0].Capacity
 }

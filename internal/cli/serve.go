@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/server"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/store"
 )
@@ -46,7 +48,7 @@ sent there, by OTLP over HTTP.`
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	server.Options
-	limiter weir.Options
+	limiter limiter.Options
 	store   string
 	// putInForce is true to put an older limits file in force.
 	putInForce bool
@@ -219,7 +221,7 @@ func refusePutInForce(a *console.App, cmd *cobra.Command, o *serveOptions) error
 }
 
 // openServed opens the store that is to be served.
-func openServed(ctx context.Context, a *console.App, o *serveOptions) (weir.Backend, error) {
+func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.Store, error) {
 	at := servedStore(a, o)
 	refused := func(reason string) error {
 		return &weir.Error{Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: reason}

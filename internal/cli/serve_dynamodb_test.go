@@ -16,6 +16,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // tableServer is a server in this process on a table of its own, with a clock that only the test
@@ -31,7 +32,7 @@ type tableServer struct {
 
 // startTableServer serves the default namespace, which has one limit, of a million requests a
 // minute.
-func startTableServer(t *testing.T, limiter *weir.Options) *tableServer {
+func startTableServer(t *testing.T, lim *limiter.Options) *tableServer {
 	t.Helper()
 	local := testkit.DynamoDB(t)
 	config, endpoint := local.Config(), local.Endpoint()
@@ -75,9 +76,9 @@ func startTableServer(t *testing.T, limiter *weir.Options) *tableServer {
 	if err := store.WriteLimits(t.Context(), now(), at, limits); err != nil {
 		t.Fatal(err)
 	}
-	options := weir.Options{StoreTimeout: time.Minute}
-	if limiter != nil {
-		options = *limiter
+	options := limiter.Options{StoreTimeout: time.Minute}
+	if lim != nil {
+		options = *lim
 	}
 	options.Now = now
 	srv, err := server.New(t.Context(), store, &server.Options{Limiter: &options, Listen: "127.0.0.1:0",
@@ -217,7 +218,7 @@ func TestNamespaceDeletedUnderServer(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			const cached = time.Minute
-			s := startTableServer(t, &weir.Options{
+			s := startTableServer(t, &limiter.Options{
 				CacheTTL: cached, OnUnavailable: policy, StoreTimeout: time.Minute,
 			})
 			status, lease, answer := s.reserve(t)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -97,7 +98,7 @@ func checkSnapshot(t *testing.T, file, answer string) {
 		t.Fatal(err)
 	}
 	record, err := store.RecoverLease(t.Context(), time.Now(), lease.ID)
-	if err != nil || record == nil || record.State != weir.LeaseLive {
+	if err != nil || record == nil || record.State != driver.LeaseLive {
 		t.Errorf("lease %v: got %v and error %v, want it live", lease.ID, record, err)
 	}
 	if err := store.Close(); err != nil {

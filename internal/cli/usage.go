@@ -13,6 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 type (
@@ -77,7 +78,7 @@ first on each resource; or what everybody used of a resource.` + usageHelp,
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
-		return fromRecords(cmd, func(ctx context.Context, l *weir.Limiter) (*connect.Answer, error) {
+		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
 			return listUsage(ctx, l, f.q, most)
 		}), nil
 	})
@@ -99,7 +100,7 @@ one length.` + usageHelp,
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
-		return fromRecords(cmd, func(ctx context.Context, l *weir.Limiter) (*connect.Answer, error) {
+		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
 			total, err := l.UsageTotal(ctx, f.q)
 			if err != nil {
 				return nil, err
@@ -154,7 +155,7 @@ func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
 }
 
 // listUsage asks for most windows and one more, to tell whether there are others.
-func listUsage(ctx context.Context, l *weir.Limiter, q weir.Usage, most int) (*connect.Answer, error) {
+func listUsage(ctx context.Context, l *limiter.Limiter, q weir.Usage, most int) (*connect.Answer, error) {
 	body := &usageListBody{Usage: []usageBody{}}
 	for u, err := range l.Usage(ctx, q) {
 		if err != nil {

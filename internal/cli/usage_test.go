@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // usageStore has usage to tell, and then perhaps an error.
 type usageStore struct {
-	weir.Backend
+	driver.Store
 
 	usage []weir.Usage
 	fails error
@@ -39,7 +41,7 @@ func (u *usageStore) ReadUsage(context.Context, weir.Usage) iter.Seq2[weir.Usage
 }
 
 // newUsageStore is a limiter on a store with two hours of usage.
-func newUsageStore(t *testing.T) (*weir.Limiter, *usageStore) {
+func newUsageStore(t *testing.T) (*limiter.Limiter, *usageStore) {
 	t.Helper()
 	hour := time.Date(2026, 1, 31, 7, 0, 0, 0, time.UTC)
 	record := func(start time.Time, units map[string]int64) weir.Usage {
@@ -52,21 +54,21 @@ func newUsageStore(t *testing.T) (*weir.Limiter, *usageStore) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &usageStore{Backend: backend, usage: []weir.Usage{
+	store := &usageStore{Store: backend, usage: []weir.Usage{
 		record(hour.Add(time.Hour), map[string]int64{"tpm": 1_000_000, "rpm": 3}),
 		record(hour, map[string]int64{"rpm": 4}),
 	}}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = limiter.Close() })
-	return limiter, store
+	t.Cleanup(func() { _ = lim.Close() })
+	return lim, store
 }
 
 func TestUsageList(t *testing.T) {
 	t.Parallel()
-	limiter, store := newUsageStore(t)
+	lim, store := newUsageStore(t)
 	q := weir.Usage{Entity: "acme", Window: "hourly"}
 
 	const first = `START                 WINDOW  ENTITY  RESOURCE  EVENTS  UNITS
@@ -76,7 +78,7 @@ func TestUsageList(t *testing.T) {
 		1: first + "… more with a larger --size, or narrow --start and --end\n",
 		2: first + "2026-01-31T07:00:00Z  hourly  acme    gpt-4o     1,500  rpm=4\n",
 	} {
-		found, err := listUsage(t.Context(), limiter, q, size)
+		found, err := listUsage(t.Context(), lim, q, size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,15 +88,15 @@ func TestUsageList(t *testing.T) {
 		}
 	}
 	store.fails = errors.New("cut")
-	if _, err := listUsage(t.Context(), limiter, q, 3); !errors.Is(err, weir.Unavailable) {
+	if _, err := listUsage(t.Context(), lim, q, 3); !errors.Is(err, weir.Unavailable) {
 		t.Errorf("got %v, want unavailable", err)
 	}
 }
 
 func TestUsageSummary(t *testing.T) {
 	t.Parallel()
-	limiter, _ := newUsageStore(t)
-	total, err := limiter.UsageTotal(t.Context(), weir.Usage{Entity: "acme", Window: "hourly"})
+	lim, _ := newUsageStore(t)
+	total, err := lim.UsageTotal(t.Context(), weir.Usage{Entity: "acme", Window: "hourly"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 	"github.com/weir-limiter/weir/store"
@@ -36,7 +37,7 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 		}
 	}
 	if IsCluster(t.store) {
-		refused, err := ValidateFor(ctx, m.Definitions, weir.Options{CascadeDepth: deepest})
+		refused, err := ValidateFor(ctx, m.Definitions, limiter.Options{CascadeDepth: deepest})
 		if err := errors.Join(m.Locate(refused), err); err != nil {
 			return nil, err
 		}
@@ -50,14 +51,14 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 		}
 		return nil, m.Locate(err)
 	}
-	limiter, err := weir.New(backend, &weir.Options{
+	lim, err := limiter.New(backend, &limiter.Options{
 		// What the file declares holds, however deep its entities cascade.
 		CascadeDepth: backend.Traits().CascadeDepth,
 	})
 	if err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
-	return &Connection{Service: limiter, Admin: limiter, Close: limiter.Close}, nil
+	return &Connection{Service: lim, Admin: lim, Close: lim.Close}, nil
 }
 
 // IsURLError reports whether a store was not opened because of its URL.
@@ -142,13 +143,13 @@ func snapshotFile(rest string) (file string, ok bool) {
 // ValidateFor finds what a limiter would refuse in definitions before a store is opened that puts
 // them in force for other servers too. What it is played on can do what a store on TigerBeetle can.
 // err is about the options.
-func ValidateFor(ctx context.Context, d *weir.Definitions, o weir.Options) (refused, err error) {
+func ValidateFor(ctx context.Context, d *weir.Definitions, o limiter.Options) (refused, err error) {
 	b, err := memory.Open(nil)
 	if err != nil {
 		return nil, err
 	}
 	o.Observer = nil
-	l, err := weir.New(b, &o)
+	l, err := limiter.New(b, &o)
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 const azureTrace = "../../testdata/azure-llm-2023-code.csv"
@@ -60,8 +61,8 @@ func shortTrace(t *testing.T, calls int) string {
 }
 
 // replayOptions are the limiter's options in a replay.
-func replayOptions() weir.Options {
-	return weir.Options{CascadeDepth: 8, LeaseMemory: time.Second, LeaseMemorySize: 1 << 30}
+func replayOptions() limiter.Options {
+	return limiter.Options{CascadeDepth: 8, LeaseMemory: time.Second, LeaseMemorySize: 1 << 30}
 }
 
 // TestReplayAgainstModel replays up to an hour of real traffic and compares every decision with the

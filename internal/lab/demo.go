@@ -3,13 +3,13 @@ package lab
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +26,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -81,7 +82,7 @@ func DemoCommand(a *console.App) *cobra.Command {
 		if err := checkDemoListen(cmd, f.listen); err != nil {
 			return err
 		}
-		f.target.Server = connect.DefaultServer // only for the check: the address is known later
+		f.target.Server = connect.DefaultServer // for the check only; the address is known later
 		if err := f.check(cmd, f.trace); err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func DemoCommand(a *console.App) *cobra.Command {
 		switch _, unfit := errors.AsType[replay.UnfitError](err); {
 		case unfit:
 			return console.UsageError(cmd, "%w", err)
-		case listens(err):
+		case listenFailed(err):
 			return fmt.Errorf("%w (--listen names another address)", err)
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w (run the demo in a clone of weir, or name files with --trace "+
@@ -100,7 +101,7 @@ func DemoCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// runDemo serves, plays, and stays up. It begins with what may be wrong with the files.
+// runDemo serves, plays, and stays up. It reads the files first, because they may have mistakes.
 func runDemo(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (err error) {
 	trace, err := readTrace(ctx, a, f.trace, &f.read)
 	if err != nil {
@@ -139,7 +140,7 @@ type demoRun struct {
 	client *httpapi.Client
 }
 
-// play plays the trace, and prints what came of it.
+// play plays the trace and prints the report.
 func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	f := d.flags
 	w := f.workload(trace)
@@ -156,13 +157,12 @@ func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	return err
 }
 
-// printf prints to standard output. Who closed it has seen enough, and is not told so again and
-// again.
+// printf prints to standard output. Errors are ignored: a closed output does not end the demo.
 func (d *demoRun) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.app.Streams.Out, format, args...)
 }
 
-// demoShutdown is how long the demo's server waits for what is under way.
+// demoShutdown is how long the demo's server waits for requests under way.
 const demoShutdown = 10 * time.Second
 
 // demoServer is a server in this process.
@@ -176,40 +176,37 @@ type demoServer struct {
 // asked for it, it takes a free one.
 func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (*demoServer, error) {
 	console.IgnoreBrokenPipes()
-	s, err := newDemoServer(ctx, a, f, f.listen)
-	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "listen" && !fixed {
-		s, err = newDemoServer(ctx, a, f, "127.0.0.1:0")
+	open := func(address string) (*server.Server, error) {
+		store, err := memory.Open(nil)
+		if err != nil {
+			return nil, err
+		}
+		errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
+		return server.New(ctx, store, &server.Options{
+			Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
+			// No client needs time to find another server.
+			Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
+			// The file may be changed while the demo is up, and have mistakes then.
+			Logger: slog.New(slog.NewTextHandler(a.Streams.Err, errorsOnly)),
+		})
+	}
+	s, err := open(f.listen)
+	if !fixed && listenFailed(err) {
+		s, err = open("127.0.0.1:0")
 	}
 	if err != nil {
 		return nil, err
 	}
-	// The server outlives ctx: what is under way is settled there.
+	// The server outlives ctx, so that requests under way can be settled.
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	d := &demoServer{url: s.URL(), end: end, err: make(chan error, 1)}
 	go func() { d.err <- s.Run(ctx) }()
 	return d, nil
 }
 
-func newDemoServer(
-	ctx context.Context, a *console.App, f *demoFlags, address string,
-) (*server.Server, error) {
-	store, err := memory.Open(nil)
-	if err != nil {
-		return nil, err
-	}
-	errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
-	return server.New(ctx, store, &server.Options{
-		Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
-		// No client needs time to find another server.
-		Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
-		// The file may be changed while the demo is up, and may have mistakes then.
-		Logger: slog.New(slog.NewTextHandler(a.Streams.Err, errorsOnly)),
-	})
-}
-
-// demoLimiter tunes the demo's limiter: the line that settles a lease may be pasted again much
-// later than it was first.
-func demoLimiter() *weir.Options { return &weir.Options{LeaseMemory: 30 * 24 * time.Hour} }
+// demoLimiter remembers leases for a month, because the line that settles one may be pasted again
+// much later.
+func demoLimiter() *limiter.Options { return &limiter.Options{LeaseMemory: 30 * 24 * time.Hour} }
 
 // stop ends the server, and returns what it ended with.
 func (d *demoServer) stop() error {
@@ -217,28 +214,15 @@ func (d *demoServer) stop() error {
 	return <-d.err
 }
 
-// The entity that the printed lines are about, and the resource on which it may do one thing at a
-// time.
+// The entity that the printed commands are about, and the resource on which it may do one thing at
+// a time.
 const (
 	demoEntity = "you"
 	demoSingle = "one-at-a-time"
 )
 
-// The bodies of the lines.
-type (
-	demoReserve struct {
-		Entity   string     `json:"entity"`
-		Resource string     `json:"resource"`
-		Costs    weir.Costs `json:"costs"`
-	}
-	demoComplete struct {
-		LeaseID weir.LeaseID `json:"lease_id"`
-		Actuals weir.Costs   `json:"actuals"`
-	}
-)
-
-// keepRunning prints the lines to paste and keeps them working until ctx ends. Two leases do that:
-// one holds the only slot that the denied call could have, the other is there to be settled.
+// keepRunning prints the commands to paste and keeps them working until ctx ends. It needs two
+// leases: one holds the only slot, so that a call is denied, and the other is there to be settled.
 // weir.Do extends them, and gives them back in the end unless the user has settled them.
 func (d *demoRun) keepRunning(ctx context.Context) error {
 	printed := false
@@ -249,8 +233,9 @@ func (d *demoRun) keepRunning(ctx context.Context) error {
 	err := weir.Do(ctx, d.client, held, func(ctx context.Context, _ *weir.Lease) error {
 		return weir.Do(ctx, d.client, spare, func(ctx context.Context, l *weir.Lease) error {
 			printed = true
-			if err := d.printCommands(l.ID); err != nil || d.flags.exit {
-				return err
+			d.printCommands(l.ID)
+			if d.flags.exit {
+				return nil
 			}
 			select {
 			case <-ctx.Done():
@@ -261,46 +246,38 @@ func (d *demoRun) keepRunning(ctx context.Context) error {
 		})
 	})
 	if printed {
-		return nil // leases that ended otherwise than planned are the user's doing
+		return nil // if the leases have ended otherwise, the user has ended them
 	}
 	return fmt.Errorf("the lines to try need the entity %q as in examples/demo.yaml: %w",
 		demoEntity, err)
 }
 
-// printCommands prints what to paste.
-func (d *demoRun) printCommands(spare weir.LeaseID) error {
+// printCommands prints the commands to paste.
+func (d *demoRun) printCommands(spare weir.LeaseID) {
 	if d.flags.exit {
 		d.printf("\nThe server ends now. Without --exit it stays up, for lines like these:\n")
 	} else {
 		d.printf("\nThe server is still up: %s/ is its page. Ctrl-C ends it.\n", d.server.url)
 	}
-	fits := weir.Costs{"rpm": 1, "tpm": 500}
-	for _, l := range []struct {
-		title, path string
-		body        any
-	}{
-		{"admitted", "/v1/reserve", demoReserve{demoEntity, d.flags.read.Resource, fits}},
+	reserve := `{"entity":"` + demoEntity + `","resource":"%s","costs":{%s}}`
+	for _, l := range [][3]string{
+		{"admitted", "reserve", fmt.Sprintf(reserve, d.flags.read.Resource, `"rpm":1,"tpm":500`)},
 		{
 			"denied: the demo itself has the only slot, and keeps it",
-			"/v1/reserve", demoReserve{demoEntity, demoSingle, weir.Costs{"parallel": 1}},
+			"reserve", fmt.Sprintf(reserve, demoSingle, `"parallel":1`),
 		},
 		{
 			"settled: 2,000 tokens were reserved for a call, and it used 812",
-			"/v1/complete", demoComplete{spare, weir.Costs{"tpm": 812}},
+			"complete", fmt.Sprintf(`{"lease_id":"%s","actuals":{"tpm":812}}`, spare),
 		},
 	} {
-		body, err := json.Marshal(l.body)
-		if err != nil {
-			return err
-		}
-		d.printf("\n# %s\ncurl -i %s%s -H 'Content-Type: application/json' -d '%s'\n",
-			l.title, d.server.url, l.path, body)
+		d.printf("\n# %s\ncurl -i %s/v1/%s -H 'Content-Type: application/json' -d '%s'\n",
+			l[0], d.server.url, l[1], l[2])
 	}
-	return nil
 }
 
-// checkDemoListen refuses an address that the demo cannot listen on: without bearer tokens
-// everybody who reaches it is admin, and it has no flag for any.
+// checkDemoListen refuses addresses other than loopback. The demo has no bearer tokens, so everyone
+// who reaches it is admin.
 func checkDemoListen(cmd *cobra.Command, listen string) error {
 	refuse := func(reason string) error {
 		return console.UsageError(cmd, "%w", &weir.Error{
@@ -321,21 +298,13 @@ func checkDemoListen(cmd *cobra.Command, listen string) error {
 	return nil
 }
 
-// listens reports whether an error is that an address could not be listened on.
-func listens(err error) bool {
+// listenFailed reports whether an error is about listening on an address.
+func listenFailed(err error) bool {
 	e, ok := errors.AsType[*weir.Error](err)
 	return ok && e.Code == weir.Unavailable && e.Field == "listen"
 }
 
-// The limits that the printed lines need, by resource; the kind is empty where any will do.
-type demoRequirement struct {
-	resource, limit string
-	kind            weir.Kind
-	// least and most bound the capacity.
-	least, most int64
-}
-
-// check finds out, before anything is played, whether the lines to try can work with these limits.
+// check finds out, before anything is played, whether the limits suit the commands to paste.
 func (d *demoRun) check(ctx context.Context) error {
 	for _, need := range []demoRequirement{
 		{demoSingle, "parallel", weir.Concurrency, 1, 1},
@@ -354,24 +323,27 @@ func (d *demoRun) check(ctx context.Context) error {
 	return nil
 }
 
-// missing says what is missing among the limits of the entity.
+// demoRequirement is a limit that the commands need.
+type demoRequirement struct {
+	resource, limit string
+	kind            weir.Kind // empty for any
+	least, most     int64     // bounds of the capacity; most is 0 for none
+}
+
+// missing returns an error unless the limit is among those of the entity.
 func (n *demoRequirement) missing(limits []weir.Limit) error {
-	for i := range limits {
-		l := &limits[i]
-		switch {
-		case l.Name != n.limit:
-			continue
+	reason := "is missing"
+	if i := slices.IndexFunc(limits, func(l weir.Limit) bool { return l.Name == n.limit }); i >= 0 {
+		switch l := &limits[i]; {
 		case n.kind != "" && l.Kind != n.kind:
-			return fmt.Errorf("limit %q on resource %q: is a %s, and must be a %s",
-				n.limit, n.resource, l.Kind, n.kind)
+			reason = fmt.Sprintf("is a %s, and must be a %s", l.Kind, n.kind)
 		case n.most > 0 && (l.Capacity > n.most || l.Shadow):
-			return fmt.Errorf("limit %q on resource %q: must deny what is above %d",
-				n.limit, n.resource, n.most)
+			reason = fmt.Sprintf("must deny what is above %d", n.most)
 		case l.Capacity < n.least:
-			return fmt.Errorf("limit %q on resource %q: its capacity is %d, and must be at least %d",
-				n.limit, n.resource, l.Capacity, n.least)
+			reason = fmt.Sprintf("its capacity is %d, and must be at least %d", l.Capacity, n.least)
+		default:
+			return nil
 		}
-		return nil
 	}
-	return fmt.Errorf("limit %q on resource %q: is missing", n.limit, n.resource)
+	return fmt.Errorf("limit %q on resource %q: %s", n.limit, n.resource, reason)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -316,7 +317,7 @@ func TestDemoMemory(t *testing.T) {
 	}
 	o := demoLimiter()
 	o.Now = func() time.Time { return now }
-	l, err := weir.New(store, o)
+	l, err := limiter.New(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
 // hangupsIgnored is whether hangups were ignored when the tests began, as under nohup: what they
@@ -26,7 +27,7 @@ func TestReplayHangup(t *testing.T) {
 	}
 	var reserved atomic.Int64
 	enough := make(chan struct{})
-	url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+	url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)
 			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
@@ -47,14 +48,14 @@ func TestReplayHangup(t *testing.T) {
 	case err := <-ended:
 		t.Fatalf("the replay ended by itself: %v", err)
 	}
-	if slotsFree(t, limiter) {
+	if liveserver.SlotsFree(t, limiter) {
 		t.Error("got no slot in use, want some before the hangup")
 	}
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	err := <-ended
-	if code := cmd.ProcessState.ExitCode(); code != console.ExitFailed || !slotsFree(t, limiter) {
+	if code := cmd.ProcessState.ExitCode(); code != console.ExitFailed || !liveserver.SlotsFree(t, limiter) {
 		t.Errorf("got exit code %d, %v, want 1 and all leases settled", code, err)
 	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -55,7 +57,6 @@ type loadtestFlags struct {
 	requests []string
 	mix      string
 	options  loadtest.Options
-	think    thinkFlag
 	output   *console.Choice
 }
 
@@ -88,7 +89,7 @@ func LoadtestCommand(a *console.App) *cobra.Command {
 	flags.IntVar(&f.options.Concurrency, "concurrency", loadtest.DefaultConcurrency,
 		"`N` callers; with --rate, at most N requests at one time")
 	flags.Int64Var(&f.options.Rate, "rate", 0, "begin `N` calls a second: an open loop")
-	flags.Var(&f.think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
+	flags.Var(&f.options.Think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
 	flags.IntVar(&f.options.CancelPercent, "cancel", 0, "cancel `N` of a hundred leases, complete the others")
 	flags.Uint64Var(&f.options.Seed, "seed", 0, "the number `S` decides what the calls ask (default random)")
 	f.output = console.OutputFlag(cmd)
@@ -105,7 +106,7 @@ func LoadtestCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// check finds what is wrong with the flags as such.
+// check finds mistakes in the flags themselves.
 func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	given := cmd.Flags().Changed
 	if err := console.RejectBlankFlags(cmd); err != nil {
@@ -124,19 +125,15 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	case given("rate") && f.options.Rate == 0:
 		return console.UsageError(cmd, "--rate 0: must be from 1 to 1000000")
 	}
-	f.options.Think = loadtest.DurationRange(f.think)
 	if !given("seed") {
 		f.options.Seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
 	return nil
 }
 
-// optionErrors says what is wrong with the options in the words of the command line.
+// optionErrors turns mistakes in the options into mistakes in the flags.
 func optionErrors(cmd *cobra.Command, err error) error {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
-	}
+	errs := joined.Errors(err)
 	for i, err := range errs {
 		if e, ok := errors.AsType[*weir.Error](err); ok {
 			errs[i] = console.UsageError(cmd, "--%s %s: %s", e.Field, e.Value, e.Reason)
@@ -145,29 +142,10 @@ func optionErrors(cmd *cobra.Command, err error) error {
 	return errors.Join(errs...)
 }
 
-// thinkFlag is the value of --think.
-type thinkFlag loadtest.DurationRange
-
-// Set reads one duration, or two.
-func (t *thinkFlag) Set(s string) error {
-	span, err := loadtest.ParseSpan(s)
-	if err != nil {
-		return err
-	}
-	*t = thinkFlag(span)
-	return nil
-}
-
-// String returns the flag's text.
-func (t *thinkFlag) String() string { return loadtest.DurationRange(*t).String() }
-
-// Type names the value in the help.
-func (t *thinkFlag) Type() string { return "DURATION[..DURATION]" }
-
 // maxMixBytes bounds a file of requests.
 const maxMixBytes = 1 << 20
 
-// runLoadtest loads a server and reports what it measured, also where it was stopped.
+// runLoadtest loads a server and reports what it measured, even if it was stopped.
 func runLoadtest(a *console.App, cmd *cobra.Command, args []string, f *loadtestFlags) (*loadtestReport, error) {
 	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
@@ -176,10 +154,7 @@ func runLoadtest(a *console.App, cmd *cobra.Command, args []string, f *loadtestF
 	if err != nil {
 		return nil, err
 	}
-	if f.target.Server == "" {
-		f.target.Server = a.Env(connect.ServerEnv)
-	}
-	if f.target.Server == "" {
+	if f.target.Server = cmp.Or(f.target.Server, a.Env(connect.ServerEnv)); f.target.Server == "" {
 		f.target.Server, f.target.Defaulted = connect.DefaultServer, true
 	}
 	if _, err := loadtest.New(nil, mix, &f.options); err != nil {
@@ -240,10 +215,10 @@ func readRequests(
 	return mix, texts, errors.Join(errs...)
 }
 
-// loadEvery is how often a run is shown on a terminal.
+// loadEvery is how often the progress of a run is updated on a terminal.
 const loadEvery = 250 * time.Millisecond
 
-// watchLoad shows on a terminal how far a run is until the function it returns is called.
+// watchLoad shows on a terminal how far a run is, until done is called.
 func watchLoad(a *console.App, r *loadtest.Runner) (done func()) {
 	line := a.ProgressLine()
 	if line == nil {
@@ -254,7 +229,7 @@ func watchLoad(a *console.App, r *loadtest.Runner) (done func()) {
 	}, line.Clear)
 }
 
-// loadLine says how far a run is.
+// loadLine is the line that says how far a run is.
 func loadLine(look console.Style, p loadtest.Progress) string {
 	left := "settling"
 	if p.Elapsed < p.Total {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// loadtestReport is what a load test has found. Figures are those of the measured time, without the
-// warm-up, except for the leases.
+// loadtestReport is the report of a load test as it is printed in JSON. All figures but those of the
+// leases are about the measured time, without the warm-up.
 type loadtestReport struct {
 	Server string `json:"server"`
 	// Loop is "closed" or "open".
@@ -27,10 +27,10 @@ type loadtestReport struct {
 	CancelPercent int      `json:"cancel_percent"`
 	Seed          uint64   `json:"seed"`
 
-	// ElapsedMS is how long was measured; less than the duration where the run was stopped.
+	// ElapsedMS is how long was measured; less than the duration if the run was stopped.
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// ServedMS is how long it took to the last answer to what was due in that time. Rates of what was
-	// done count over it.
+	// ServedMS is how long it took to the last answer to what was due in that time. Rates of answers
+	// count over it.
 	ServedMS int64                  `json:"served_ms"`
 	Calls    loadtestCalls          `json:"calls"`
 	Latency  []loadtestRow          `json:"latency"`
@@ -40,10 +40,10 @@ type loadtestReport struct {
 	// Stopped is why the run ended early; empty if it did not.
 	Stopped string `json:"stopped,omitempty"`
 
-	elapsed, served time.Duration
+	measured *loadtest.Report
 }
 
-// loadtestCalls counts calls. In a closed loop all that began were planned.
+// loadtestCalls counts calls. In a closed loop all calls that began were planned.
 type loadtestCalls struct {
 	Planned          int64       `json:"planned"`
 	Started          int64       `json:"started"`
@@ -58,8 +58,8 @@ type loadtestCalls struct {
 	Degraded         int64       `json:"degraded"`
 }
 
-// loadtestRow is one verb with one result. Latency counts from when a request was due; the service
-// time, which only an open loop has, from when it was sent.
+// loadtestRow is one verb with one result. Latency counts from when a request was due. Only an open
+// loop has the service time, which counts from when it was sent.
 type loadtestRow struct {
 	Verb      string      `json:"verb"`
 	Result    string      `json:"result"`
@@ -67,8 +67,6 @@ type loadtestRow struct {
 	PerSecond json.Number `json:"per_second"`
 	loadtestQuantiles
 	Service *loadtestQuantiles `json:"service,omitempty"`
-
-	latency, service loadtest.Quantiles
 }
 
 // loadtestQuantiles are in microseconds, rounded up.
@@ -91,11 +89,11 @@ type loadtestLeases struct {
 func newLoadtestReport(m *loadtest.Report, server string, requests []string) *loadtestReport {
 	o := &m.Options
 	r := &loadtestReport{
-		Server: server, Loop: "closed", Requests: requests, DurationMS: o.Duration.Milliseconds(),
-		WarmupMS: o.Warmup.Milliseconds(), Concurrency: o.Concurrency, Rate: o.Rate,
+		measured: m, Server: server, Loop: "closed", Requests: requests,
+		DurationMS: o.Duration.Milliseconds(),
+		WarmupMS:   o.Warmup.Milliseconds(), Concurrency: o.Concurrency, Rate: o.Rate,
 		Think: o.Think.String(), CancelPercent: o.CancelPercent, Seed: o.Seed,
 		ElapsedMS: m.Elapsed.Milliseconds(), ServedMS: m.Served.Milliseconds(),
-		elapsed: m.Elapsed, served: m.Served,
 		Calls: loadtestCalls{
 			Planned: m.Planned, Started: m.Started, Unsent: m.Unsent, Late: m.Late,
 			LateMaxMS:        int64((m.LateMax + time.Millisecond - 1) / time.Millisecond),
@@ -115,21 +113,17 @@ func newLoadtestReport(m *loadtest.Report, server string, requests []string) *lo
 		r.Loop = "open"
 	}
 	for i := range m.Rows {
-		r.Latency = append(r.Latency, newLoadtestRow(&m.Rows[i], m))
+		row := &m.Rows[i]
+		out := loadtestRow{
+			Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
+			PerSecond: jsonPerSecond(row.Count, m.Served), loadtestQuantiles: toMicroseconds(row.Latency),
+		}
+		if o.Rate > 0 {
+			out.Service = new(toMicroseconds(row.Service))
+		}
+		r.Latency = append(r.Latency, out)
 	}
 	return r
-}
-
-func newLoadtestRow(row *loadtest.Row, m *loadtest.Report) loadtestRow {
-	out := loadtestRow{
-		Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
-		PerSecond:         jsonPerSecond(row.Count, m.Served),
-		loadtestQuantiles: toMicroseconds(row.Latency), latency: row.Latency, service: row.Service,
-	}
-	if m.Options.Rate > 0 {
-		out.Service = new(toMicroseconds(row.Service))
-	}
-	return out
 }
 
 func toMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
@@ -137,12 +131,12 @@ func toMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
 	return loadtestQuantiles{us(q.P50), us(q.P90), us(q.P95), us(q.P99), us(q.P999), us(q.Max)}
 }
 
-// jsonPerSecond writes a rate as JSON has numbers.
+// jsonPerSecond writes a rate as a JSON number.
 func jsonPerSecond(n int64, span time.Duration) json.Number {
 	return json.Number(strings.ReplaceAll(perSecond(n, span), ",", ""))
 }
 
-// table prints the report for people.
+// table prints the report as text.
 func (r *loadtestReport) table(b *bytes.Buffer) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	head := text.Table{}
@@ -166,8 +160,8 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 		head.Add("closed loop", text.Plural(r.Concurrency, "caller", "callers"))
 	}
 	span := ms(r.DurationMS).String()
-	if r.elapsed < ms(r.DurationMS) {
-		span = fmt.Sprintf("%v of %s", r.elapsed.Round(time.Millisecond), span)
+	if elapsed := r.measured.Elapsed; elapsed < ms(r.DurationMS) {
+		span = fmt.Sprintf("%v of %s", elapsed.Round(time.Millisecond), span)
 	}
 	if r.WarmupMS > 0 {
 		span += fmt.Sprintf(" after %v of warm-up", ms(r.WarmupMS))
@@ -176,32 +170,33 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 	head.Add("seed", fmt.Sprint(r.Seed))
 	head.Write(b)
 	b.WriteByte('\n')
-	r.rows(b, "LATENCY", func(row *loadtestRow) loadtest.Quantiles { return row.latency })
+	r.rows(b, "LATENCY", func(row *loadtest.Row) *loadtest.Quantiles { return &row.Latency })
 	if r.Loop == "open" && len(r.Latency) > 0 {
 		b.WriteByte('\n')
-		r.rows(b, "SERVICE", func(row *loadtestRow) loadtest.Quantiles { return row.service })
+		r.rows(b, "SERVICE", func(row *loadtest.Row) *loadtest.Quantiles { return &row.Service })
 	}
 	r.denials(b)
 	b.WriteByte('\n')
 	r.foot(b)
 }
 
-// shownRequests is how many sorts of requests a table names.
+// shownRequests is how many kinds of requests a table names.
 const shownRequests = 8
 
 // rows prints one kind of latency.
 func (r *loadtestReport) rows(
-	b *bytes.Buffer, title string, of func(*loadtestRow) loadtest.Quantiles,
+	b *bytes.Buffer, title string, of func(*loadtest.Row) *loadtest.Quantiles,
 ) {
 	t := text.Table{Heads: []string{
 		title, "RESULT", ">COUNT", ">PER SECOND", ">P50",
 		">P90", ">P95", ">P99", ">P99.9", ">MAX",
 	}}
-	for i := range r.Latency {
-		row := &r.Latency[i]
+	for i := range r.measured.Rows {
+		row := &r.measured.Rows[i]
 		q := of(row)
-		t.Add(row.Verb, row.Result, text.FormatInt(row.Count), perSecond(row.Count, r.served), formatLatency(q.P50),
-			formatLatency(q.P90), formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
+		t.Add(string(row.Verb), string(row.Result), text.FormatInt(row.Count),
+			perSecond(row.Count, r.measured.Served), formatLatency(q.P50), formatLatency(q.P90),
+			formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
 	}
 	t.Write(b)
 }
@@ -231,10 +226,10 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 	c := &r.Calls
 	t := text.Table{}
 	t.Add("calls", fmt.Sprintf("%s, %s a second: %s admitted, %s denied, %s failed", text.FormatInt(c.Started),
-		perSecond(c.Started, r.served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
+		perSecond(c.Started, r.measured.Served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
 	if r.Loop == "open" {
 		t.Add("planned", fmt.Sprintf("%s, %s a second: %s never sent, %s more than %v late, at most %v",
-			text.FormatInt(c.Planned), perSecond(c.Planned, r.elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
+			text.FormatInt(c.Planned), perSecond(c.Planned, r.measured.Elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
 			loadtest.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
 	}
 	for _, e := range r.Errors {
@@ -252,7 +247,7 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 	t.Write(b)
 }
 
-// formatLatency writes a latency in three digits.
+// formatLatency writes a latency with three digits.
 func formatLatency(d time.Duration) string {
 	unit := 10 * time.Nanosecond
 	for _, u := range []time.Duration{
@@ -267,7 +262,7 @@ func formatLatency(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// perSecond writes how many a second that is, with a decimal where there are few.
+// perSecond writes a rate, with a decimal if it is low.
 func perSecond(n int64, span time.Duration) string {
 	us := span.Microseconds()
 	if us <= 0 {

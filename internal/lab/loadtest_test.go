@@ -14,6 +14,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
 func loadReported(t *testing.T, out string) *loadtestReport {
@@ -36,7 +37,7 @@ func TestLoadtestInterrupted(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			var reserved atomic.Int64
-			url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+			url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					h.ServeHTTP(w, r)
 					if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
@@ -54,7 +55,7 @@ func TestLoadtestInterrupted(t *testing.T) {
 			}
 			r := loadReported(t, out.String())
 			if r.Stopped != "interrupted" || r.Leases.Taken < 10 || r.Leases.Settled != r.Leases.Taken ||
-				r.Leases.Left != 0 || r.Loop != name || r.ElapsedMS >= r.DurationMS || !slotsFree(t, limiter) {
+				r.Leases.Left != 0 || r.Loop != name || r.ElapsedMS >= r.DurationMS || !liveserver.SlotsFree(t, limiter) {
 				t.Errorf("got %+v, want every lease settled", r)
 			}
 		})
@@ -65,7 +66,7 @@ func TestLoadtestInterrupted(t *testing.T) {
 func TestLoadtestGone(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Int64
-	url, _ := liveServer(t, nil, func(h http.Handler) http.Handler {
+	url, _ := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/reserve" && reserved.Add(1) > 20 {
 				w.WriteHeader(http.StatusForbidden) // a proxy's, which is not repeated
@@ -96,7 +97,7 @@ func TestLoadtestToken(t *testing.T) {
 	authenticate := func(given string) (httphandler.Identity, bool) {
 		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
 	}
-	url, _ := liveServer(t, &httphandler.Options{Authenticate: authenticate}, nil)
+	url, _ := liveserver.Start(t, &httphandler.Options{Authenticate: authenticate}, nil)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/report"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -202,7 +203,7 @@ func TestPageKeepsFileNamesAsText(t *testing.T) {
 // TestPageOfServer: a page about a server that runs, also where the replay gave up.
 func TestPageOfServer(t *testing.T) {
 	t.Parallel()
-	server, _ := liveServer(t, nil, nil)
+	server, _ := liveserver.Start(t, nil, nil)
 	o, page := replayPageOf(t, liveTrace(t, 100),
 		"--server", server, "--speed", "1000", "--entities", "2", "--seed", "1")
 	wellFormed(t, page)
@@ -212,7 +213,7 @@ func TestPageOfServer(t *testing.T) {
 		t.Errorf("got %+v, want some of each", o.Totals)
 	}
 
-	broken, _ := liveServer(t, nil, func(inner http.Handler) http.Handler {
+	broken, _ := liveserver.Start(t, nil, func(inner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/reserve" {
 				http.Error(w, "no", http.StatusInternalServerError)

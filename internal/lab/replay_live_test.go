@@ -14,57 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
-	"github.com/weir-limiter/weir/manifest"
-	"github.com/weir-limiter/weir/memory"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
 // maxInARow is how many requests may fail one after the other.
 const maxInARow = 100
-
-// liveLimits do not depend on when within an hour a call comes, nor in which order, since all calls
-// are alike.
-const liveLimits = `version: 1
-resources:
-  llm:
-    limits:
-      rpm: {capacity: 40, refill_amount: 1, refill_period: 86400}
-      tpm: {kind: window, capacity: 100000, window: 86400}
-entities:
-  acme:
-    resources: {llm: {limits: {parallel: {kind: concurrency, capacity: 1000, timeout: 600}}}}
-  tenant-1: {parent: acme, cascade: true}
-  tenant-2: {parent: acme, cascade: true}
-`
-
-// liveServer serves limits on a loopback port; wrap, where it is given, stands in front.
-func liveServer(
-	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
-) (string, *weir.Limiter) {
-	t.Helper()
-	m, err := manifest.Parse("limits.yaml", []byte(liveLimits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := memory.Open(&memory.Options{Definitions: m.Definitions})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := weir.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var handler http.Handler = httphandler.New(limiter, o)
-	if wrap != nil {
-		handler = wrap(handler)
-	}
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return s.URL, limiter
-}
 
 // liveTrace writes a trace of so many calls of 100 tokens, a second apart.
 func liveTrace(t *testing.T, calls int) string {
@@ -82,16 +39,6 @@ func liveTrace(t *testing.T, calls int) string {
 	return name
 }
 
-// slotsFree reports whether every slot of acme's is free.
-func slotsFree(t *testing.T, l *weir.Limiter) bool {
-	t.Helper()
-	limits, err := l.Status(context.WithoutCancel(t.Context()), "acme", "llm")
-	if err != nil || len(limits) != 1 {
-		t.Fatalf("got %v, %v, want one limit", limits, err)
-	}
-	return limits[0].Available == limits[0].Capacity
-}
-
 func replayReported(t *testing.T, out string) *replay.Report {
 	t.Helper()
 	report := &replay.Report{}
@@ -105,9 +52,9 @@ func replayReported(t *testing.T, out string) *replay.Report {
 // lease is settled.
 func TestReplayServer(t *testing.T) {
 	t.Parallel()
-	url, limiter := liveServer(t, nil, nil)
+	url, limiter := liveserver.Start(t, nil, nil)
 	file := filepath.Join(t.TempDir(), "limits.yaml")
-	if err := os.WriteFile(file, []byte(liveLimits), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(liveserver.Limits), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{
@@ -134,7 +81,7 @@ func TestReplayServer(t *testing.T) {
 		live.LimitsFile != "" || virtual.Live != nil {
 		t.Errorf("got %+v, want what belongs to a server", l)
 	}
-	if !slotsFree(t, limiter) {
+	if !liveserver.SlotsFree(t, limiter) {
 		t.Error("got slots that are still occupied, want all leases settled")
 	}
 	r := runWeir(t, "replay", liveTrace(t, 3), "--server", url, "--speed", "1000000",
@@ -154,7 +101,7 @@ func TestReplayServerInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var reserved atomic.Int64
-	url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+	url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)
 			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
@@ -178,7 +125,7 @@ func TestReplayServerInterrupted(t *testing.T) {
 		r.Totals.Calls != r.Live.Sent || r.Live.Unsettled != 0 || r.Calls != 10_000 {
 		t.Errorf("got %+v and %+v, want a part of the calls, all of them settled", r.Live, r.Totals)
 	}
-	if free := slotsFree(t, limiter); r.Totals.Admitted < 10 || !free {
+	if free := liveserver.SlotsFree(t, limiter); r.Totals.Admitted < 10 || !free {
 		t.Errorf("got %d admitted and slots free %v, want at least 10 and true", r.Totals.Admitted, free)
 	}
 	t.Logf("%d sent, %d admitted, all settled after %v",
@@ -192,7 +139,7 @@ func noEnv(string) string { return "" }
 func TestReplayServerGone(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Int64
-	url, _ := liveServer(t, nil, func(h http.Handler) http.Handler {
+	url, _ := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/reserve" && reserved.Add(1) > 20 {
 				panic(http.ErrAbortHandler) // the connection breaks
@@ -229,7 +176,7 @@ func TestReplayServerToken(t *testing.T) {
 	authenticate := func(given string) (httphandler.Identity, bool) {
 		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
 	}
-	url, _ := liveServer(t, &httphandler.Options{Authenticate: authenticate}, nil)
+	url, _ := liveserver.Start(t, &httphandler.Options{Authenticate: authenticate}, nil)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -264,7 +211,7 @@ func TestReplayServerToken(t *testing.T) {
 // TestReplayServerTrouble: what a server's limits do not fit is misuse, as with a file.
 func TestReplayServerTrouble(t *testing.T) {
 	t.Parallel()
-	url, _ := liveServer(t, nil, nil)
+	url, _ := liveserver.Start(t, nil, nil)
 	trace := liveTrace(t, 2)
 	for _, c := range []struct {
 		args []string

@@ -32,7 +32,7 @@ type replayRun struct {
 	result *report.Result
 }
 
-// run replays, and prints what came of it.
+// run replays and prints the report.
 func (r *replayRun) run(cmd *cobra.Command) error {
 	if err := r.check(cmd, r.trace); err != nil {
 		return err
@@ -46,14 +46,9 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	}
 	defer page.Discard()
 	r.result = report.NewResult(page != nil)
-	switch {
-	case r.compare != "":
-		err = r.compareFiles(cmd.Context())
-	case r.suggests:
-		err = r.suggestCapacities(cmd.Context())
-	case r.limits != "":
-		_, _, err = r.againstFile(cmd.Context())
-	default:
+	if r.limits != "" {
+		err = r.againstFiles(cmd.Context())
+	} else {
 		err = r.againstServer(cmd)
 	}
 	if _, unfit := errors.AsType[replay.UnfitError](err); unfit {
@@ -62,7 +57,7 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	if r.result.Report == nil {
 		return err
 	}
-	// A replay that was stopped has a report too.
+	// A replay against a server has a report even if it was stopped.
 	if page != nil {
 		pageErr := r.result.Page(r.commandLine(cmd, r.trace)).Write(page)
 		if pageErr == nil {
@@ -75,49 +70,26 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	}))
 }
 
-// againstFile replays the trace against the limits file, and writes the decisions if they are
-// wanted.
-func (r *replayRun) againstFile(ctx context.Context) (*manifest.Manifest, *replay.Workload, error) {
-	m, err := connect.ReadLimits(ctx, r.app, r.limits)
+// againstFiles replays the trace against one limits file or two, and searches for capacities if
+// asked.
+func (r *replayRun) againstFiles(ctx context.Context) error {
+	suggested, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	t, err := readTrace(ctx, r.app, r.trace, &r.read)
-	if err != nil {
-		return nil, nil, err
-	}
-	w := r.workload(t)
-	o := &replay.Options{Estimate: r.estimate, Retry: r.retries(), Watchers: r.result.Watchers(0)}
-	if line := r.app.ProgressLine(); line != nil {
-		o.Watchers = append(o.Watchers, live.NewProgress(line, w.Calls()))
-		defer line.Clear()
-	}
-	log, err := console.CreateAtomic("--decisions", r.decisions)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer log.Discard()
-	if log != nil {
-		o.Log = replay.NewDecisionLog(log, console.InputName(r.limits))
-	}
-	played, err := replay.Run(ctx, m.Definitions, w, o)
-	if err != nil {
-		return nil, nil, m.Locate(err)
-	}
-	played.LimitsFile = console.InputName(r.limits)
-	r.result.Report = played
-	return m, w, log.Commit()
-}
-
-// compareFiles replays the trace against two limits files.
-func (r *replayRun) compareFiles(ctx context.Context) error {
-	var of [2]replay.Candidate
+	defer suggested.Discard()
+	var of []replay.Candidate
 	for i, name := range []string{r.limits, r.compare} {
+		if name == "" {
+			continue
+		}
 		m, err := connect.ReadLimits(ctx, r.app, name)
 		if err != nil {
 			return err
 		}
-		of[i] = replay.Candidate{File: console.InputName(name), Limits: m, Watchers: r.result.Watchers(i)}
+		of = append(of, replay.Candidate{
+			File: console.InputName(name), Limits: m, Watchers: r.result.Watchers(i),
+		})
 	}
 	t, err := readTrace(ctx, r.app, r.trace, &r.read)
 	if err != nil {
@@ -125,60 +97,72 @@ func (r *replayRun) compareFiles(ctx context.Context) error {
 	}
 	w := r.workload(t)
 	o := &replay.Options{Estimate: r.estimate, Retry: r.retries()}
-	if line := r.app.ProgressLine(); line != nil {
-		o.Watchers = append(o.Watchers, live.NewProgress(line, 2*w.Calls()))
+	line := r.app.ProgressLine()
+	if line != nil {
+		o.Watchers = append(o.Watchers, live.NewProgress(line, len(of)*w.Calls()))
 		defer line.Clear()
 	}
-	r.result.Report, r.result.Compare, err = replay.Compare(ctx, w, of, o)
-	return err
+	if r.compare != "" {
+		r.result.Report, r.result.Compare, err = replay.Compare(ctx, w, [2]replay.Candidate(of), o)
+		return err
+	}
+	log, err := console.CreateAtomic("--decisions", r.decisions)
+	if err != nil {
+		return err
+	}
+	defer log.Discard()
+	if log != nil {
+		o.Log = replay.NewDecisionLog(log, of[0].File)
+	}
+	o.Watchers = append(o.Watchers, of[0].Watchers...)
+	m := of[0].Limits
+	played, err := replay.Run(ctx, m.Definitions, w, o)
+	if err != nil {
+		return m.Locate(err)
+	}
+	played.LimitsFile = of[0].File
+	if err := log.Commit(); err != nil || !r.suggests {
+		r.result.Report = played
+		return err
+	}
+	found, err := r.searchCapacities(ctx, m, w, line)
+	if err != nil {
+		return m.Locate(err)
+	}
+	r.result.Report, r.result.Suggest = played, report.NewSuggested(found, r.suggestFile)
+	if suggested == nil {
+		return nil
+	}
+	limits, err := manifest.Format(m.Namespace, found.Definitions)
+	if err != nil {
+		return err
+	}
+	if _, err := suggested.Write(limits); err != nil {
+		return err
+	}
+	return suggested.Commit()
 }
 
-// suggestCapacities replays the trace against the limits file, and looks for capacities that deny
-// few enough.
-func (r *replayRun) suggestCapacities(ctx context.Context) error {
-	file, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
-	if err != nil {
-		return err
-	}
-	defer file.Discard()
-	m, w, err := r.againstFile(ctx)
-	if err != nil {
-		r.result.Report = nil
-		return err
-	}
+// searchCapacities searches for capacities that deny few enough calls, and shows how far it is.
+func (r *replayRun) searchCapacities(
+	ctx context.Context, m *manifest.Manifest, w *replay.Workload, line *console.ProgressLine,
+) (*replay.Suggestions, error) {
 	o := &replay.SuggestOptions{Estimate: r.estimate, Retry: r.retries()}
-	if line := r.app.ProgressLine(); line != nil {
+	if line != nil {
 		o.Progress = func(p replay.SuggestProgress) {
 			line.Update(func(int) string { return suggestProgress(p) })
 		}
-		defer line.Clear()
 	}
-	s, err := replay.Suggest(ctx, m.Definitions, w, r.suggest, o)
-	if err != nil {
-		r.result.Report = nil
-		return m.Locate(err)
-	}
-	r.result.Suggest = report.NewSuggested(s, r.suggestFile)
-	if file == nil {
-		return nil
-	}
-	limits, err := manifest.Format(m.Namespace, s.Definitions)
-	if err != nil {
-		return err
-	}
-	if _, err := file.Write(limits); err != nil {
-		return err
-	}
-	return file.Commit()
+	return replay.Suggest(ctx, m.Definitions, w, r.suggest, o)
 }
 
-// suggestProgress says how far a search for capacities is.
+// suggestProgress is the line that says how far a search is.
 func suggestProgress(p replay.SuggestProgress) string {
 	return fmt.Sprintf("%d of %s sized, %s replays, %s calls", p.Sized,
 		text.Plural(p.Limits, "limit", "limits"), text.FormatInt(p.Replays), text.FormatInt(p.Calls))
 }
 
-// againstServer plays the trace against a server, and reports also where it was stopped.
+// againstServer plays the trace against a server. There is a report even if it was stopped.
 func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
@@ -198,11 +182,11 @@ func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	return r.target.Hint(err)
 }
 
-// liveOptions says how a replay is shown.
+// liveOptions say how a replay is shown.
 type liveOptions struct {
-	output live.Output // nil for not at all
+	output live.Output // nil for none
 	every  time.Duration
-	// noteFirsts makes the first decisions appear as lines.
+	// noteFirsts shows the first decisions.
 	noteFirsts bool
 	// watchers are told of every event. Default: none.
 	watchers []replay.Watcher
@@ -227,7 +211,7 @@ func (f *replayFlags) play(
 	return r, err
 }
 
-// retries says how denied calls come back; nil if they do not.
+// retries returns nil if denied calls do not come back.
 func (f *replayFlags) retries() *replay.RetryOptions {
 	if !f.retry {
 		return nil
@@ -235,7 +219,7 @@ func (f *replayFlags) retries() *replay.RetryOptions {
 	return &replay.RetryOptions{Patience: f.patience}
 }
 
-// workload says who makes the calls of a trace, and what they cost.
+// workload returns the workload of a trace.
 func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
 	return replay.NewWorkload(t, &replay.WorkloadOptions{
 		Entities: f.entities, Seed: f.seed, Latency: f.latency, Costs: f.costs,
@@ -263,5 +247,5 @@ func chartOptions(a *console.App) *chart.TextOptions {
 	return o
 }
 
-// chartColumns is the width of a chart if no terminal gives one: as wide as the table.
+// chartColumns is the width of a chart without a terminal, about that of the table.
 const chartColumns = 100

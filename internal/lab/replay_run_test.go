@@ -26,7 +26,7 @@ func TestReplayInterrupted(t *testing.T) {
 		replayFlags: &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")},
 		app:         a, trace: liveTrace(t, 300), result: report.NewResult(false),
 	}
-	if _, _, err := r.againstFile(gone); !errors.Is(err, context.Canceled) {
+	if err := r.againstFiles(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want an interruption", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

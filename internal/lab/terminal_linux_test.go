@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
 // onTerminal runs the program with its errors on a terminal, and returns what that shows, and what
@@ -41,7 +42,7 @@ func onTerminal(t *testing.T, env map[string]string, args ...string) (shown, out
 // one gets nothing, and colors and blocks go to those that want them.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	url, _ := liveServer(t, nil, nil)
+	url, _ := liveserver.Start(t, nil, nil)
 	live := []string{
 		"replay", liveTrace(t, 60), "--server", url, "--speed", "120", "--entities", "2", "--seed", "1",
 	}
@@ -90,7 +91,7 @@ func TestTerminal(t *testing.T) {
 // a dumb one gets nothing.
 func TestLoadtestTerminal(t *testing.T) {
 	t.Parallel()
-	url, _ := liveServer(t, nil, nil)
+	url, _ := liveserver.Start(t, nil, nil)
 	args := []string{
 		"loadtest", "tenant-1", "llm", "rpm=1", "--rate", "50", "--duration", "1s", "--server", url,
 	}

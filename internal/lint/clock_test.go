@@ -8,9 +8,9 @@ import (
 )
 
 // sleepRule keeps the tests fast and the code free of guesses: who sleeps inside a bubble of
-// testing/synctest does not wait. A file that imports it is taken to sleep only there, and the cases
-// of conformance are played in a bubble that another file of the room opens. internal/testkit has
-// the one loop that polls real servers.
+// testing/synctest does not wait. A file that imports it is taken to sleep only there, and the
+// cases of conformance are played in a bubble that another file of the room opens. internal/testkit
+// has the one loop that polls real servers.
 var sleepRule = rule{
 	name:  "sleep",
 	check: checkSleep,

@@ -39,26 +39,36 @@ var everyTest = []string{root, "internal/testkit", "internal/soak", rapid}
 // rooms is the import table. A folder that is in no row has no place yet: give it one.
 var rooms = []room{
 	{
-		dir: root, imports: []string{"kernel", "internal/clip", "internal/hash"},
-		tests: []string{"memory", "manifest", "conformance", "conformance/model"},
+		dir: root, imports: []string{"kernel", "internal/clip", "internal/identifier"},
+		tests: []string{"limiter", "memory"},
 	},
-	{dir: "kernel", tests: []string{"conformance"}},
+	{dir: "driver", imports: []string{root, "kernel"}},
+	{
+		dir: "limiter",
+		imports: []string{
+			root, "driver", "kernel", "internal/clip", "internal/hash", "internal/identifier",
+		},
+		tests: []string{"memory", "manifest", "conformance", "conformance/broken", "conformance/model"},
+	},
+	{dir: "kernel", tests: []string{"driver", "conformance"}},
 	{dir: "internal/clip"},
 	{dir: "internal/hash"},
+	{dir: "internal/identifier"},
+	{dir: "internal/joined"},
 
 	{
 		dir:     "memory",
-		imports: []string{root, "kernel", "internal/hash"},
-		tests:   []string{"conformance", "manifest"},
+		imports: []string{root, "driver", "kernel", "internal/hash"},
+		tests:   []string{"limiter", "conformance", "manifest"},
 	},
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "kernel", "internal/schema", awsSDK, awsSmithy,
+			root, "driver", "kernel", "internal/schema", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client",
 		},
-		tests: []string{"conformance", "manifest"},
+		tests: []string{"limiter", "conformance", "manifest"},
 	},
 	{
 		dir: "dynamodb/internal/admin",
@@ -70,7 +80,7 @@ var rooms = []room{
 	{
 		dir: "dynamodb/internal/bucketitem",
 		imports: []string{
-			root, "kernel", "internal/schema", awsSDK,
+			root, "driver", "kernel", "internal/schema", awsSDK,
 			"dynamodb/internal/config", "dynamodb/internal/client",
 		},
 	},
@@ -86,15 +96,15 @@ var rooms = []room{
 	{
 		dir:     "dynamodb/livetest",
 		imports: []string{root, awsSDK, awsSmithy},
-		tests:   []string{"dynamodb", "internal/schema", "memory"},
+		tests:   []string{"limiter", "dynamodb", "internal/schema", "memory"},
 	},
 	{
 		dir: "tigerbeetle",
 		imports: []string{
-			root, "kernel", "tigerbeetle/internal/client", "tigerbeetle/internal/uint128", tigerbeetle,
+			root, "driver", "kernel", "tigerbeetle/internal/client", "tigerbeetle/internal/uint128", tigerbeetle,
 		},
 		tests: []string{
-			"conformance", "conformance/broken", "conformance/model", "manifest", "tigerbeetle/emulator",
+			"limiter", "conformance", "conformance/broken", "conformance/model", "manifest", "tigerbeetle/emulator",
 		},
 	},
 	{
@@ -104,20 +114,20 @@ var rooms = []room{
 	{dir: "tigerbeetle/internal/uint128", imports: []string{tigerbeetle}},
 	{
 		dir: "tigerbeetle/livetest", imports: []string{root},
-		tests: []string{"tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler"},
+		tests: []string{"limiter", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler"},
 	},
 	{
-		dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator"},
+		dir: "store", imports: []string{root, "driver", "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator"}, tests: []string{"limiter"},
 	},
 
-	{dir: "internal/apijson", imports: []string{root}, tests: []string{"memory", "manifest"}},
+	{dir: "internal/apijson", imports: []string{root}, tests: []string{"limiter", "memory", "manifest"}},
 	{
 		dir: "httpapi", imports: []string{root, "internal/apijson"},
-		tests: []string{"memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
+		tests: []string{"limiter", "memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
 	},
 	{
 		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson", jsonV2},
-		tests: []string{"memory", "manifest", "internal/server/statuspage"},
+		tests: []string{"limiter", "driver", "memory", "manifest", "internal/server/statuspage"},
 	},
 	{
 		dir:     "grpcapi",
@@ -130,7 +140,7 @@ var rooms = []room{
 	},
 	{dir: "estimator"},
 
-	{dir: "manifest", imports: []string{root, "internal/clip", goYAML}},
+	{dir: "manifest", imports: []string{root, "internal/clip", "internal/joined", goYAML}},
 	{
 		dir:     "aggregator",
 		imports: []string{root, "kernel", "internal/schema"},
@@ -140,12 +150,12 @@ var rooms = []room{
 
 	{
 		dir:     "conformance",
-		imports: []string{root, "conformance/model", "internal/soak", porcupine, rapid},
+		imports: []string{root, "limiter", "driver", "conformance/model", "internal/soak", porcupine, rapid},
 		tests:   []string{"memory", "conformance/broken"},
 	},
-	{dir: "conformance/model", imports: []string{root}, tests: []string{"conformance"}},
+	{dir: "conformance/model", imports: []string{root, "limiter", "driver"}, tests: []string{"conformance"}},
 	{
-		dir: "conformance/broken", imports: []string{root, "conformance", "conformance/model"},
+		dir: "conformance/broken", imports: []string{root, "limiter", "driver", "conformance", "conformance/model"},
 		tests: []string{"memory"},
 	},
 
@@ -153,88 +163,90 @@ var rooms = []room{
 	{
 		dir: "internal/cli",
 		imports: []string{
-			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
+			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/lab", "internal/text", "internal/console", "internal/connect", cobra, grpc, awsSDK,
+			"internal/lab", "internal/joined", "internal/text", "internal/console", "internal/connect", cobra, grpc,
+			awsSDK,
 		},
-		tests: []string{"conformance", "httpapi/httphandler", testscript},
+		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
 	},
 	{
 		dir: "internal/server",
 		imports: []string{
-			root, "httpapi", "httpapi/httphandler", "internal/server/statuspage", "manifest", goYAML, prometheus, otel,
+			root, "limiter", "driver", "httpapi", "httpapi/httphandler", "internal/server/statuspage", "manifest", goYAML, prometheus, otel,
 		},
 		tests: []string{"memory"},
 	},
 	{
-		dir: "internal/server/statuspage", imports: []string{root, "httpapi", "internal/apijson"},
+		dir: "internal/server/statuspage", imports: []string{root, "limiter", "httpapi", "internal/apijson"},
 		tests: []string{"memory", "httpapi/httphandler"},
 	},
 	{dir: "internal/console", imports: []string{root, "internal/text", cobra}},
 	{
 		dir: "internal/connect",
 		imports: []string{
-			root, "store", "memory", "httpapi", "manifest", "internal/console", "internal/text", cobra,
+			root, "limiter", "store", "memory", "httpapi", "manifest", "internal/console", "internal/text", cobra,
 		},
 	},
 	{
 		dir: "internal/lab",
 		imports: []string{
-			root, "memory", "httpapi", "manifest", "internal/server", "internal/console",
-			"internal/connect", "internal/text", "internal/lab/chart", "internal/lab/live",
+			root, "limiter", "memory", "httpapi", "manifest", "internal/server", "internal/console",
+			"internal/connect", "internal/joined", "internal/text", "internal/lab/chart", "internal/lab/live",
 			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report", "internal/lab/trace",
 			cobra,
 		},
-		tests: []string{"conformance", "httpapi/httphandler", testscript},
+		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
 	},
 	{
 		dir: "internal/lab/live",
 		imports: []string{
 			root, "internal/console", "internal/lab/replay", "internal/text",
 		},
-		tests: []string{"memory", "internal/lab/trace"},
+		tests: []string{"limiter", "memory", "internal/lab/trace"},
 	},
 	{
 		dir:     "internal/lab/report",
 		imports: []string{root, "internal/lab/chart", "internal/lab/replay", "internal/text"},
 	},
-	{dir: "internal/lab/trace", imports: []string{root, "internal/text"}},
+	{dir: "internal/lab/trace", imports: []string{root, "internal/identifier", "internal/text"}},
 	{
 		dir: "internal/lab/replay",
 		imports: []string{
-			root, "memory", "manifest", "estimator", "internal/lab/trace", "internal/text",
+			root, "limiter", "memory", "manifest", "estimator", "internal/joined", "internal/lab/trace", "internal/text",
 		},
 	},
 	{dir: "internal/lab/chart", imports: []string{"internal/text"}},
 	{dir: "internal/text"},
 	{
-		dir: "internal/lab/loadtest", imports: []string{root, histogram},
-		tests: []string{"memory", "httpapi", "httpapi/httphandler"},
+		dir: "internal/lab/loadtest", imports: []string{root, "internal/joined", histogram},
+		tests: []string{"limiter", "memory", "httpapi", "httpapi/httphandler"},
 	},
 	{
 		dir: "internal/livetest",
 		tests: []string{
-			"memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler",
+			"limiter", "driver", "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler",
 			tigerbeetle,
 		},
 	},
 	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
+	{dir: "internal/testkit/liveserver", imports: []string{root, "limiter", "httpapi/httphandler", "manifest", "memory"}},
 	{dir: "internal/lint"},
 
 	{dir: "cmd/weir", imports: []string{anything}},
 	{dir: "cmd/weir-aggregator", imports: []string{anything}},
 	{dir: "bench", imports: []string{anything}},
-	{dir: "examples/dynamodb", imports: []string{root, "dynamodb"}},
+	{dir: "examples/dynamodb", imports: []string{root, "limiter", "dynamodb"}},
 }
 
-// stores are the rooms that fulfil weir.Backend. They never import each other, not even in tests.
+// stores are the rooms that fulfil driver.Store. They never import each other, not even in tests.
 var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 
 // testSupport are the rooms whose production code may import testing: they exist for tests, and no
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/dynamodblocal", "internal/soak",
+	"internal/testkit/dynamodblocal", "internal/testkit/liveserver", "internal/soak",
 }

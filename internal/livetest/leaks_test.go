@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +24,7 @@ const within = 2 * time.Second
 // TestGoneCallers plays the cells whose time is virtual.
 func TestGoneCallers(t *testing.T) {
 	t.Parallel()
-	seed := seeded(t)
+	seed := soak.Seed(t)
 	table := &table{}
 	t.Cleanup(func() { t.Log(table.String()) })
 	for _, c := range cells(func(s *store) bool { return s.virtual }) {
@@ -56,7 +54,7 @@ func TestGoneCallersTigerBeetle(t *testing.T) {
 // They mostly wait, so several are played at once.
 func live(t *testing.T, name string) {
 	t.Helper()
-	seed := seeded(t)
+	seed := soak.Seed(t)
 	all := cells(func(s *store) bool { return s.name == name })
 	if !soak.On() {
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -75,20 +73,6 @@ func live(t *testing.T, name string) {
 		})
 	}
 	playing.Wait()
-}
-
-// seeded returns the seed of a run, and prints it.
-func seeded(t *testing.T) uint64 {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("WEIR_TEST_SEED: %v", err)
-		}
-	}
-	t.Logf("WEIR_TEST_SEED=%d", seed)
-	return seed
 }
 
 // cells returns the cells of the table that make sense, of some stores.
@@ -118,8 +102,8 @@ func cells(of func(*store) bool) []*cell {
 
 // figures are what was counted.
 type figures struct {
-	// got had a lease and settled it, under went away under it, and gone without one. The others did
-	// not go away and had none: a limit denied it, or the store or a server did not answer.
+	// got had a lease and settled it, under went away under it, and gone without one. The others
+	// did not go away and had none: a limit denied it, or the store or a server did not answer.
 	got, under, gone, denied, unanswered int
 	// took is how long it took to have a lease.
 	took []time.Duration

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // network makes connections: of this machine's loopback, or in memory.
@@ -36,69 +38,29 @@ func (loopback) dial(ctx context.Context, network, address string) (net.Conn, er
 // pipes is a [network] in memory, which may live in a bubble of testing/synctest.
 type pipes struct {
 	mu        sync.Mutex
-	listeners map[string]*pipeListener
+	listeners map[string]*testkit.PipeListener
 }
 
 func (p *pipes) listen(*testing.T) net.Listener {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := &pipeListener{
-		name:  pipeAddr(fmt.Sprintf("pipe%d:80", len(p.listeners))),
-		conns: make(chan net.Conn), closed: make(chan struct{}),
-	}
+	l := testkit.ListenPipes(fmt.Sprintf("pipe%d:80", len(p.listeners)))
 	if p.listeners == nil {
-		p.listeners = map[string]*pipeListener{}
+		p.listeners = map[string]*testkit.PipeListener{}
 	}
-	p.listeners[l.name.String()] = l
+	p.listeners[l.Addr().String()] = l
 	return l
 }
 
-func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
+func (p *pipes) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	p.mu.Lock()
 	l := p.listeners[address]
 	p.mu.Unlock()
 	if l == nil {
 		return nil, fmt.Errorf("nobody listens at %s", address)
 	}
-	near, far := net.Pipe()
-	select {
-	case l.conns <- far:
-		return near, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return l.DialContext(ctx, network, address)
 }
-
-// pipeListener accepts the far ends of the pipes that dial makes.
-type pipeListener struct {
-	name   pipeAddr
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return l.name }
-
-type pipeAddr string
-
-func (pipeAddr) Network() string  { return "pipe" }
-func (a pipeAddr) String() string { return string(a) }
 
 // dice are random choices that several goroutines share.
 type dice struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // serve serves a handler until stop is called.
@@ -61,15 +62,15 @@ type tally struct {
 	mu sync.Mutex
 	// answered are leases whose ID a server made and whose answer it sent while, as far as it knew,
 	// the caller was there. A caller that has received the answer removes its lease.
-	answered map[string]*weir.Limiter
+	answered map[string]*limiter.Limiter
 }
 
 // knows is how long it may take until a server notices that a caller has hung up.
 const knows = 5 * time.Millisecond
 
 // handler is what serves a limiter.
-func (y *tally) handler(limiter *weir.Limiter) http.Handler {
-	next := httphandler.New(limiter, nil)
+func (y *tally) handler(lim *limiter.Limiter) http.Handler {
+	next := httphandler.New(lim, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -84,7 +85,7 @@ func (y *tally) handler(limiter *weir.Limiter) http.Handler {
 			y.reserving.Add(1)
 			defer y.reserving.Add(-1)
 			next.ServeHTTP(out, r)
-			y.reserved(limiter, out, bytes.Contains(body, []byte(`"lease_id"`)))
+			y.reserved(lim, out, bytes.Contains(body, []byte(`"lease_id"`)))
 		case "/v1/cancel":
 			next.ServeHTTP(out, r)
 			switch out.status {
@@ -100,13 +101,13 @@ func (y *tally) handler(limiter *weir.Limiter) http.Handler {
 }
 
 // reserved counts an answer to a reservation.
-func (y *tally) reserved(limiter *weir.Limiter, out *answer, brought bool) {
+func (y *tally) reserved(lim *limiter.Limiter, out *answer, brought bool) {
 	switch out.status {
 	case http.StatusOK:
 		y.admitted.Add(1)
 		if id := leaseOf(out.body.Bytes()); !brought && id != "" && out.sent {
 			y.mu.Lock()
-			y.answered[id] = limiter
+			y.answered[id] = lim
 			y.mu.Unlock()
 		}
 	case http.StatusConflict:
@@ -128,13 +129,13 @@ func (y *tally) lost(t *testing.T) int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	n := 0
-	for id, limiter := range y.answered {
+	for id, lim := range y.answered {
 		lease, err := weir.ParseLeaseID(id)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		_, err = limiter.Cancel(t.Context(), lease)
+		_, err = lim.Cancel(t.Context(), lease)
 		if err == nil {
 			n++
 		}

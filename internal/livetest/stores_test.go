@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/memory"
@@ -34,11 +35,11 @@ type store struct {
 	// shares is whether a server can settle leases of another one. Otherwise two servers share one
 	// limiter.
 	shares bool
-	// bucketsOnly is whether the store has buckets and no other kind. Then the slots are a bucket of
-	// which every caller reports to have used nothing.
+	// bucketsOnly is whether the store has buckets and no other kind. Then the slots are a bucket
+	// of which every caller reports to have used nothing.
 	bucketsOnly bool
 	// open opens the store once for each server, or once for all that share a limiter.
-	open func(t *testing.T, o *opening) []weir.Backend
+	open func(t *testing.T, o *opening) []driver.Store
 }
 
 // opening says how a store is opened.
@@ -102,17 +103,17 @@ func stores() []*store {
 	}, tigerBeetles()...)
 }
 
-func openMemory(t *testing.T, o *opening) []weir.Backend {
+func openMemory(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	s, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: o.limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []weir.Backend{s}
+	return []driver.Store{s}
 }
 
 // openDynamoDB opens a table of its own on DynamoDB Local.
-func openDynamoDB(t *testing.T, o *opening) []weir.Backend {
+func openDynamoDB(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	local := testkit.DynamoDB(t)
 	cfg := local.Config()
@@ -147,7 +148,7 @@ func openDynamoDB(t *testing.T, o *opening) []weir.Backend {
 		t.Fatal(err)
 	}
 	o.doubt = func() int64 { return s.Stats().AmbiguousMilli / 1000 }
-	return []weir.Backend{s}
+	return []driver.Store{s}
 }
 
 // normalized returns limits with their defaults.

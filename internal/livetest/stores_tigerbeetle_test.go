@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/tigerbeetle"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
@@ -25,7 +26,7 @@ func tigerBeetles() []*store {
 }
 
 // openEmulator opens the servers' stores on one emulator.
-func openEmulator(t *testing.T, o *opening) []weir.Backend {
+func openEmulator(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	cluster := emulator.New(nil)
 	o.closing = append(o.closing, func() {
@@ -35,7 +36,7 @@ func openEmulator(t *testing.T, o *opening) []weir.Backend {
 		}
 		_ = cluster.Close()
 	})
-	var stores []weir.Backend
+	var stores []driver.Store
 	for range o.servers {
 		s, err := tigerbeetle.OpenLedger(t.Context(), &lateLedger{cluster, o.late},
 			&tigerbeetle.Options{Definitions: &weir.Definitions{System: o.limits}})
@@ -87,7 +88,7 @@ func (l *lateLedger) CreateTransfers(
 
 // openTigerBeetle opens the servers' stores on the server that is given, each with a client of its
 // own.
-func openTigerBeetle(t *testing.T, o *opening) []weir.Backend {
+func openTigerBeetle(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	address, cluster := testkit.TigerBeetle(t)
 	options := &tigerbeetle.Options{
@@ -97,7 +98,7 @@ func openTigerBeetle(t *testing.T, o *opening) []weir.Backend {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the machine may be busy
 	defer cancel()
-	var stores []weir.Backend
+	var stores []driver.Store
 	for range o.servers {
 		at := address
 		if o.late != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // The networks of the table.
@@ -39,7 +40,7 @@ type world struct {
 	*cell
 	*dice
 
-	limiters []*weir.Limiter
+	limiters []*limiter.Limiter
 	client   *httpapi.Client
 	// plain reaches the servers without the client; app is where the middleware's service is.
 	plain *http.Client
@@ -68,7 +69,7 @@ type world struct {
 func open(t *testing.T, c *cell, d *dice, slots int64) *world {
 	t.Helper()
 	w := &world{cell: c, dice: d, slots: slots, delays: &delays{dice: d, oneOf: 2}}
-	w.tally.answered = map[string]*weir.Limiter{}
+	w.tally.answered = map[string]*limiter.Limiter{}
 	var on network = loopback{}
 	if c.store.virtual {
 		on = &pipes{}
@@ -113,7 +114,7 @@ func (w *world) openStore(t *testing.T) {
 		o.late.oneOf = 8
 	}
 	for _, s := range w.store.open(t, o) {
-		l, err := weir.New(s, nil)
+		l, err := limiter.New(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func (w *world) request() *weir.Request {
 }
 
 // limiter is that of some server.
-func (w *world) limiter() *weir.Limiter { return w.limiters[w.pick(len(w.limiters))] }
+func (w *world) limiter() *limiter.Limiter { return w.limiters[w.pick(len(w.limiters))] }
 
 // close ends everything, the client first.
 func (w *world) close() {

@@ -181,15 +181,6 @@ func CascadeDetails(cascade *bool, buckets int64) map[string]any {
 	return map[string]any{AttrCascade: value, "buckets_stamped": buckets}
 }
 
-// OperationDetails are those of a reset or a top-up.
-func OperationDetails(o *Operation) map[string]any {
-	amounts := make(map[string]any, len(o.Amounts))
-	for name, n := range o.Amounts {
-		amounts[name] = n
-	}
-	return map[string]any{attrAmounts: amounts, attrShards: o.Shards}
-}
-
 func orNil(s string) any {
 	if s == "" {
 		return nil

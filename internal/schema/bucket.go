@@ -18,8 +18,8 @@ type Bucket struct {
 	Entity    string
 	Resource  string
 	Shard     int
-	// RefilledMS is rf: the instant in Unix milliseconds up to which every limit has been credited. It
-	// is the lock of all writes that refill.
+	// RefilledMS is rf: the instant in Unix milliseconds up to which every limit has been credited.
+	// It is the lock of all writes that refill.
 	RefilledMS int64
 	// Stub is true where the item has no rf: something was counted on an item that was gone.
 	// RefilledMS is 0 then, and [Bucket.Item] writes none.
@@ -29,8 +29,8 @@ type Bucket struct {
 	// Cascade and Parent are the entity's, copied when the item was made; Parent is empty if none.
 	Cascade bool
 	Parent  string
-	// Generation and Incarnation are pgen and pinc: which state of the entity Cascade and Parent are
-	// of. Absent: 0 and "".
+	// Generation and Incarnation are pgen and pinc: which state of the entity Cascade and Parent
+	// are of. Absent: 0 and "".
 	Generation  int64
 	Incarnation string
 	// Stamped is true where the item has pgen, even if it is 0.
@@ -49,8 +49,8 @@ type Bucket struct {
 	// Unjudged names the attributes of the whole item whose meaning weir does not judge by (sched,
 	// rsched, sched_tz, bypass), in order. See also [BucketLimit.Unjudged].
 	Unjudged []string
-	// Extra are all attributes that the fields do not stand for, as they were read, and all of a limit
-	// that is incomplete. Where both say something, the fields count.
+	// Extra are all attributes that the fields do not stand for, as they were read, and all of a
+	// limit that is incomplete. Where both say something, the fields count.
 	Extra Item
 }
 
@@ -66,8 +66,9 @@ type BucketLimit struct {
 	// Incomplete is true where one of the five attributes is missing: the limit must be made anew.
 	// [Bucket.Item] writes what was there, from Extra, and nothing from these fields.
 	Incomplete bool
-	// Unjudged names the attributes of the limit whose meaning weir does not judge by (ws, rsa, soft,
-	// tu …; ra where it is 0, a quota that only a schedule fills), in order and without the "b_…_".
+	// Unjudged names the attributes of the limit whose meaning weir does not judge by (ws, rsa,
+	// soft, tu …; ra where it is 0, a quota that only a schedule fills), in order and without the
+	// "b_…_".
 	Unjudged []string
 }
 

@@ -13,21 +13,24 @@ type Config struct {
 	Namespace string
 	// Entity is whose configuration it is; empty for that of a resource or of the namespace.
 	Entity string
-	// Resource is what it is for; [DefaultResource] for an entity's default, empty for the namespace.
+	// Resource is what it is for; [DefaultResource] for an entity's default, empty for the
+	// namespace.
 	Resource string
 	// Limits are the limits, by name.
 	Limits []Limit
-	// OnUnavailable is what to do while the table does not answer, "allow" or "block"; empty if it is
-	// not said. Only a namespace has it.
+	// OnUnavailable is what to do while the table does not answer, "allow" or "block"; empty if it
+	// is not said. Only a namespace has it.
 	OnUnavailable string
-	// RetentionDays is how long audit events are kept; 0 if it is not said. Only a namespace has it.
+	// RetentionDays is how long audit events are kept; 0 if it is not said. Only a namespace has
+	// it.
 	RetentionDays int64
 	// Access is whether the level switches off, on, or lets all through; empty if it does not say.
 	Access Access
 	// Cascade is whether charges reach the parent; nil if the level does not say.
 	Cascade *bool
-	// Unjudged names the attributes whose meaning weir does not judge by, in order: all of limits with
-	// windows of their own (w_…), and disabled where its value is unknown. See also [Limit.Unjudged].
+	// Unjudged names the attributes whose meaning weir does not judge by, in order: all of limits
+	// with windows of their own (w_…), and disabled where its value is unknown. See also
+	// [Limit.Unjudged].
 	Unjudged []string
 	// Extra are all attributes that the fields do not stand for, as they were read. Where both say
 	// something, the fields count.

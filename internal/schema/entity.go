@@ -23,11 +23,11 @@ type Entity struct {
 	Parent string
 	// Cascade is whether charges reach the parent.
 	Cascade bool
-	// Generation is pgen: the instant in Unix milliseconds at which the entity was made, plus one for
-	// each change of parent; 0 where it is older than that.
+	// Generation is pgen: the instant in Unix milliseconds at which the entity was made, plus one
+	// for each change of parent; 0 where it is older than that.
 	Generation int64
-	// Incarnation is pinc, random for each entity that is made; empty where it is older than that. See
-	// [Entity.Mark].
+	// Incarnation is pinc, random for each entity that is made; empty where it is older than that.
+	// See [Entity.Mark].
 	Incarnation string
 	// Metadata is what users keep there; values as [EncodeMap] takes them.
 	Metadata map[string]any

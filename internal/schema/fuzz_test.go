@@ -117,12 +117,6 @@ func FuzzKeys(f *testing.F) {
 		}
 		id, err := schema.ParseBucketPK(s)
 		check(err, id.PK())
-		id, err = schema.ParseBucketGSI4SK("n", s)
-		check(err, id.GSI4SK())
-		entity, shard, err := schema.ParseBucketGSI2SK(s)
-		check(err, schema.BucketID{Entity: entity, Shard: shard}.GSI2SK())
-		resource, shard, err := schema.ParseBucketGSI3SK(s)
-		check(err, schema.BucketID{Resource: resource, Shard: shard}.GSI3SK())
 		ns, entity, err := schema.ParseEntityPK(s)
 		check(err, schema.EntityPK(ns, entity))
 		ns, entity, err = schema.ParseAuditPK(s)
@@ -131,7 +125,7 @@ func FuzzKeys(f *testing.F) {
 		check(err, schema.ChildSK(entity))
 		window, entity, err := schema.ParseUsageGSI2SK(s)
 		check(err, schema.UsageGSI2SK(window, entity))
-		resource, window, err = schema.ParseUsageSK(s)
+		resource, window, err := schema.ParseUsageSK(s)
 		check(err, schema.UsageKey("", "", resource, window).SK)
 		if limit, field, isLimit := schema.ParseBucketAttribute(s); isLimit {
 			check(nil, schema.BucketAttribute(limit, field))

@@ -156,10 +156,6 @@ func again(item schema.Item) (kind string, encoded schema.Item, extra int, err e
 		return codec("usage", item, schema.ParseUsage)
 	case strings.HasPrefix(sk, schema.SKAuditPrefix):
 		return codec("audit", item, schema.ParseAuditEvent)
-	case strings.HasPrefix(sk, schema.SKOperationPrefix):
-		return codec("operation", item, schema.ParseOperation)
-	case strings.HasPrefix(sk, schema.SKPendingPrefix):
-		return codec("pending", item, schema.ParsePending)
 	case sk == schema.SKProvisioner:
 		return codec("provisioner", item, schema.ParseProvisioner)
 	case sk == schema.SKResources:

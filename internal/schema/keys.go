@@ -80,12 +80,6 @@ func EntityConfigResourcesKey(ns string) Key { return Key{SystemPK(ns), SKEntity
 // ProvisionerKey is the key of the state of declared limits.
 func ProvisionerKey(ns string) Key { return Key{SystemPK(ns), SKProvisioner} }
 
-// PendingKey is the key of a change that buckets do not have yet: a kind (disabled, cascade, soft
-// or sync) at a level for a target.
-func PendingKey(ns, kind, level, target string) Key {
-	return Key{SystemPK(ns), SKPendingPrefix + kind + "#" + level + "#" + target}
-}
-
 // VersionKey is the key of the table's version.
 func VersionKey() Key { return Key{SystemPK(RegistryNamespace), SKVersion} }
 
@@ -107,11 +101,6 @@ func AuditKey(ns, entity, event string) Key {
 // UsageKey is the key of what an entity used of a resource in a window, see [WindowKey].
 func UsageKey(ns, entity, resource, windowKey string) Key {
 	return Key{EntityPK(ns, entity), SKUsagePrefix + resource + "#" + windowKey}
-}
-
-// OperationKey is the key of the record of an operator's reset or top-up.
-func OperationKey(ns, entity, resource, operation string) Key {
-	return Key{BucketID{ns, entity, resource, 0}.PK(), SKOperationPrefix + operation}
 }
 
 // ChildSK is a child's GSI1 sort key.
@@ -199,16 +188,6 @@ func ParseBucketPK(pk string) (BucketID, error) {
 	return id, nil
 }
 
-// ParseBucketGSI4SK reads what [BucketID.GSI4SK] writes; the namespace is the index's partition.
-func ParseBucketGSI4SK(ns, sk string) (BucketID, error) {
-	id, reason := parseBucket(sk)
-	if reason != "" {
-		return BucketID{}, keyError(AttrGSI4SK, sk, reason)
-	}
-	id.Namespace = ns
-	return id, nil
-}
-
 func parseBucket(s string) (id BucketID, reason string) {
 	s, ok := strings.CutPrefix(s, BucketPrefix)
 	if !ok {
@@ -224,28 +203,6 @@ func parseBucket(s string) (id BucketID, reason string) {
 	}
 	id.Shard = shard
 	return id, ""
-}
-
-// ParseBucketGSI2SK reads the entity and the shard from what [BucketID.GSI2SK] writes.
-func ParseBucketGSI2SK(sk string) (entity string, shard int, err error) {
-	return parseShardKey(AttrGSI2SK, sk)
-}
-
-// ParseBucketGSI3SK reads the resource and the shard from what [BucketID.GSI3SK] writes.
-func ParseBucketGSI3SK(sk string) (resource string, shard int, err error) {
-	return parseShardKey(AttrGSI3SK, sk)
-}
-
-func parseShardKey(attribute, sk string) (name string, shard int, err error) {
-	s, ok := strings.CutPrefix(sk, BucketPrefix)
-	if !ok {
-		return "", 0, keyError(attribute, sk, "is no bucket's")
-	}
-	name, shard, reason := cutShard(s)
-	if reason != "" {
-		return "", 0, keyError(attribute, sk, reason)
-	}
-	return name, shard, nil
 }
 
 // cutShard takes the shard's number off the end. Only the form that is written is read, so that one

@@ -22,8 +22,8 @@ type Limit struct {
 	Capacity int64 // cp, in units
 	Refill   int64 // ra, in units per period; 0 is a quota that only a schedule fills
 	Seconds  int64 // rp: the period
-	// Unjudged names the attributes of the limit whose meaning weir does not judge by (sched, rsched,
-	// rsa, soft; ra where it is 0), in order and without the "l_…_".
+	// Unjudged names the attributes of the limit whose meaning weir does not judge by (sched,
+	// rsched, rsa, soft; ra where it is 0), in order and without the "l_…_".
 	Unjudged []string
 }
 

@@ -94,21 +94,19 @@ const (
 	SKNamespacePrefix   = "#NAMESPACE#"
 	SKNamespaceIDPrefix = "#NSID#"
 	SKOperationPrefix   = "#OP#"
-	SKPendingPrefix     = "#PROVISIONER#PENDING#"
 )
 
 // Beginnings of keys behind the namespace, and of index keys.
 const (
-	EntityPrefix    = "ENTITY#"
-	BucketPrefix    = "BUCKET#"
-	ChildPrefix     = "CHILD#"
-	UsagePrefix     = "USAGE#"
-	parentPrefix    = "PARENT#"
-	resourcePrefix  = "RESOURCE#"
-	systemPart      = "SYSTEM#"
-	auditPrefix     = "AUDIT#"
-	configPrefix    = "ENTITY_CONFIG#"
-	operationPrefix = "OP#"
+	EntityPrefix   = "ENTITY#"
+	BucketPrefix   = "BUCKET#"
+	ChildPrefix    = "CHILD#"
+	UsagePrefix    = "USAGE#"
+	parentPrefix   = "PARENT#"
+	resourcePrefix = "RESOURCE#"
+	systemPart     = "SYSTEM#"
+	auditPrefix    = "AUDIT#"
+	configPrefix   = "ENTITY_CONFIG#"
 )
 
 const (

@@ -2,9 +2,9 @@ package schema_test
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
+
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 const (
@@ -15,16 +15,7 @@ const (
 // newRand returns random numbers of a seed that is printed, or that WEIR_TEST_SEED says.
 func newRand(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
-		parsed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("WEIR_TEST_SEED: %v", err)
-		}
-		seed = parsed
-	}
-	t.Logf("WEIR_TEST_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(soak.Seed(t), 0))
 }
 
 // randomName returns a short name of the characters given, the first of its own set.

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// itemReader takes an item apart, attribute by attribute. It keeps the first error; what nobody took is
-// the item's Extra.
+// itemReader takes an item apart, attribute by attribute. It keeps the first error; what nobody
+// took is the item's Extra.
 type itemReader struct {
 	item Item // as it was read
 	rest Item // without what was taken

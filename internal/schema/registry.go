@@ -3,7 +3,6 @@ package schema
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -14,15 +13,6 @@ type Resources struct {
 	Names     []string // in order
 	// Extra are all attributes that the fields do not stand for, as they were read.
 	Extra Item
-}
-
-// Item returns the item as it is stored. An empty set is left out, since DynamoDB knows none.
-func (r *Resources) Item() Item {
-	item := newItem(r.Extra, ResourcesKey(r.Namespace), r.Namespace)
-	if len(r.Names) > 0 {
-		item[AttrResources] = StringSet(r.Names...)
-	}
-	return item
 }
 
 // StringSet is a set of strings as DynamoDB has it, in order.
@@ -49,17 +39,6 @@ type EntityConfigResources struct {
 	Counts map[string]int64
 	// Extra are all attributes that are no counts, as they were read.
 	Extra Item
-}
-
-// Item returns the item as it is stored. A resource that [RegistryKeeps] is left out.
-func (c *EntityConfigResources) Item() Item {
-	item := newItem(c.Extra, EntityConfigResourcesKey(c.Namespace), c.Namespace)
-	for resource, n := range c.Counts {
-		if !RegistryKeeps(resource) {
-			item[resource] = Number(n)
-		}
-	}
-	return item
 }
 
 // RegistryKeeps reports whether the registry of resources for which entities have limits has the
@@ -187,109 +166,4 @@ func textLists(value types.AttributeValue) (m map[string][]string, reason string
 		}
 	}
 	return m, ""
-}
-
-const (
-	attrKind    = "kind"
-	attrLevel   = "level"
-	attrTarget  = "target"
-	attrWritten = "written_ms"
-	attrOwners  = "owners"
-	attrLease   = "lease"
-	attrFull    = "full"
-)
-
-// PendingChange is a change of configuration that bucket items may not have yet. The Python library's
-// provisioner keeps one until it has told them all.
-type PendingChange struct {
-	Namespace string
-	// Kind is what changed: disabled, cascade, soft or sync. Level and Target are where.
-	Kind, Level, Target string
-	// WrittenMS is when it was written last, in Unix milliseconds.
-	WrittenMS int64
-	// Owners are the runs that are to tell the items, by token.
-	Owners map[string]PendingChangeOwner
-	// Extra are all attributes that the fields do not stand for, as they were read.
-	Extra Item
-}
-
-// PendingChangeOwner is a run's share of a change.
-type PendingChangeOwner struct {
-	// LeaseMS is by when the run is certainly over, in Unix milliseconds.
-	LeaseMS int64
-	// Full is true for a run over everything that is declared.
-	Full bool
-}
-
-// Item returns the item as it is stored.
-func (p *PendingChange) Item() Item {
-	item := newItem(p.Extra, PendingKey(p.Namespace, p.Kind, p.Level, p.Target), p.Namespace)
-	item[attrKind] = String(p.Kind)
-	item[attrLevel] = String(p.Level)
-	item[attrTarget] = String(p.Target)
-	setNumber(item, attrWritten, p.WrittenMS)
-	if p.Owners != nil {
-		owners := make(Item, len(p.Owners))
-		for token, o := range p.Owners {
-			owners[token] = &types.AttributeValueMemberM{
-				Value: Item{attrLease: Number(o.LeaseMS), attrFull: Bool(o.Full)},
-			}
-		}
-		item[attrOwners] = &types.AttributeValueMemberM{Value: owners}
-	}
-	return item
-}
-
-// ParsePending reads the item. One that cannot be read is a [*MalformedError].
-func ParsePending(item Item) (*PendingChange, error) {
-	r := newReader(item)
-	ns, rest, err := SplitNamespace(r.key.PK)
-	r.keyError(err)
-	place, ok := strings.CutPrefix(r.key.SK, SKPendingPrefix)
-	kind, place, _ := strings.Cut(place, "#")
-	level, target, both := strings.Cut(place, "#")
-	if !ok || !both || rest != systemPart {
-		r.fail(AttrSK, "is no pending change's")
-	}
-	r.optionalSame(attrKind, kind)
-	r.optionalSame(attrLevel, level)
-	r.optionalSame(attrTarget, target)
-	r.drop(AttrGSI4PK, AttrGSI4SK)
-	p := &PendingChange{
-		Namespace: ns, Kind: kind, Level: level, Target: target,
-		WrittenMS: optional(r, attrWritten, number),
-		Owners:    optional(r, attrOwners, pendingOwners),
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	p.Extra = r.extra()
-	return p, nil
-}
-
-func pendingOwners(value types.AttributeValue) (owners map[string]PendingChangeOwner, reason string) {
-	v, ok := value.(*types.AttributeValueMemberM)
-	if !ok {
-		return nil, "is no map"
-	}
-	owners = make(map[string]PendingChangeOwner, len(v.Value))
-	for token, entry := range v.Value {
-		m, ok := entry.(*types.AttributeValueMemberM)
-		if !ok {
-			return nil, "is no map of maps"
-		}
-		var o PendingChangeOwner
-		if lease, ok := m.Value[attrLease]; ok {
-			if o.LeaseMS, reason = number(lease); reason != "" {
-				return nil, "has a lease that " + reason
-			}
-		}
-		if full, ok := m.Value[attrFull]; ok {
-			if o.Full, reason = truth(full); reason != "" {
-				return nil, "has a mark that " + reason
-			}
-		}
-		owners[token] = o
-	}
-	return owners, ""
 }

@@ -11,8 +11,8 @@ import (
 // Table is what a table is like.
 type Table struct {
 	Name string
-	// Lean keeps only keys in GSI2, which halves what a bucket write costs. The Python library cannot
-	// read the buckets, the capacity and the usage of a resource on such a table.
+	// Lean keeps only keys in GSI2, which halves what a bucket write costs. The Python library
+	// cannot read the buckets, the capacity and the usage of a resource on such a table.
 	Lean bool
 	// Stream keeps a stream of old and new items, which the aggregator reads.
 	Stream bool
@@ -107,7 +107,8 @@ type Version struct {
 	Schema string
 	// Lambda is the version of the functions beside the table; empty if there are none.
 	Lambda string
-	// ClientMin is the oldest version of the library that may use the table; empty if it is not said.
+	// ClientMin is the oldest version of the library that may use the table; empty if it is not
+	// said.
 	ClientMin string
 	// UpdatedAt is when the item was written, as [Timestamp] writes it.
 	UpdatedAt string

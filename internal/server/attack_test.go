@@ -21,14 +21,15 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 const (
 	otherToken = "other-token-0123456789"
 	// attackEnv has what a child process is to do, as JSON.
 	attackEnv = "WEIR_TEST_ATTACK"
-	// attackRate is how many connections an attacker opens in a second, some 8 Mbit/s of packets. One
-	// without a bound takes all of the machine that the test shares with it.
+	// attackRate is how many connections an attacker opens in a second, some 8 Mbit/s of packets.
+	// One without a bound takes all of the machine that the test shares with it.
 	attackRate = 2000
 )
 
@@ -204,8 +205,8 @@ func (a answerTimes) String() string {
 }
 
 // repeating sends a request again if its connection was closed: the server may have closed an idle
-// connection, or a new one on which no request had arrived by the time its place was needed. Each request
-// carries its own lease ID, so it may be repeated.
+// connection, or a new one on which no request had arrived by the time its place was needed. Each
+// request carries its own lease ID, so it may be repeated.
 type repeating struct {
 	*http.Transport
 
@@ -303,7 +304,7 @@ func TestGoodCallerUnderAttack(t *testing.T) {
 			w := start(t, &Options{
 				TokensFile: write(t, t.TempDir(), "tokens.yaml", tokens), ProbeListen: "127.0.0.1:0",
 				Bounds:  Bounds{MaxConnections: connections, MaxConcurrent: max(16, connections/8)},
-				Limiter: &weir.Options{LeaseMemorySize: memorySize, MaxLeases: memorySize},
+				Limiter: &limiter.Options{LeaseMemorySize: memorySize, MaxLeases: memorySize},
 			})
 			if attack.by.Does != "" {
 				attack.by.URL = w.url

@@ -12,13 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // observers passes events on to several observers, in order.
-type observers []weir.Observer
+type observers []limiter.Observer
 
 // Observe passes on an event.
-func (o observers) Observe(ctx context.Context, e weir.Event) {
+func (o observers) Observe(ctx context.Context, e limiter.Event) {
 	for _, one := range o {
 		one.Observe(ctx, e)
 	}
@@ -26,7 +27,7 @@ func (o observers) Observe(ctx context.Context, e weir.Event) {
 
 // outcome returns how a call of the limiter ended, as a label: "admitted" for a reservation and
 // "done" for other verbs, "replay", "degraded", "denied", or the code of the error.
-func outcome(e *weir.Event) string {
+func outcome(e *limiter.Event) string {
 	switch {
 	case e.Err != nil:
 		if _, ok := errors.AsType[*weir.DeniedError](e.Err); ok {
@@ -46,8 +47,8 @@ func outcome(e *weir.Event) string {
 	return "done"
 }
 
-// Observe counts a call of the limiter. It implements [weir.Observer].
-func (m *metrics) Observe(_ context.Context, e weir.Event) {
+// Observe counts a call of the limiter. It implements [limiter.Observer].
+func (m *metrics) Observe(_ context.Context, e limiter.Event) {
 	out := outcome(&e)
 	told := m.decided.of(decisionLabels{e.Verb, out})
 	told.count.Inc()

@@ -294,8 +294,8 @@ func TestTooManyFiles(t *testing.T) {
 	}
 }
 
-// TestRefusedConnectionsMakeRoom: a connection whose caller was refused is idle, though its body has
-// not arrived, and those that came after it are kept until it is closed.
+// TestRefusedConnectionsMakeRoom: a connection whose caller was refused is idle, though its body
+// has not arrived, and those that came after it are kept until it is closed.
 func TestRefusedConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	const most = 4
@@ -323,8 +323,9 @@ func TestRefusedConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsMakeRoom: net/http keeps a connection for half a second after the last answer
-// on it when the client had not sent its whole body. One that is kept for that makes room at once.
+// TestAnsweredConnectionsMakeRoom: net/http keeps a connection for half a second after the last
+// answer on it when the client had not sent its whole body. One that is kept for that makes room at
+// once.
 func TestAnsweredConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	full := fullListener{conns: make(chan net.Conn, 2), fail: make(chan error)}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -51,7 +52,7 @@ func TestHangUpAtOnce(t *testing.T) {
 	}
 	w := &world{server: s, url: s.URL(), log: log, client: &http.Client{Timeout: patience}}
 	w.run(t)
-	limiter := s.limiter
+	lim := s.limiter
 	eventually(t, "every reserve is done", func() bool {
 		done := 0.0
 		for name, value := range w.figures(t, "") {
@@ -61,19 +62,19 @@ func TestHangUpAtOnce(t *testing.T) {
 		}
 		return done == clients
 	})
-	status, err := limiter.Status(t.Context(), "a", "m")
+	status, err := lim.Status(t.Context(), "a", "m")
 	if err != nil || len(status) != 1 || status[0].Available != slots {
 		t.Errorf("got %+v, %v, want %d slots free", status, err, slots)
 	}
-	if _, err := limiter.Reserve(t.Context(), &weir.Request{
+	if _, err := lim.Reserve(t.Context(), &weir.Request{
 		Entity: "a", Resource: "m", Costs: weir.Costs{"parallel": slots},
 	}); err != nil {
 		t.Errorf("all slots for one who stays: %v", err)
 	}
 }
 
-// BenchmarkHungUp is a reserve over a loopback connection with and without the look at the connection
-// before the answer, and that look alone.
+// BenchmarkHungUp is a reserve over a loopback connection with and without the look at the
+// connection before the answer, and that look alone.
 func BenchmarkHungUp(b *testing.B) {
 	for name, look := range map[string]func(context.Context) bool{"without": nil, "with": hungUp} {
 		b.Run(name, func(b *testing.B) { benchmarkReserve(b, look) })
@@ -113,7 +114,7 @@ func benchmarkReserve(b *testing.B, hungUp func(context.Context) bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	limiter, err := weir.New(store, &weir.Options{MaxLeases: 1 << 30, Limits: []weir.Limit{
+	lim, err := limiter.New(store, &limiter.Options{MaxLeases: 1 << 30, Limits: []weir.Limit{
 		{Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute},
 	}})
 	if err != nil {
@@ -125,7 +126,7 @@ func benchmarkReserve(b *testing.B, hungUp func(context.Context) bool) {
 	}
 	l := newBoundedListener(plain, 10)
 	h := &http.Server{
-		Handler:   httphandler.New(limiter, &httphandler.Options{HungUp: hungUp}),
+		Handler:   httphandler.New(lim, &httphandler.Options{HungUp: hungUp}),
 		ConnState: l.track, ConnContext: connContext, ReadHeaderTimeout: patience,
 	}
 	go func() { _ = h.Serve(l) }() // until it is closed

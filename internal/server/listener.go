@@ -31,15 +31,15 @@ type boundedListener struct {
 	most   int
 	closed chan struct{}
 	once   sync.Once
-	// open counts the open connections, active those with a request under way, and evicted those that
-	// were closed for a new one.
+	// open counts the open connections, active those with a request under way, and evicted those
+	// that were closed for a new one.
 	open, active, evicted atomic.Int64
 
 	mu sync.Mutex
-	// strangers are idle and never had a request whose caller was let in; known are idle and had one.
-	// pending have a request whose caller was not let in yet. answered have their last answer. Each
-	// list is in the order in which connections were added. Connections in no list have a request
-	// under way.
+	// strangers are idle and never had a request whose caller was let in; known are idle and had
+	// one. pending have a request whose caller was not let in yet. answered have their last answer.
+	// Each list is in the order in which connections were added. Connections in no list have a
+	// request under way.
 	strangers, known, pending, answered connList
 
 	taken   int           // connections that are open or about to be

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // denialLog is an observer that logs denials, at debug level because they name entities.
@@ -18,7 +19,7 @@ type denialLog struct {
 }
 
 // Observe logs a denial.
-func (d denialLog) Observe(ctx context.Context, e weir.Event) {
+func (d denialLog) Observe(ctx context.Context, e limiter.Event) {
 	if !d.logger.Enabled(ctx, slog.LevelDebug) {
 		return
 	}

@@ -161,8 +161,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestStoreFaults: each failure is counted, the first is logged at once and others once a minute, with
-// how many there were.
+// TestStoreFaults: each failure is counted, the first is logged at once and others once a minute,
+// with how many there were.
 func TestStoreFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -92,7 +94,7 @@ func TestNewRefuses(t *testing.T) {
 			Options{Bounds: Bounds{MaxBody: -1, MaxHeader: 1 << 30, ReadTimeout: -1, IdleTimeout: maxTimeout + 1}},
 			[]string{`max-body "-1": must be above 0`, `max-header`, `read-timeout`, `idle-timeout`},
 		},
-		"the limiter's options": {Options{Limiter: &weir.Options{CascadeDepth: 99}}, []string{`CascadeDepth`}},
+		"the limiter's options": {Options{Limiter: &limiter.Options{CascadeDepth: 99}}, []string{`CascadeDepth`}},
 		"files": {
 			Options{LimitsFile: bad, TokensFile: dir + "/none", CertFile: bad, KeyFile: bad},
 			[]string{`bad\.yaml:2:35: .*rpm`, `bad\.yaml:2:55: .*tpm`, `^tokens ".*none": no such file`, `bad\.yaml: tls: `},
@@ -134,7 +136,7 @@ func TestLimitsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := write(t, t.TempDir(), "limits.yaml", plenty)
-	_, err = New(t.Context(), struct{ weir.Backend }{store}, &Options{LimitsFile: limits})
+	_, err = New(t.Context(), struct{ driver.Store }{store}, &Options{LimitsFile: limits})
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Unsupported || e.Field != "limits" || !strings.Contains(e.Reason, "weir limits apply") {
 		t.Errorf("got %v, want a pointer to limits apply", err)
@@ -192,8 +194,8 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 }
 
-// TestMetricsGuard: the page of metrics takes the same bearer tokens as the API does, and says the same
-// of others.
+// TestMetricsGuard: the page of metrics takes the same bearer tokens as the API does, and says the
+// same of others.
 func TestMetricsGuard(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens())})

@@ -8,8 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // metrics are the answer to GET /metrics. No label has an entity, a resource or anything else that
@@ -87,7 +88,7 @@ func (m *metrics) counter(name, help string, read func() float64) {
 }
 
 // watchLimiter registers the limiter's own counts.
-func (m *metrics) watchLimiter(l *weir.Limiter) {
+func (m *metrics) watchLimiter(l *limiter.Limiter) {
 	m.gauge("weir_leases_live", "Leases that are live, as far as this server knows.",
 		func() float64 { return float64(l.LeaseStats().Live) })
 	m.gauge("weir_leases_live_limit", "Leases that may be live at once.",
@@ -135,14 +136,14 @@ type counting interface {
 }
 
 // watchBackend registers the store's own counts and the offset of its clock.
-func (m *metrics) watchBackend(b weir.Backend) {
+func (m *metrics) watchBackend(b driver.Store) {
 	if c, ok := b.(counting); ok {
 		c.Counts(func(name, help string, read func() int64) bool {
 			m.counter("weir_store_"+name+"_total", help, func() float64 { return float64(read()) })
 			return true
 		})
 	}
-	if c, ok := b.(weir.ClockCorrector); ok {
+	if c, ok := b.(driver.ClockCorrector); ok {
 		m.gauge("weir_store_clock_offset_seconds",
 			"What is added to this process's clock, since the store's is off; 0 where that is little.",
 			func() float64 { return c.ClockOffset().Seconds() })

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -138,8 +139,8 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	}
 }
 
-// TestMetricsAreBounded: whoever and whatever callers name, no series is made for it, and the limits
-// that requests bring get only so many.
+// TestMetricsAreBounded: whoever and whatever callers name, no series is made for it, and the
+// limits that requests bring get only so many.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{LimitsFile: write(t, t.TempDir(), "limits.yaml",
@@ -253,7 +254,7 @@ func TestDegraded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := startOver(t, brokenStore{store}, &Options{Limiter: &weir.Options{OnUnavailable: weir.Allow}})
+	w := startOver(t, brokenStore{store}, &Options{Limiter: &limiter.Options{OnUnavailable: weir.Allow}})
 	if got := w.ask(t, "/v1/reserve", askRPM, ""); got.status != http.StatusOK ||
 		!strings.Contains(string(got.body), `"degraded":true`) {
 		t.Errorf("got %d %s, want a degraded lease", got.status, got.body)
@@ -267,7 +268,8 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
-// Each set of labels is looked for once, whoever asks at once, and every caller gets what was found.
+// Each set of labels is looked for once, whoever asks at once, and every caller gets what was
+// found.
 func TestSeries(t *testing.T) {
 	t.Parallel()
 	const callers, sets = 8, 50

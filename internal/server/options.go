@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Options tune a [Server]. Nil means all defaults.
@@ -24,7 +25,8 @@ type Options struct {
 	// has none.
 	Namespace string
 	// LimitsOpened are the contents of LimitsFile with which the store was opened. If the file is
-	// unchanged, it is not put in force when the server starts. Default: the store was opened without.
+	// unchanged, it is not put in force when the server starts. Default: the store was opened
+	// without.
 	LimitsOpened []byte
 	// TokensFile has the bearer tokens that are let in. Default: none are needed, and everybody who
 	// reaches the address is admin.
@@ -34,18 +36,20 @@ type Options struct {
 	// CertFile and KeyFile are a certificate and its key in PEM. Default: no TLS.
 	CertFile string
 	KeyFile  string
-	// Watch is how often the files are looked at, at least [LeastWatch]. A changed file is read again
-	// after it was unchanged for as long. If it is negative, only [Server.Reload] reads files again.
-	// Default: one second.
+	// Watch is how often the files are looked at, at least [LeastWatch]. A changed file is read
+	// again after it was unchanged for as long. If it is negative, only [Server.Reload] reads files
+	// again. Default: one second.
 	Watch time.Duration
 	// Bounds bound what clients can use. Default: the defaults of [Bounds].
 	Bounds Bounds
-	// Limiter tunes the limiter. Its Observer is called after the server's own. Default: all defaults.
-	Limiter *weir.Options
+	// Limiter tunes the limiter. Its Observer is called after the server's own. Default: all
+	// defaults.
+	Limiter *limiter.Options
 	// TraceEndpoint is the URL of a collector of traces, by OTLP over HTTP. The standard OTEL_
 	// variables tune the rest. Default: no traces.
 	TraceEndpoint string
-	// StoreFaults counts errors of the store outside of calls, for the metrics. Default: none happen.
+	// StoreFaults counts errors of the store outside of calls, for the metrics. Default: none
+	// happen.
 	StoreFaults *StoreFaults
 	// Logger is the log. Default: nothing is logged.
 	Logger *slog.Logger
@@ -59,8 +63,8 @@ type Bounds struct {
 	MaxBody int64
 	// MaxHeader bounds the bytes of a request's line and headers, approximately. Default: 32 KiB.
 	MaxHeader int
-	// MaxConcurrent bounds the requests of the API that are served at once. Others are refused before
-	// anything is charged. Default: 1,024.
+	// MaxConcurrent bounds the requests of the API that are served at once. Others are refused
+	// before anything is charged. Default: 1,024.
 	MaxConcurrent int
 	// MaxConnections bounds the open connections; others wait to be accepted. Default: 8,192.
 	MaxConnections int
@@ -73,8 +77,9 @@ type Bounds struct {
 	WriteTimeout time.Duration
 	// IdleTimeout bounds how long a connection waits for its next request. Default: 2 minutes.
 	IdleTimeout time.Duration
-	// ShutdownDelay is how long the server accepts connections after it has begun to shut down and to
-	// say so at /readyz, so that load balancers stop sending requests. Default: 250 milliseconds.
+	// ShutdownDelay is how long the server accepts connections after it has begun to shut down and
+	// to say so at /readyz, so that load balancers stop sending requests. Default: 250
+	// milliseconds.
 	ShutdownDelay time.Duration
 	// ShutdownTimeout bounds the wait for the requests under way after that. Default: 30 seconds.
 	ShutdownTimeout time.Duration
@@ -107,7 +112,7 @@ func (o *Options) withDefaults() (Options, error) {
 		out.Logger = slog.New(slog.DiscardHandler)
 	}
 	if out.Limiter == nil {
-		out.Limiter = &weir.Options{}
+		out.Limiter = &limiter.Options{}
 	}
 	var errs []error
 	if out.CertFile == "" && out.KeyFile != "" {

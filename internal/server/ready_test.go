@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // elsewhere is a store whose configuration is replaced only as a whole, and that is ready or not.
 type elsewhere struct {
-	weir.Backend
-	weir.ConfigReader
+	driver.Store
+	driver.ConfigReader
 	written atomic.Int64
 	why     atomic.Pointer[error]
 }
@@ -28,12 +29,12 @@ func newElsewhere(t *testing.T) *elsewhere {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &elsewhere{Backend: b, ConfigReader: b}
+	return &elsewhere{Store: b, ConfigReader: b}
 }
 
 func (e *elsewhere) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	e.written.Add(1)
-	return e.Backend.(weir.ConfigWriter).WriteConfig(ctx, now, d)
+	return e.Store.(driver.ConfigWriter).WriteConfig(ctx, now, d)
 }
 
 func (e *elsewhere) Ready(context.Context) error {

@@ -22,8 +22,10 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Server serves a store over HTTP.
@@ -31,9 +33,9 @@ type Server struct {
 	options Options
 	metrics *metrics
 	traces  *traces
-	limiter *weir.Limiter
-	// volatile is true if the configuration is lost with the process, and editable if administrators
-	// can change parts of it.
+	limiter *limiter.Limiter
+	// volatile is true if the configuration is lost with the process, and editable if
+	// administrators can change parts of it.
 	volatile, editable bool
 	// store knows whether it is ready; nil for a store that always is.
 	store readier
@@ -55,7 +57,7 @@ type Server struct {
 // New opens a server over a store and listens, but serves nothing: call [Server.Run], even if only
 // to close it. The server owns the store, and closes it if New fails. The errors, joined, are
 // [*weir.Error]s about options, with the command line's names of them in Field, or [*FileError]s.
-func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
+func New(ctx context.Context, b driver.Store, o *Options) (*Server, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -70,7 +72,7 @@ func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 }
 
 // open opens the parts, and closes them again if one fails.
-func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
+func (s *Server) open(ctx context.Context, b driver.Store) (err error) {
 	defer func() {
 		if err != nil {
 			s.traces.close(context.WithoutCancel(ctx))
@@ -123,13 +125,14 @@ func (s *Server) listen(ctx context.Context) error {
 const defaultMaxLeases = 1_000_000
 
 // openLimiter makes the limiter with its observers.
-func (s *Server) openLimiter(b weir.Backend) error {
-	limiter := *s.options.Limiter
-	if s.tokens.callers() > 1 && limiter.MaxLeasesPerCaller == 0 {
-		// The bound holds from the first call on, even while only one of several callers has called.
-		limiter.MaxLeasesPerCaller = max(1, cmp.Or(limiter.MaxLeases, defaultMaxLeases)/10)
+func (s *Server) openLimiter(b driver.Store) error {
+	options := *s.options.Limiter
+	if s.tokens.callers() > 1 && options.MaxLeasesPerCaller == 0 {
+		// The bound holds from the first call on, even while only one of several callers has
+		// called.
+		options.MaxLeasesPerCaller = max(1, cmp.Or(options.MaxLeases, defaultMaxLeases)/10)
 	}
-	now := limiter.Now
+	now := options.Now
 	if now == nil {
 		now = time.Now
 	}
@@ -138,31 +141,20 @@ func (s *Server) openLimiter(b weir.Backend) error {
 	if s.traces != nil {
 		all = append(all, s.traces)
 	}
-	if limiter.Observer != nil {
-		all = append(all, limiter.Observer)
+	if options.Observer != nil {
+		all = append(all, options.Observer)
 	}
-	limiter.Observer = all
-	_, s.volatile = b.(weir.ConfigWriter)
-	_, s.editable = b.(weir.ConfigEditor)
+	options.Observer = all
+	_, s.volatile = b.(driver.ConfigWriter)
+	_, s.editable = b.(driver.ConfigEditor)
 	s.store, _ = b.(readier)
 	var err error
-	if s.limiter, err = weir.New(b, &limiter); err != nil {
+	if s.limiter, err = limiter.New(b, &options); err != nil {
 		return err
 	}
 	s.metrics.watchLimiter(s.limiter)
 	s.metrics.watchBackend(b)
 	return nil
-}
-
-// Addr returns the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
-// ProbeAddr returns the address of the listener for probes, or nil.
-func (s *Server) ProbeAddr() net.Addr {
-	if s.probes == nil {
-		return nil
-	}
-	return s.probes.Addr()
 }
 
 // URL returns the server's URL for clients on this machine.
@@ -176,9 +168,6 @@ func (s *Server) URL() string {
 	}
 	return scheme + "://" + address
 }
-
-// Connections returns how many connections are open.
-func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
 // handlers returns the handlers for the two listeners.
 func (s *Server) handlers() (all, probes http.Handler) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -120,7 +121,7 @@ func checkLeases(t *testing.T, file string, want []weir.LeaseID) {
 	missing := 0
 	for _, id := range want {
 		record, err := store.RecoverLease(t.Context(), time.Now(), id)
-		if err != nil || record == nil || record.State != weir.LeaseLive {
+		if err != nil || record == nil || record.State != driver.LeaseLive {
 			missing++
 		}
 	}
@@ -151,7 +152,7 @@ func newSlowStore(t *testing.T) *slowStore {
 }
 
 func (s *slowStore) Reserve(
-	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	s.entered <- struct{}{}
 	<-s.release

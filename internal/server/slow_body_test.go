@@ -79,8 +79,8 @@ func TestSlowBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesOfAnother: however many bodies one caller sends slowly, those of another are not given
-// up for them.
+// TestSlowBodiesOfAnother: however many bodies one caller sends slowly, those of another are not
+// given up for them.
 func TestSlowBodiesOfAnother(t *testing.T) {
 	t.Parallel()
 	bounds := patientBounds(100)

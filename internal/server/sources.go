@@ -21,8 +21,8 @@ type source struct {
 	most    int64    // bytes that each file may have
 	// modes is true if the permissions of the files matter.
 	modes bool
-	// onlyChanges is true if the same contents are not put in force again, because something else may
-	// have changed what is in force since.
+	// onlyChanges is true if the same contents are not put in force again, because something else
+	// may have changed what is in force since.
 	onlyChanges bool
 	// load puts what was read in force. With an error it changes nothing.
 	load func(ctx context.Context, read []fileState) error

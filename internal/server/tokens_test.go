@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // The bearer tokens of the tests.
@@ -326,7 +327,7 @@ func TestLeasesOfOneToken(t *testing.T) {
 			t.Parallel()
 			w := start(t, &Options{
 				TokensFile: write(t, t.TempDir(), "tokens.yaml", tokensFile(c.tokens...)),
-				Limiter:    &weir.Options{MaxLeases: 30},
+				Limiter:    &limiter.Options{MaxLeases: 30},
 			})
 			got := 0
 			for got <= 30 && w.ask(t, "/v1/reserve", askRPM, callToken).status == http.StatusOK {

@@ -22,7 +22,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // scope is the name of the tracer.
@@ -137,8 +137,8 @@ func (s *requestSpan) end(r *servedRequest) {
 	s.span.End()
 }
 
-// Observe makes the span of a call of the limiter after the call. It implements [weir.Observer].
-func (t *traces) Observe(ctx context.Context, e weir.Event) {
+// Observe makes the span of a call of the limiter after the call. It implements [limiter.Observer].
+func (t *traces) Observe(ctx context.Context, e limiter.Event) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return
 	}

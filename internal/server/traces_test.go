@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -87,13 +88,13 @@ func TestTraces(t *testing.T) {
 
 // doubtful is a store that did not answer the write that gives back.
 type doubtful struct {
-	weir.Backend
-	weir.ConfigReader
-	weir.ConfigWriter
+	driver.Store
+	driver.ConfigReader
+	driver.ConfigWriter
 }
 
-func (d doubtful) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
-	err := d.Backend.Update(ctx, now, u, out)
+func (d doubtful) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+	err := d.Store.Update(ctx, now, u, out)
 	if err == nil {
 		out.RefundInDoubt = true
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -65,7 +67,7 @@ func start(t *testing.T, o *Options) *world {
 	return startOver(t, b, o)
 }
 
-func startOver(t *testing.T, b weir.Backend, o *Options) *world {
+func startOver(t *testing.T, b driver.Store, o *Options) *world {
 	t.Helper()
 	w := &world{dir: t.TempDir(), log: &logBuffer{}}
 	var options Options
@@ -93,6 +95,20 @@ func startOver(t *testing.T, b weir.Backend, o *Options) *world {
 	w.run(t)
 	return w
 }
+
+// Addr returns the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// ProbeAddr returns the address of the listener for probes, or nil.
+func (s *Server) ProbeAddr() net.Addr {
+	if s.probes == nil {
+		return nil
+	}
+	return s.probes.Addr()
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
 // run begins serving; the test's end stops it.
 func (w *world) run(t *testing.T) {
@@ -235,7 +251,7 @@ func newTestLogger(w io.Writer) *slog.Logger {
 // brokenStore does not answer reservations.
 type brokenStore struct{ *memory.Store }
 
-func (brokenStore) Reserve(context.Context, time.Time, *weir.Plan, *weir.Outcome) error {
+func (brokenStore) Reserve(context.Context, time.Time, *driver.Plan, *driver.Outcome) error {
 	return errors.New("no route to the store")
 }
 
@@ -247,14 +263,14 @@ type stuckStore struct {
 }
 
 // Traits are those of a store elsewhere, whose calls end with their context.
-func (s *stuckStore) Traits() weir.Traits {
+func (s *stuckStore) Traits() driver.Traits {
 	t := s.Store.Traits()
 	t.Local = false
 	return t
 }
 
 func (s *stuckStore) Reserve(
-	ctx context.Context, _ time.Time, _ *weir.Plan, _ *weir.Outcome,
+	ctx context.Context, _ time.Time, _ *driver.Plan, _ *driver.Outcome,
 ) error {
 	if !s.fails.Load() {
 		<-ctx.Done()

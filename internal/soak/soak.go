@@ -1,9 +1,12 @@
-// Package soak tells tests how much to do. A plain run, for which somebody waits, does a part that
-// meets every outcome; with WEIR_SOAK set, as `make test-long` has it, everything is done in full.
+// Package soak tells tests how much to do, and from what seed. A plain run, for which somebody
+// waits, does a part that meets every outcome; with WEIR_SOAK set, as `make test-long` has it,
+// everything is done in full.
 package soak
 
 import (
+	"math/rand/v2"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -24,4 +27,20 @@ func Amount(some, all int) int {
 		return all
 	}
 	return some
+}
+
+// Seed returns the seed of a test's random choices, and prints it: WEIR_TEST_SEED, which repeats a
+// run, or another one each time.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if asked := os.Getenv("WEIR_TEST_SEED"); asked != "" {
+		var err error
+		if seed, err = strconv.ParseUint(asked, 10, 64); err != nil {
+			t.Fatalf("WEIR_TEST_SEED: %v", err)
+		}
+	}
+	t.Attr("seed", strconv.FormatUint(seed, 10))
+	t.Logf("WEIR_TEST_SEED=%d", seed)
+	return seed
 }

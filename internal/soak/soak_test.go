@@ -1,6 +1,7 @@
 package soak_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/weir-limiter/weir/internal/soak"
@@ -29,5 +30,16 @@ func TestOnly(t *testing.T) {
 		if inner.Skipped() != skipped {
 			t.Errorf("WEIR_SOAK=%q: got skipped %v, want %v", asked, inner.Skipped(), skipped)
 		}
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Setenv("WEIR_TEST_SEED", "18446744073709551615")
+	if got := soak.Seed(t); got != math.MaxUint64 {
+		t.Errorf("got %d, want the seed that was asked for", got)
+	}
+	t.Setenv("WEIR_TEST_SEED", "")
+	if first := soak.Seed(t); soak.Seed(t) == first {
+		t.Error("got one seed twice")
 	}
 }

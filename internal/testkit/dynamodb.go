@@ -25,7 +25,8 @@ const (
 
 	// localRegion is the region that all of testkit's clients name.
 	localRegion = "us-east-1"
-	// localKey and localSecret are credentials that nobody checks, but one key has one set of tables.
+	// localKey and localSecret are credentials that nobody checks, but one key has one set of
+	// tables.
 	localKey, localSecret = "local", "local"
 )
 
@@ -62,8 +63,8 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	// One at a time, in all processes of the test run: nobody else starts on the port that was found
-	// free, and the others find the address.
+	// One at a time, in all processes of the test run: nobody else starts on the port that was
+	// found free, and the others find the address.
 	unlock, err := lock(filepath.Join(dir, "start.lock"))
 	if err != nil {
 		return nil, err.Error()

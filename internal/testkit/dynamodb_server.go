@@ -32,8 +32,8 @@ type DynamoDBOptions struct {
 	// Port is the TCP port of its endpoint on 127.0.0.1; an error if it is taken. Default: a free
 	// one.
 	Port int
-	// Brief is true for a server that lives for a run of some tests: it is compiled less well, and so
-	// takes a seventh less processor time, but is a third slower from the 10,000th write on.
+	// Brief is true for a server that lives for a run of some tests: it is compiled less well, and
+	// so takes a seventh less processor time, but is a third slower from the 10,000th write on.
 	Brief bool
 }
 

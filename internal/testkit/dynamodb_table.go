@@ -23,8 +23,8 @@ const (
 type TableOptions struct {
 	// Lean leaves the attributes of an item out of the index GSI2. Default: false.
 	Lean bool
-	// Streams turns the stream on. The server slows down fourfold within minutes for each table that
-	// has one, so only a test that reads it asks for it. Default: false.
+	// Streams turns the stream on. The server slows down fourfold within minutes for each table
+	// that has one, so only a test that reads it asks for it. Default: false.
 	Streams bool
 }
 

@@ -36,8 +36,8 @@ const (
 	Conflict
 	// Cancel: 400 TransactionCanceledException with reasons, to a transaction.
 	Cancel
-	// Unprocessed: half of a batch is performed, or none of a batch of one, and the rest is named as
-	// unprocessed.
+	// Unprocessed: half of a batch is performed, or none of a batch of one, and the rest is named
+	// as unprocessed.
 	Unprocessed
 	// ShortPage: a query or scan returns one item a page, as if items were large.
 	ShortPage

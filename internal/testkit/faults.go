@@ -52,8 +52,8 @@ type FaultRule struct {
 	Fault Fault
 	// PerMille is how many of a thousand requests are hit; 1000 is each of them. Default: 0, none.
 	PerMille int
-	// Match picks the requests that can be hit. It may keep count: no two calls run at once. It must
-	// not ask the Faults. Default: all that the fault can concern.
+	// Match picks the requests that can be hit. It may keep count: no two calls run at once. It
+	// must not ask the Faults. Default: all that the fault can concern.
 	Match func(r *FaultRequest) bool
 	// Most is how many requests are hit at most. Default: 0, any number.
 	Most int64
@@ -81,8 +81,8 @@ type Untold struct {
 	Operation string
 	// Body is the JSON that the SDK sent.
 	Body []byte
-	// Status is the server's HTTP status: 200 if the request was performed, 400 if it was refused, as
-	// by a condition; 0 if the server did not answer.
+	// Status is the server's HTTP status: 200 if the request was performed, 400 if it was refused,
+	// as by a condition; 0 if the server did not answer.
 	Status int
 	// Answer is the JSON that the caller did not get.
 	Answer []byte

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An environment has what was asked for, at the version that was asked for, and nothing of the user's.
+// An environment has what was asked for, at the version that was asked for, and nothing of the
+// user's.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	v := Python(t, "idna==3.10")

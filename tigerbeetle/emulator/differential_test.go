@@ -10,9 +10,7 @@ import (
 	"hash"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -59,7 +57,8 @@ type contest struct {
 	server   tb.Client
 	emulator *Emulator
 
-	// clock is the emulator's, in nanoseconds: the last timestamp of the server, which came at heard.
+	// clock is the emulator's, in nanoseconds: the last timestamp of the server, which came at
+	// heard.
 	clock uint64
 	heard time.Time
 	// dues are when pending transfers end.
@@ -76,18 +75,8 @@ type contest struct {
 
 func newContest(t *testing.T, server tb.Client) *contest {
 	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
-		parsed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("WEIR_TEST_SEED: %v", err)
-		}
-		seed = parsed
-	}
-	t.Attr("seed", fmt.Sprint(seed))
-	t.Logf("WEIR_TEST_SEED=%d", seed)
 	d := &dice{
-		Rand: rand.New(rand.NewPCG(seed, 0)), run: rand.Uint64()>>2 | 1, ledger: rand.Uint32()>>1 | 1<<20,
+		Rand: rand.New(rand.NewPCG(soak.Seed(t), 0)), run: rand.Uint64()>>2 | 1, ledger: rand.Uint32()>>1 | 1<<20,
 	}
 	c := &contest{
 		dice: d, t: t, ctx: t.Context(), server: server,

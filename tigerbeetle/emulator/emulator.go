@@ -18,8 +18,8 @@ type Options struct {
 	// Tick is the clock's resolution: what is due within a tick is due at its beginning. Default: a
 	// nanosecond, as on a cluster.
 	Tick time.Duration
-	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One for
-	// development holds 253.
+	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One
+	// for development holds 253.
 	MaxEvents int
 }
 
@@ -168,31 +168,27 @@ func (e *Emulator) create(ctx context.Context, events int) (uint64, error) {
 
 // LookupAccounts returns those of the accounts that exist.
 func (e *Emulator) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.enter(ctx, len(ids), e.maxLookup()); err != nil {
-		return nil, err
-	}
-	var found []tb.Account
-	for _, id := range ids {
-		if a := e.accounts[id]; a != nil {
-			found = append(found, *a)
-		}
-	}
-	return found, nil
+	return lookup(ctx, e, ids, e.accounts, func(a *tb.Account) tb.Account { return *a })
 }
 
 // LookupTransfers returns those of the transfers that exist.
 func (e *Emulator) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+	return lookup(ctx, e, ids, e.transfers, func(t *storedTransfer) tb.Transfer { return t.Transfer })
+}
+
+// lookup returns copies of those of a table's rows that exist.
+func lookup[Row, Copy any](
+	ctx context.Context, e *Emulator, ids []tb.Uint128, table map[tb.Uint128]*Row, of func(*Row) Copy,
+) ([]Copy, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.enter(ctx, len(ids), e.maxLookup()); err != nil {
 		return nil, err
 	}
-	var found []tb.Transfer
+	var found []Copy
 	for _, id := range ids {
-		if t := e.transfers[id]; t != nil {
-			found = append(found, t.Transfer)
+		if row := table[id]; row != nil {
+			found = append(found, of(row))
 		}
 	}
 	return found, nil

@@ -110,8 +110,8 @@ func TestTwoFiles(t *testing.T) {
 		t.Error("the same file again made the other server's old")
 	}
 
-	// Each key has three slots of four, and its bucket 100 tokens as before: two more fit, on either
-	// server.
+	// Each key has three slots of four, and its bucket 100 tokens as before: two more fit, on
+	// either server.
 	fill(t, 2, one, two)
 
 	write(t, older, seats(2))

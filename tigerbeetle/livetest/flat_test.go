@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
@@ -69,7 +70,7 @@ func (f *flatServers) open() http.Handler {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	l, err := weir.New(store, &weir.Options{Now: f.clock})
+	l, err := limiter.New(store, &limiter.Options{Now: f.clock})
 	if err != nil {
 		f.t.Fatal(err)
 	}

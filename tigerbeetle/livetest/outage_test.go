@@ -17,6 +17,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
@@ -28,8 +29,8 @@ const (
 	outageSlots    = 2 * callers
 	storeTimeout   = 400 * time.Millisecond
 
-	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how long
-	// it may take, on a busy machine, until calls are answered again.
+	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how
+	// long it may take, on a busy machine, until calls are answered again.
 	away     = 1700 * time.Millisecond
 	recovery = 15 * time.Second
 )
@@ -100,7 +101,7 @@ type inflightReserve struct {
 // load is what callers did while the store went away and came back.
 type load struct {
 	t       *testing.T
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	seed    uint64
 	over    chan struct{} // closed when callers are to end
 	last    time.Time     // by when all must have an answer
@@ -128,14 +129,14 @@ func TestTigerBeetleKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, &weir.Options{StoreTimeout: storeTimeout})
+	lim, err := limiter.New(store, &limiter.Options{StoreTimeout: storeTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = limiter.Close() })
+	t.Cleanup(func() { _ = lim.Close() })
 	kills := soak.Amount(3, 30)
 	l := &load{
-		t: t, limiter: limiter, seed: seeded(t), over: make(chan struct{}),
+		t: t, limiter: lim, seed: seeded(t), over: make(chan struct{}),
 		last: time.Now().Add(time.Duration(kills+2) * recovery),
 	}
 	var wait sync.WaitGroup

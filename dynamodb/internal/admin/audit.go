@@ -13,18 +13,17 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // ReadAudit yields the changes at a place, the newest first, those of the Python library among
 // them. What is no event's ID is no place to begin behind.
 func (a *Admin) ReadAudit(
-	ctx context.Context, at weir.Subject, after string,
+	ctx context.Context, at weir.Subject, after string, consistent bool,
 ) iter.Seq2[weir.AuditEvent, error] {
 	owner := auditOwner(at)
 	pk := schema.AuditPK(a.config.Namespace, owner)
-	in := client.Partition(pk, schema.SKAuditPrefix, config.Consistent(ctx))
+	in := client.Partition(pk, schema.SKAuditPrefix, consistent)
 	in.ScanIndexForward = new(false)
 	if after != "" {
 		id, err := weir.ParseLeaseID(after) // a ULID as well
@@ -121,8 +120,8 @@ func auditOwner(at weir.Subject) string {
 }
 
 const (
-	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks how
-	// often that may take too long.
+	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks
+	// how often that may take too long.
 	principalPatience = 500 * time.Millisecond
 	callerAsks        = 3
 )

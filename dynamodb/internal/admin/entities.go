@@ -10,7 +10,6 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -18,7 +17,8 @@ import (
 const (
 	// maxAncestors is how far up a chain of parents is followed, as the Python library does.
 	maxAncestors = 32
-	// MovesSince is the first release of the Python library that keeps to a parent that was changed.
+	// MovesSince is the first release of the Python library that keeps to a parent that was
+	// changed.
 	MovesSince = "0.17.0"
 )
 
@@ -291,13 +291,13 @@ const actionMetadataSet = "entity_metadata_set"
 // EntityMetadata returns an entity's name for people and what its users keep there: strings, bools,
 // int64s, json.Numbers, nil, and maps and slices of them. One without a META is [weir.NotFound].
 func (a *Admin) EntityMetadata(
-	ctx context.Context, name string,
+	ctx context.Context, name string, consistent bool,
 ) (display string, metadata map[string]any, err error) {
 	if err := a.running.Enter(); err != nil {
 		return "", nil, err
 	}
 	defer a.running.End()
-	e, err := client.Get(ctx, a.Client, schema.MetaKey(a.config.Namespace, name), config.Consistent(ctx),
+	e, err := client.Get(ctx, a.Client, schema.MetaKey(a.config.Namespace, name), consistent,
 		schema.ParseEntity)
 	if err != nil {
 		return "", nil, err

@@ -263,12 +263,12 @@ func (t *Change) inNamespace(key schema.Key) *client.Expression {
 }
 
 // ConfiguredResources returns, in order, the resources that have limits of their own.
-func (a *Admin) ConfiguredResources(ctx context.Context) ([]string, error) {
+func (a *Admin) ConfiguredResources(ctx context.Context, consistent bool) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
-	r, err := client.Get(ctx, a.Client, schema.ResourcesKey(a.config.Namespace), config.Consistent(ctx),
+	r, err := client.Get(ctx, a.Client, schema.ResourcesKey(a.config.Namespace), consistent,
 		schema.ParseResources)
 	if err != nil || r == nil {
 		return nil, err
@@ -278,13 +278,13 @@ func (a *Admin) ConfiguredResources(ctx context.Context) ([]string, error) {
 
 // EntityConfigResources returns, in order, the resources for which entities have limits of their
 // own, [weir.DefaultResource] among them.
-func (a *Admin) EntityConfigResources(ctx context.Context) ([]string, error) {
+func (a *Admin) EntityConfigResources(ctx context.Context, consistent bool) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
 	key := schema.EntityConfigResourcesKey(a.config.Namespace)
-	r, err := client.Get(ctx, a.Client, key, config.Consistent(ctx), schema.ParseEntityConfigResources)
+	r, err := client.Get(ctx, a.Client, key, consistent, schema.ParseEntityConfigResources)
 	if err != nil || r == nil {
 		return nil, err
 	}

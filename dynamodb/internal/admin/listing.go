@@ -59,20 +59,9 @@ func (a *Admin) Resources(ctx context.Context, now time.Time, entity string) ([]
 		return nil, err
 	}
 	defer a.running.End()
-	var ids []schema.BucketID
-	for id, err := range a.bucketsOf(ctx, entity) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	found := make(map[string]bool)
-	used, err := a.buckets.SubjectsInUse(ctx, now, ids)
+	found, err := a.namesInUse(ctx, now, a.bucketsOf(ctx, entity), func(of weir.Subject) string { return of.Resource })
 	if err != nil {
 		return nil, err
-	}
-	for of := range used {
-		found[of.Resource] = true
 	}
 	for of := range a.buckets.RemovedInUse(now) {
 		if of.Entity == entity {
@@ -98,23 +87,13 @@ func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([
 		return nil, err
 	}
 	defer a.running.End()
-	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
 	pk := schema.ResourcePK(a.config.Namespace, resource)
 	in := client.KeysOnly(client.Indexed(schema.GSI2, pk, schema.BucketPrefix))
-	for id, err := range client.Query(ctx, a.Client, in, bucketID) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	found := make(map[string]bool)
-	used, err := a.buckets.SubjectsInUse(ctx, now, ids)
+	buckets := client.Query(ctx, a.Client, in, bucketID)
+	found, err := a.namesInUse(ctx, now, buckets, func(of weir.Subject) string { return of.Entity })
 	if err != nil {
 		return nil, err
-	}
-	for of := range used {
-		found[of.Entity] = true
 	}
 	for name, err := range a.withLimitsOn(ctx, resource, a.customNames(ctx, resource, "")) {
 		if err != nil {
@@ -123,6 +102,28 @@ func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([
 		found[name] = true
 	}
 	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// namesInUse is a set of one of the names of each subject that has something in use in the buckets.
+func (a *Admin) namesInUse(
+	ctx context.Context, now time.Time, buckets iter.Seq2[schema.BucketID, error], name func(weir.Subject) string,
+) (map[string]bool, error) {
+	var ids []schema.BucketID
+	for id, err := range buckets {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	used, err := a.buckets.SubjectsInUse(ctx, now, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]bool)
+	for of := range used {
+		found[name(of)] = true
+	}
+	return found, nil
 }
 
 // bucketsOf yields the buckets of an entity, shard by shard.

@@ -21,11 +21,11 @@ type itemState struct {
 	seenAt uint64
 	// deleted is true if the item is known not to exist.
 	deleted bool
-	// uncertain is true after a write without an answer: the item is read before it is written again,
-	// and image is as it was before that write, because it may know more than the item says.
+	// uncertain is true after a write without an answer: the item is read before it is written
+	// again, and image is as it was before that write, because it may know more than the item says.
 	uncertain bool
-	// removedLimits are limits that were removed from the item, as they were: leases may still stand
-	// for them, and they may come back.
+	// removedLimits are limits that were removed from the item, as they were: leases may still
+	// stand for them, and they may come back.
 	removedLimits map[string]LimitImage
 }
 
@@ -33,6 +33,10 @@ type itemState struct {
 type followUps interface {
 	// Enqueue puts an update in the item's queue.
 	Enqueue(u *Update)
+	// publish tells others what a commit has left, before its waiters have their answers: a caller
+	// that has its answer may ask at once what the item has. written is true after a write that
+	// also carried out the updates of the commit.
+	publish(s *itemState, written bool)
 	// requeue puts an update that failed in the queue again, after a pause.
 	requeue(u *Update, err error)
 }
@@ -207,6 +211,7 @@ func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 // answerAdmitted answers the waiters that were charged. What a caller that has left was charged is
 // refunded with the next write.
 func (c *commit) answerAdmitted(r *Evaluation) {
+	c.later.publish(c.itemState, true)
 	for i, m := range r.admitted {
 		v := r.AdmittedResults[i]
 		v.Kind = Taken
@@ -226,12 +231,20 @@ func (c *commit) answerAdmitted(r *Evaluation) {
 }
 
 // answerDenied answers the waiters that do not fit the image.
-func (c *commit) answerDenied(r *Evaluation) {
-	for i, m := range r.denied {
-		m.deliver(r.deniedResults[i])
-	}
-	c.removeWaiters(r.denied)
+func (c *commit) answerDenied(r *Evaluation) { c.removeDenied(r)() }
+
+// removeDenied takes the waiters that do not fit the image out of the batch. deliver gives them
+// their answers.
+func (c *commit) removeDenied(r *Evaluation) (deliver func()) {
+	denied, results := r.denied, r.deniedResults
+	c.removeWaiters(denied)
 	r.denied, r.deniedResults = nil, nil
+	return func() {
+		c.later.publish(c.itemState, false)
+		for i, m := range denied {
+			m.deliver(results[i])
+		}
+	}
 }
 
 // removeWaiters takes waiters that have their answer out of the batch.

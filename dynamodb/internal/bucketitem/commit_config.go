@@ -13,8 +13,8 @@ import (
 // agreedConfig returns the configuration that the waiters know; nil if none of them knows it.
 func (c *commit) agreedConfig() *Config {
 	for _, m := range c.Waiters {
-		if m.Resolved != nil {
-			return NewConfig(m.Resolved)
+		if m.Config != nil {
+			return m.Config
 		}
 	}
 	return nil
@@ -58,8 +58,8 @@ func (c *commit) readItemConfig(ctx context.Context) error {
 // broughtConfig returns the limits that a waiter's request or engine brought; nil if none did.
 func (c *commit) broughtConfig() *Config {
 	for _, m := range c.Waiters {
-		if m.Resolved != nil && isBrought(m.Resolved.Level) {
-			return NewConfig(m.Resolved)
+		if m.Config != nil && isBrought(m.Config.level) {
+			return m.Config
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (c *commit) fallbackConfig() *Config {
 // answerStale sends back the waiters that hold another configuration than the one just read.
 func (c *commit) answerStale() {
 	c.answer(func(m *Waiter) bool {
-		if m.Resolved != nil && m.Resolved.Level != c.config.level {
+		if m.Config != nil && m.Config.level != c.config.level {
 			return true
 		}
 		for k := range m.Takes {

@@ -27,8 +27,8 @@ type effect struct {
 	asked bool
 	// charged is true if anything is charged.
 	charged bool
-	// refunded is what was refunded, and trimmed whether there was more to refund than the limit had
-	// room for, by this image.
+	// refunded is what was refunded, and trimmed whether there was more to refund than the limit
+	// had room for, by this image.
 	refunded int64
 	trimmed  bool
 	// consumed is by how much the count of consumed units moves.

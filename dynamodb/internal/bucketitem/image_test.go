@@ -40,8 +40,8 @@ func TestImageLateRefund(t *testing.T) {
 	}
 }
 
-// TestRefundedIsForgotten: a limit that was forgotten when it was charged is forgotten again after the
-// refund, unless another reservation has asked for it in between.
+// TestRefundedIsForgotten: a limit that was forgotten when it was charged is forgotten again after
+// the refund, unless another reservation has asked for it in between.
 func TestRefundedIsForgotten(t *testing.T) {
 	t.Parallel()
 	const used, now = int64(1_000_000), int64(9_000_000)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -17,9 +18,9 @@ type Config struct {
 	fallback bool
 }
 
-// NewConfig returns the limits that a resolution requires.
-func NewConfig(r *weir.Resolved) *Config {
-	return &Config{level: r.Level, Limits: r.Limits}
+// NewConfig returns the limits that a resolution requires. It keeps nothing of j but the limits.
+func NewConfig(j *driver.Judged) *Config {
+	return &Config{level: j.Level, Limits: j.Limits}
 }
 
 // permanent reports whether bucket items with these limits never expire: the entity has limits of

@@ -21,7 +21,8 @@ type Queue struct {
 	running bool
 	// inFlight are the updates of the commit that is in progress.
 	inFlight []*Update
-	// externalImage is what was written to the item by another way than the queue; nil if nothing was.
+	// externalImage is what was written to the item by another way than the queue; nil if nothing
+	// was.
 	externalImage *Image
 	// SeenLimits were judged or settled without a write since the last batch was taken.
 	SeenLimits []SeenLimit
@@ -100,6 +101,24 @@ func (q *Queue) nextBatch() *Batch {
 		return nil
 	}
 	return b
+}
+
+// publish implements followUps. A commit that is not the queue's own, for a transaction, is
+// published by Adopt.
+func (q *Queue) publish(s *itemState, written bool) {
+	if s != &q.itemState {
+		return
+	}
+	q.published.mu.Lock()
+	defer q.published.mu.Unlock()
+	image := s.image
+	if image != nil {
+		image = image.withSeenLimits(q.SeenLimits...)
+	}
+	q.published.set(image, s.removedLimits)
+	if written {
+		q.inFlight = nil
+	}
 }
 
 // LastImage returns the image after the last commit; nil if the item is not known.

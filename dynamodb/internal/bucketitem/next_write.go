@@ -130,7 +130,8 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 // no evaluation if there is no write.
 func (c *commit) nextDenied(base *Image, r *Evaluation) (*Image, *Evaluation) {
 	now := c.now()
-	c.answerDenied(r)
+	deliver := c.removeDenied(r)
+	defer deliver() // with the image as it is then
 	if c.pending() {
 		return base, r
 	}

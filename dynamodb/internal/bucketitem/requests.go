@@ -33,10 +33,10 @@ type Waiter struct {
 	// Number is the reservation's; a later one has a higher number.
 	Number uint64
 	Takes  []Take
-	// Resolved is all that applies to the subject; nil if it is not at hand.
-	Resolved *weir.Resolved
-	State    atomic.Int32
-	Answer   chan Result // has room for it
+	// Config is all that applies to the subject; nil if it is not at hand.
+	Config *Config
+	State  atomic.Int32
+	Answer chan Result // has room for it
 }
 
 // The states of a waiter.
@@ -113,13 +113,15 @@ func (m *Waiter) unplanned() bool { return len(m.Takes) > 0 && m.Takes[0].Limit 
 type Update struct {
 	Now    int64
 	Deltas []Delta
-	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be given
-	// the limits of the configuration, which is read again. itemDeleted says that the item was
-	// deleted.
+	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be
+	// given the limits of the configuration, which is read again. itemDeleted says that the item
+	// was deleted.
 	Refill, Reread, itemDeleted bool
-	// InDoubt is true after an update that was ended because its refund may or may not have been made.
+	// InDoubt is true after an update that was ended because its refund may or may not have been
+	// made.
 	InDoubt bool
-	// Done is called once, by the queue; nil if nobody waits, and then attempts counts the failures.
+	// Done is called once, by the queue; nil if nobody waits, and then attempts counts the
+	// failures.
 	Done     func(err error)
 	attempts int
 }

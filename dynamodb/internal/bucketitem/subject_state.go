@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -24,13 +25,12 @@ type subjectState struct {
 	// itemShards is the count that an item had last, and itemShardsSince since when, in Unix ms.
 	itemShards      int
 	itemShardsSince int64
-	// parent is the entity that is charged too, by the item that was seen last; parentKnown is false
-	// if none was seen.
+	// parent is the entity that is charged too, by the item that was seen last; parentKnown is
+	// false if none was seen.
 	parent      string
 	parentKnown bool
-	// reading is the read of the configuration that is in progress; nil if there is none.
-	reading *ConfigRead
-	// verifiedAt is the number of this process's last change of configuration before it was last read.
+	// verifiedAt is the number of this process's last change of configuration before the newest was
+	// read that anything was reserved by.
 	verifiedAt uint64
 	// config is what applied when the configuration was last read; nil if it was not.
 	config *Config
@@ -147,15 +147,12 @@ func (p *subjectState) ItemStale() bool {
 	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.matches(m))
 }
 
-// MarkVerified notes that the configuration was read after a change, and what applies; nil if that
-// is not at hand.
-func (p *subjectState) MarkVerified(number uint64, r *weir.Resolved) {
+// MarkVerified notes by which configuration the subject is reserved.
+func (p *subjectState) MarkVerified(j *driver.Judged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.verifiedAt = max(p.verifiedAt, number)
-	if r != nil {
-		p.config, p.cascadeParent = NewConfig(r), r.Parent
-	}
+	p.verifiedAt = max(p.verifiedAt, j.Version)
+	p.config, p.cascadeParent = NewConfig(j), j.Parent
 }
 
 // verified returns the number of the last change that the configuration was read after.
@@ -225,61 +222,6 @@ func (s *namespaceState) readShards(
 		items = items[len(images[i]):]
 	}
 	return images, nil
-}
-
-// ConfigRead is one read of a subject's configuration. Every caller that needs the configuration
-// while it is in progress shares it.
-type ConfigRead struct {
-	// Changes is the number of this process's last change of the configuration when the read began.
-	Changes uint64
-	done    chan struct{} // closed when resolved and err are set
-	// resolved is what applies to the subject.
-	resolved *weir.Resolved
-	err      error
-}
-
-// StartRead returns the read of the configuration that is in progress, or begins one; began says
-// which. A read that began before this process's last change of the configuration is not joined.
-// The read does not end with the caller that began it, because others may wait for it.
-func (p *subjectState) StartRead(
-	ctx context.Context, resolve weir.Resolver,
-) (r *ConfigRead, began bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r := p.reading; r != nil && !p.ns.ConfigChanges.since(p.Subject, r.Changes) {
-		return r, false
-	}
-	r = &ConfigRead{Changes: p.ns.ConfigChanges.Latest(), done: make(chan struct{})}
-	p.reading = r
-	p.retain()
-	p.ns.Running.Run(func() {
-		defer p.Release()
-		defer p.endConfigRead(r)
-		defer close(r.done)
-		ctx, cancel := p.ns.backgroundContext(ctx)
-		defer cancel()
-		r.resolved, r.err = resolve(ctx, p.Subject, weir.Usual)
-	})
-	return r, true
-}
-
-// endConfigRead removes a read that has ended, so that the next caller begins another one.
-func (p *subjectState) endConfigRead(r *ConfigRead) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reading == r {
-		p.reading = nil
-	}
-}
-
-// Wait returns what was read, or an error if the read failed or ctx ended first.
-func (r *ConfigRead) Wait(ctx context.Context) (*weir.Resolved, error) {
-	select {
-	case <-r.done:
-		return r.resolved, r.err
-	case <-ctx.Done():
-		return nil, client.AbandonedError(ctx)
-	}
 }
 
 // Denial is what was too much for a limit a moment ago, so that the same is not asked of the table

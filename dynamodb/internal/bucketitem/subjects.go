@@ -283,6 +283,12 @@ func (s *Store) ConfigStale(of weir.Subject) bool {
 	return s.ConfigChanges.since(of, p.verified())
 }
 
+// ConfigChangedSince reports whether this process has changed the configuration of a subject after
+// the change with a number.
+func (s *Store) ConfigChangedSince(of weir.Subject, number uint64) bool {
+	return s.ConfigChanges.since(of, number)
+}
+
 // ConfigChange is a change of the configuration that this process has made.
 type ConfigChange struct {
 	Kind changeKind

@@ -21,8 +21,8 @@ import (
 const (
 	// CallAttempts is how often a call is sent at most.
 	CallAttempts = 4
-	// callBackoff is the pause before the second attempt; before each further one it is twice as long.
-	// The SDK's own pauses would take most of the second that a call has.
+	// callBackoff is the pause before the second attempt; before each further one it is twice as
+	// long. The SDK's own pauses would take most of the second that a call has.
 	callBackoff = 25 * time.Millisecond
 )
 

@@ -83,7 +83,8 @@ func New(ctx context.Context, table string, o *Options) (*Client, error) {
 			so.HTTPClient = newHTTPClient()
 		}
 		so.Retryer = newRetryer()
-		// DynamoDB Local sends 0 as the checksum of every refusal, and the SDK would complain of each.
+		// DynamoDB Local sends 0 as the checksum of every refusal, and the SDK would complain of
+		// each.
 		so.DisableValidateResponseChecksum = local
 		so.APIOptions = append(so.APIOptions, c.watch)
 	}, func(so *ddb.Options) {
@@ -103,8 +104,8 @@ func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 	if o.Config != nil {
 		return o.Config, nil
 	}
-	// Handed in here, the client also learns of AWS_CA_BUNDLE, for which the SDK would make one of its
-	// own, with ten connections.
+	// Handed in here, the client also learns of AWS_CA_BUNDLE, for which the SDK would make one of
+	// its own, with ten connections.
 	options := []func(*config.LoadOptions) error{config.WithHTTPClient(newHTTPClient())}
 	if o.Region != "" {
 		options = append(options, config.WithRegion(o.Region))

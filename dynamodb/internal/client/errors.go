@@ -110,11 +110,11 @@ const (
 // WriteOutcome is what became of a write, by its error.
 type WriteOutcome struct {
 	Kind WriteKind
-	// Image is the item as the condition met it, where the call asked for it (ALL_OLD) and there is an
-	// item. Of a transaction see reasons.
+	// Image is the item as the condition met it, where the call asked for it (ALL_OLD) and there is
+	// an item. Of a transaction see reasons.
 	Image schema.Item
-	// Reasons has, for a transaction that was refused, one entry for each of its items, with the image
-	// where the item asked for it.
+	// Reasons has, for a transaction that was refused, one entry for each of its items, with the
+	// image where the item asked for it.
 	Reasons []types.CancellationReason
 }
 

@@ -14,16 +14,6 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-type consistentKey struct{}
-
-// WithConsistent makes a read of the configuration see every write before it, at twice the cost.
-func WithConsistent(ctx context.Context) context.Context {
-	return context.WithValue(ctx, consistentKey{}, true)
-}
-
-// Consistent reports whether the context asks for that.
-func Consistent(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
-
 // Reader reads the configuration of one namespace.
 type Reader struct {
 	*client.Client

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// oldestSchema is the first with the bucket items that weir reads; those before it keep balances
-	// elsewhere.
+	// oldestSchema is the first with the bucket items that weir reads; those before it keep
+	// balances elsewhere.
 	oldestSchema = "0.9.0"
 	// readsLike is the release of the Python library whose items weir can judge. A table that has
 	// something newer on it says so in its client_min_version.

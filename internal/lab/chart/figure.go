@@ -1,20 +1,15 @@
-// Package chart draws figures about numbers: as text for a terminal, and as a page of HTML that
-// needs nothing else, neither a network nor a script.
+// Package chart draws figures of numbers: as text for a terminal, and on a page of HTML that needs
+// nothing else, neither a network nor a script.
 //
-// A figure is plain data ([Columns], [Lines], [Bars], [Distribution], [Comparison]) and is drawn in
-// both places: [WriteText] and [WriteSparks] write text, [Page.Write] writes a page of figures and
-// tables. Nothing a figure holds makes them fail or panic: what is negative is drawn as nothing,
-// what is missing counts as 0, and names stay text, in which invisible characters are
-// escaped.
-//
-// All geometry is in integers.
+// A figure is plain data and is drawn in both places: [WriteText] and [WriteSparks] write text,
+// [Page.Write] writes a page of figures and tables. No content makes them fail or panic: negative
+// values are drawn as nothing, missing ones count as 0, and invisible characters in names are
+// escaped. All geometry is in integers.
 package chart
 
-// Milliseconds is the unit of values that are shown as durations: 1500 is "1.5 s". Any other unit
-// is a word behind the numbers.
-const Milliseconds = "ms"
-
-// Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison].
+// Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison]. All have a
+// title, a note, which is a sentence below the title, and a unit, which is what the values count:
+// "calls", or [Milliseconds]. All three may be empty.
 type Figure interface {
 	// text draws the figure on a terminal.
 	text(t *lineBuffer)
@@ -22,14 +17,18 @@ type Figure interface {
 	view() *figureView
 }
 
-// Tone says what a series means, and so how it looks.
+// Milliseconds is the unit of values that are shown as durations: 1500 is "1.5 s". Any other unit
+// is a word behind the numbers.
+const Milliseconds = "ms"
+
+// Tone says what a series means, and so its colour.
 type Tone int
 
 // The tones.
 const (
 	Plain Tone = iota // one of a few colours, by its place
-	Good              // what one wants: admitted
-	Bad               // what one does not want: denied
+	Good              // admitted
+	Bad               // denied
 )
 
 // Series is a row of numbers under one name.
@@ -40,68 +39,80 @@ type Series struct {
 	Values []int64
 }
 
-// Columns is a figure of stacked columns over time.
+// Columns is a figure of columns over time, in which the series are stacked from the bottom.
 type Columns struct {
-	Title string
-	// Note is a sentence below the title. Default: none
-	Note string
-	// Unit is what the values count, as "calls", or [Milliseconds]. Default: none
-	Unit  string
-	Times Times
-	// Series are stacked from the bottom.
-	Series []Series
+	Title, Note, Unit string
+	Times             Times
+	Series            []Series
 }
 
-// Lines is a figure of lines over time, as the use of a limit against its capacity.
+// Lines is a figure of lines over time, such as the use of a limit against its capacity.
 type Lines struct {
-	Title string
-	// Note is a sentence below the title. Default: none
-	Note string
-	// Unit is what the values count, as "tokens", or [Milliseconds]. Default: none
-	Unit  string
-	Times Times
-	// Series are the highest values of each interval.
-	Series []Series
-	// Rule is a line across, as the capacity. Default: none
-	Rule *ReferenceLine
+	Title, Note, Unit string
+	Times             Times
+	Series            []Series       // the highest values of each interval
+	Rule              *ReferenceLine // a line across. Default: none
 }
 
-// ReferenceLine is a value to compare with.
+// ReferenceLine is a value to compare with, such as the capacity.
 type ReferenceLine struct {
 	Name  string
 	Value int64
 }
 
-// Bars is a figure of horizontal bars, one for each label, as the denials by each limit.
+// Bars is a figure of horizontal bars, one for each label, such as the denials by each limit.
 type Bars struct {
-	Title string
-	// Note is a sentence below the title. Default: none
-	Note string
-	// Unit is what the values count, as "calls", or [Milliseconds]. Default: none
-	Unit   string
-	Labels []string
-	// Series are stacked from the left.
-	Series []Series
-	// Grouped draws the series of a label below each other instead. Default: stacked
+	Title, Note, Unit string
+	Labels            []string
+	Series            []Series // stacked from the left
+	// Grouped draws the series of a label below each other instead of stacked. Default: false
 	Grouped bool
 }
 
-// Comparison is a figure of stacked columns over time on two sides of one axis and on one scale.
+// Comparison is a figure of two stacks of columns over time, on two sides of one axis and on one
+// scale. Both sides have the same series.
 type Comparison struct {
-	Title string
-	// Note is a sentence below the title. Default: none
-	Note string
-	// Unit is what the values count, as "calls", or [Milliseconds]. Default: none
-	Unit  string
-	Times Times
-	// Above and Below are what is compared. Both have the same series.
-	Above, Below ComparisonSide
+	Title, Note, Unit string
+	Times             Times
+	Above, Below      ComparisonSide
 }
 
 // ComparisonSide is one of two things that are compared.
 type ComparisonSide struct {
 	Name   string
 	Series []Series
+}
+
+// Distribution is a figure of how often values of a size occur, such as how long calls waited. The
+// series stand side by side. Its unit is that of the bounds.
+type Distribution struct {
+	Title, Note, Unit string
+	// Bounds are the upper ends of the bins, ascending.
+	Bounds []int64
+	// Series count the values in each bin. A series may have one value more than there are bounds, for
+	// what is above all of them.
+	Series []Series
+}
+
+// bins is how many bins there are to draw.
+func (d *Distribution) bins() int { return max(len(d.Bounds), most(d.Series)) }
+
+// binNames names all bins in words.
+func (d *Distribution) binNames() []string {
+	out := make([]string, d.bins())
+	for i := range out {
+		switch {
+		case i < len(d.Bounds) && (i > 0 || d.Bounds[i] != 0):
+			out[i] = "up to " + exact(d.Bounds[i], d.Unit)
+		case i < len(d.Bounds):
+			out[i] = exact(0, d.Unit)
+		case len(d.Bounds) > 0:
+			out[i] = "above " + exact(d.Bounds[len(d.Bounds)-1], d.Unit)
+		default:
+			out[i] = "all"
+		}
+	}
+	return out
 }
 
 // most is how many values the longest series has.
@@ -113,7 +124,7 @@ func most(series []Series) int {
 	return n
 }
 
-// at is a value of a series; 0 where it has none.
+// at returns a value of a series; 0 if it has none.
 func (s *Series) at(i int) int64 {
 	if i < len(s.Values) {
 		return s.Values[i]
@@ -121,7 +132,7 @@ func (s *Series) at(i int) int64 {
 	return 0
 }
 
-// column is what is drawn of the values at one place: nothing of those that are negative.
+// column returns what is drawn of the values at one place: nothing of negative ones.
 func column(series []Series, i int) []uint64 {
 	out := make([]uint64, len(series))
 	for k := range series {
@@ -150,11 +161,10 @@ func largest(series []Series) uint64 {
 	return top
 }
 
-// apiece is how many of n neighbours must be put together so that at most a number of places
-// remain.
+// apiece returns how many of n neighbours to merge so that at most a number of places remain.
 func apiece(n, places int) int { return max((n+places-1)/places, 1) }
 
-// merge joins each neighbours into one: it adds their values, or takes the largest of them.
+// merge replaces every group of neighbours by the sum of their values, or by the largest of them.
 func merge(series []Series, each int, largest bool) []Series {
 	if each <= 1 {
 		return series
@@ -178,9 +188,9 @@ func merge(series []Series, each int, largest bool) []Series {
 	return out
 }
 
-// stack lays values on top of each other on a scale that is so high, and returns where each begins
-// and the last ends. A value that is not 0 gets at least the least height, so that it is seen; what
-// lies below gives way where there is no room above.
+// stack lays values on top of each other on a scale of the given height, and returns where each
+// begins and the last ends. A value other than 0 gets at least the least height, so that it is
+// seen; what lies below is moved down if there is no room above.
 func stack(values []uint64, top uint64, height, least int) []int {
 	edges := make([]int, len(values)+1)
 	for i := range values {
@@ -199,8 +209,7 @@ func stack(values []uint64, top uint64, height, least int) []int {
 	return edges
 }
 
-// stackWhole is stack in whole rows of row steps each. The last may reach to the end of its
-// row.
+// stackWhole is stack in whole rows of row steps each.
 func stackWhole(values []uint64, top uint64, rows, row int) []int {
 	whole := sum(values)
 	used := (scale(whole, top, rows*row) + row - 1) / row

@@ -1,22 +1,24 @@
 package chart
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// overTime is the view of a figure over time, without what is drawn and its scale.
+// overTime is the view of a figure over time, without its shapes and its scale.
 func overTime(title, unit string, times Times, series []Series, room int) *figureView {
 	places := most(series)
-	names := timeNames(times, places)
+	names := make([]string, places)
+	for i := range names {
+		names[i] = times.label(i, places)
+	}
 	return &figureView{
 		Title: title, Keys: keys(series), Data: data("from", names, series, unit),
 		Plot: &plotView{
 			Label: spoken(title), Desc: times.span(places) + ": " + described(series, unit),
 			Width: places * columnWidth, Height: plotHeight, Grid: []int{0, plotHeight / 2},
-			Hits: hits(places, columnWidth, func(i int) string {
-				return said(names[i], series, i, unit)
-			}),
+			Hits:  hits(columnWidth, names, series, unit),
 			Ticks: timeTicks(times, places, room),
 		},
 	}
@@ -40,28 +42,25 @@ func (c *Comparison) view() *figureView {
 	above, below := merge(c.Above.Series, each, false), merge(c.Below.Series, each, false)
 	times := c.Times.normal(n).each(each)
 	top := roundTop(max(highest(above), highest(below)), c.Unit)
-	both := append(prefixed(c.Above.Name, above), prefixed(c.Below.Name, below)...)
-	scale := scaleLabels(top, c.Unit)
-	for i := len(scale) - 2; i >= 0; i-- {
-		scale = append(scale, scale[i])
+	var both []Series // under names that say whose they are
+	for _, s := range above {
+		both = append(both, Series{c.Above.Name + ": " + s.Name, s.Tone, s.Values})
+	}
+	for _, s := range below {
+		both = append(both, Series{c.Below.Name + ": " + s.Name, s.Tone, s.Values})
 	}
 	v := overTime(perStep(c.Title, c.Unit, times), c.Unit, times, both, wideRoom)
 	v.Note, v.Wide, v.Keys = c.Note, true, keys(above)
 	p := v.Plot
-	p.Upper, p.Lower, p.Scale, p.Height = c.Above.Name, c.Below.Name, scale, 2*plotHeight
+	p.Upper, p.Lower, p.Height = c.Above.Name, c.Below.Name, 2*plotHeight
 	p.Grid = []int{0, plotHeight / 2, plotHeight, plotHeight * 3 / 2, 2 * plotHeight}
+	down := scaleLabels(top, c.Unit)
+	up := slices.Clone(down[:len(down)-1])
+	slices.Reverse(up)
+	p.Scale = append(down, up...)
 	p.Shapes = append(shapes(above, rects(above, top, plotHeight, false)),
 		shapes(below, rects(below, top, plotHeight, true))...)
 	return v
-}
-
-// prefixed are series under names that say whose they are.
-func prefixed(side string, series []Series) []Series {
-	out := make([]Series, len(series))
-	for i, s := range series {
-		out[i] = Series{side + ": " + s.Name, s.Tone, s.Values}
-	}
-	return out
 }
 
 func (l *Lines) view() *figureView {
@@ -93,7 +92,7 @@ func (l *Lines) view() *figureView {
 	return v
 }
 
-// steps is a line that is level over each interval.
+// steps is the path of a line that is level over each interval.
 func steps(values []int64, top uint64) string {
 	text := ""
 	for i, v := range values {
@@ -123,7 +122,10 @@ func (d *Distribution) view() *figureView {
 	}
 	ticks := make([]tick, n)
 	for i := range ticks {
-		ticks[i] = tick{(2*i + 1) * 10_000 / (2 * n), d.binLabel(i)}
+		ticks[i] = tick{(2*i + 1) * 10_000 / (2 * n), "more"}
+		if i < len(d.Bounds) {
+			ticks[i].label = plain(d.Bounds[i], d.Unit)
+		}
 	}
 	return &figureView{
 		Title: d.Title, Note: d.Note, Keys: keys(d.Series), Data: data("value", names, d.Series, ""),
@@ -131,16 +133,16 @@ func (d *Distribution) view() *figureView {
 			Label: spoken(d.Title), Desc: described(d.Series, ""), Scale: scaleLabels(top, ""),
 			Width: n * width, Height: plotHeight, Grid: []int{0, plotHeight / 2},
 			Shapes: shapes(d.Series, bars),
-			Hits:   hits(n, width, func(i int) string { return said(names[i], d.Series, i, "") }),
+			Hits:   hits(width, names, d.Series, ""),
 			Ticks:  tickViews(ticks, halfRoom),
 		},
 	}
 }
 
-// figureView is a figure as the template wants it: a plot or bars, and the numbers in a table.
+// figureView is a figure as the template needs it: a plot or bars, and a table of the numbers.
 type figureView struct {
 	Title, Note string
-	// Wide figures have a row of the page for themselves.
+	// Wide figures have a row of the page to themselves.
 	Wide bool
 	Keys []keyView
 	Plot *plotView
@@ -162,8 +164,8 @@ type dataRow struct {
 	Cells []string
 }
 
-// seriesClasses are how the series look: by their meaning, or by their place among those that have
-// none.
+// seriesClasses are the CSS classes of the series: by their tone, or by their place among those
+// that have none.
 func seriesClasses(series []Series) []string {
 	out := make([]string, len(series))
 	others := 0
@@ -193,7 +195,7 @@ func keys(series []Series) []keyView {
 	return out
 }
 
-// data makes the table of the numbers: a row for each name, none without series.
+// data makes the table of the numbers, with a row for each name. It has no rows without series.
 func data(first string, names []string, series []Series, unit string) *dataView {
 	v := &dataView{Heads: []string{first}}
 	for _, s := range series {
@@ -212,7 +214,7 @@ func data(first string, names []string, series []Series, unit string) *dataView 
 	return v
 }
 
-// said is a place in words: "18:15: admitted 120, denied 3".
+// said describes a place: "18:15: admitted 120, denied 3".
 func said(name string, series []Series, i int, unit string) string {
 	parts := make([]string, len(series))
 	for k := range series {
@@ -221,7 +223,7 @@ func said(name string, series []Series, i int, unit string) string {
 	return name + ": " + strings.Join(parts, ", ")
 }
 
-// spoken is the title of a drawing, which must have one.
+// spoken is the title of a drawing. A drawing must have one.
 func spoken(title string) string {
 	if title == "" {
 		return "figure"
@@ -229,7 +231,7 @@ func spoken(title string) string {
 	return title
 }
 
-// described is the series in words, for those who do not see them.
+// described describes the series for readers who do not see them.
 func described(series []Series, unit string) string {
 	parts := make([]string, len(series))
 	for k := range series {
@@ -257,39 +259,28 @@ func (b *Bars) view() *figureView {
 	if len(b.Series) > 1 {
 		v.Keys = keys(b.Series)
 	}
-	rows := max(len(b.Labels), most(b.Series))
-	top := b.top()
-	names := make([]string, rows)
-	for i := range rows {
+	classes, top := seriesClasses(b.Series), b.top()
+	names := make([]string, max(len(b.Labels), most(b.Series)))
+	for i := range names {
 		names[i] = b.label(i)
 		bar := barView{Label: names[i]}
-		if b.Grouped {
-			for k := range b.Series {
-				bar.Lines = append(bar.Lines, b.line(i, k, k+1, top))
+		for g, series := range b.groups() {
+			line := barLine{Said: said(names[i], series, i, b.Unit), Width: plotHeight}
+			edges := stack(column(series, i), top, plotHeight, leastHeight)
+			for k := range series {
+				if k > 0 {
+					line.Text += " + "
+				}
+				line.Text += plain(series[k].at(i), b.Unit)
+				if width := edges[k+1] - edges[k]; width > 0 {
+					line.Shapes = append(line.Shapes,
+						shapeView{classes[g+k], rect{edges[k], 0, width, columnWidth}.path()})
+				}
 			}
-		} else {
-			bar.Lines = append(bar.Lines, b.line(i, 0, len(b.Series), top))
+			bar.Lines = append(bar.Lines, line)
 		}
 		v.Bars = append(v.Bars, bar)
 	}
 	v.Data = data("", names, b.Series, b.Unit)
 	return v
-}
-
-// line draws the series from one up to another.
-func (b *Bars) line(i, from, to int, top uint64) barLine {
-	series, classes := b.Series[from:to], seriesClasses(b.Series)
-	line := barLine{Said: said(b.label(i), series, i, b.Unit), Width: plotHeight}
-	edges := stack(column(series, i), top, plotHeight, leastHeight)
-	for k := range series {
-		if k > 0 {
-			line.Text += " + "
-		}
-		line.Text += plain(series[k].at(i), b.Unit)
-		if width := edges[k+1] - edges[k]; width > 0 {
-			line.Shapes = append(line.Shapes,
-				shapeView{classes[from+k], rect{edges[k], 0, width, columnWidth}.path()})
-		}
-	}
-	return line
 }

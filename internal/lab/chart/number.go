@@ -9,10 +9,10 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// size is what is drawn of a value.
+// size is the drawn size of a value: 0 if it is negative.
 func size(v int64) uint64 { return uint64(max(v, 0)) }
 
-// sum adds, and stays at the largest number there is.
+// sum adds values, up to the largest number.
 func sum(values []uint64) uint64 {
 	var total uint64
 	for _, v := range values {
@@ -25,7 +25,7 @@ func sum(values []uint64) uint64 {
 	return total
 }
 
-// plus adds two numbers that are not negative, and stays at the largest there is.
+// plus adds two non-negative numbers, up to the largest number.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -33,7 +33,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// scale returns where a value lies on a scale from 0 to top of the given length, to the nearest.
+// scale returns where a value lies on a scale from 0 to top with the given length, rounded.
 func scale(v, top uint64, length int) int {
 	if length <= 0 || top == 0 {
 		return 0
@@ -47,8 +47,8 @@ func scale(v, top uint64, length int) int {
 	return int(q)
 }
 
-// niceTop is the end of a scale for values up to a largest one: a round number whose half is round
-// as well, so that both can be written beside the scale.
+// niceTop is the top of a scale for values up to a largest one: a round number whose half is round
+// too, so that both can be labels.
 func niceTop(largest uint64) uint64 {
 	if largest <= 1 {
 		return 1
@@ -94,7 +94,7 @@ func roundTop(largest uint64, unit string) uint64 {
 	return top
 }
 
-// compact writes a number in a few characters: 1.2k, 340M. What follows the third digit is dropped.
+// compact writes a number in a few characters: 1.2k, 340M. It keeps three digits.
 func compact(v uint64) string {
 	digits := strconv.FormatUint(v, 10)
 	if len(digits) <= 3 {
@@ -120,7 +120,7 @@ func exact(v int64, unit string) string {
 	return text.FormatInt(v) + " " + unit
 }
 
-// plain writes a value in full; the unit is said elsewhere, unless it is of the number.
+// plain writes a value in full, without its unit unless it is a duration.
 func plain(v int64, unit string) string {
 	if unit == Milliseconds {
 		return duration(v)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The drawing's own units: an interval is columnWidth wide, a side is plotHeight high. The page
-// stretches the drawing to the room there is, and writes all text outside of it.
+// The units of a drawing: an interval is columnWidth wide, a side is plotHeight high. The page
+// stretches the drawing to the available space, and writes all text outside of it.
 const (
 	columnWidth = 10
 	columnGap   = 1
 	plotHeight  = 1000
-	leastHeight = 8   // of what is not 0, so that it is seen
+	leastHeight = 8   // of a value other than 0, so that it is seen
 	mostPlaces  = 480 // more are merged: no screen shows them
 )
 
-// plotView is a drawing, with what is written around it.
+// plotView is a drawing with the text around it.
 type plotView struct {
 	Label, Desc   string
 	Upper, Lower  string
@@ -27,17 +27,17 @@ type plotView struct {
 	Ticks         []tickView
 }
 
-// shapeView is a path of one look.
+// shapeView is a path with a CSS class.
 type shapeView struct{ Class, Path string }
 
-// tooltipView is an area that says what is drawn there.
+// tooltipView is an area with a description of what is drawn there.
 type tooltipView struct {
 	X, Width int
 	Text     string
 }
 
-// tickView is a label below the plot, at a percentage of its width. Minor ones are left out
-// where the plot is narrow.
+// tickView is a label below the plot, at a percentage of its width. Minor ones are hidden on a
+// narrow screen.
 type tickView struct {
 	At, Anchor, Label string
 	Minor             bool
@@ -87,16 +87,16 @@ func (r rect) path() string {
 	return "M" + strconv.Itoa(r.x) + " " + strconv.Itoa(r.y) + "h" + w + "v" + h + "h-" + w + "z"
 }
 
-// hits are the areas of n places, each with its words.
-func hits(n, width int, words func(i int) string) []tooltipView {
-	out := make([]tooltipView, n)
-	for i := range out {
-		out[i] = tooltipView{i * width, width, words(i)}
+// hits are areas as wide as a place, each with the description of the place.
+func hits(width int, names []string, series []Series, unit string) []tooltipView {
+	out := make([]tooltipView, len(names))
+	for i, name := range names {
+		out[i] = tooltipView{i * width, width, said(name, series, i, unit)}
 	}
 	return out
 }
 
-// scaleLabels are what stands beside a plot that begins at 0.
+// scaleLabels are the labels beside a plot that begins at 0.
 func scaleLabels(top uint64, unit string) []string {
 	if top%2 != 0 {
 		return []string{short(top, unit), "0"}
@@ -113,8 +113,7 @@ const (
 	mostTicks = 12
 )
 
-// labelRoom is how many pixels the widest of the labels takes, with what is between it and the
-// next.
+// labelRoom is how many pixels the widest of the labels takes, including the gap to the next.
 func labelRoom(ticks []tick) int {
 	width := 1
 	for _, t := range ticks {
@@ -123,7 +122,7 @@ func labelRoom(ticks []tick) int {
 	return width
 }
 
-// timeTicks are as many round instants as there is room for.
+// timeTicks are as many round times as there is room for.
 func timeTicks(times Times, n, room int) []tickView {
 	var ticks []tick
 	for most := mostTicks; most > 0; most-- {
@@ -134,7 +133,7 @@ func timeTicks(times Times, n, room int) []tickView {
 	return tickViews(ticks, room)
 }
 
-// tickViews places as many labels as there is room for. The first and the last must not stand out
+// tickViews places as many labels as there is room for. The first and the last must not stick out
 // of the plot.
 func tickViews(ticks []tick, room int) []tickView {
 	width := labelRoom(ticks)
@@ -152,15 +151,6 @@ func tickViews(ticks []tick, room int) []tickView {
 		}
 		v.At = strconv.Itoa(t.at/100) + "." + strconv.Itoa(t.at%100/10) + "%"
 		out = append(out, v)
-	}
-	return out
-}
-
-// timeNames are the names of n intervals.
-func timeNames(times Times, n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = times.label(i, n)
 	}
 	return out
 }

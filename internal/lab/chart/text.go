@@ -16,15 +16,14 @@ type TextOptions struct {
 	Width int
 	// Height is how many lines the plot itself takes, 1 to 50. Default: 8
 	Height int
-	// ASCII is for terminals without block characters. Default: block characters
+	// ASCII draws without block characters. Default: block characters
 	ASCII bool
-	// Color allows the escape sequences of colours. Default: none
+	// Color draws in colours, by escape sequences. Default: none
 	Color bool
 }
 
-// WriteText draws a figure on a terminal. Its lines end with a line feed, have no spaces at their
-// ends, and no line is wider than the options say. Nil is no figure, and nothing is written. The
-// error is the writer's.
+// WriteText draws a figure on a terminal. Lines have no trailing spaces and are not wider than the
+// options say. For nil nothing is written. The error is the writer's.
 func WriteText(w io.Writer, f Figure, o *TextOptions) error {
 	t := newTerminal(o)
 	if f != nil {
@@ -56,64 +55,45 @@ func newTerminal(o *TextOptions) *lineBuffer {
 	return t
 }
 
-// line writes a line, cut where the terminal ends. It must not hold escape sequences.
+// line writes a line, cut to the width. It must not contain escape sequences.
 func (t *lineBuffer) line(parts ...string) {
 	text := strings.TrimRight(strings.Join(parts, ""), " ")
 	t.b.WriteString(strings.TrimRight(shorten(text, t.Width, t.ASCII), " ") + "\n")
 }
 
-// safe is a text of the caller as it may be shown, shortened to most cells.
+// safe is a text of the caller with invisible characters escaped, shortened to most cells.
 func (t *lineBuffer) safe(text string, most int) string {
 	return strings.TrimRight(shorten(printable(text, t.ASCII), most, t.ASCII), " ")
 }
 
-// heading writes the title, on its right the names of the series, and the note.
+// heading writes the title, the keys of the series to its right or below it, and the note.
 func (t *lineBuffer) heading(title, note string, series []Series) {
 	title = t.safe(title, t.Width)
-	keys, width := t.keys(series)
-	if width > 0 && cells(title)+2+width <= t.Width {
-		t.b.WriteString(left(title, t.Width-width) + keys + "\n")
-	} else {
-		if title != "" {
-			t.line(title)
+	var keys []string
+	width := -2 // of the keys with two spaces between them
+	for i := range series {
+		if name := t.safe(series[i].Name, t.Width-2); name != "" {
+			keys = append(keys, t.paint(t.fill(i), t.color(series, i))+" "+name)
+			width += 4 + cells(name)
 		}
-		t.keyLines(series)
+	}
+	if len(keys) > 0 && width <= t.Width {
+		keys = []string{strings.Join(keys, "  ")}
+	}
+	if len(keys) == 1 && cells(title)+2+width <= t.Width {
+		t.b.WriteString(left(title, t.Width-width))
+	} else if title != "" {
+		t.line(title)
+	}
+	for _, key := range keys {
+		t.b.WriteString(key + "\n")
 	}
 	if note != "" {
 		t.line(t.safe(note, t.Width))
 	}
 }
 
-// keys are the names of the series behind their marks, and how many cells they take.
-func (t *lineBuffer) keys(series []Series) (text string, width int) {
-	for i := range series {
-		name := t.safe(series[i].Name, t.Width)
-		if name == "" {
-			continue
-		}
-		if width > 0 {
-			text, width = text+"  ", width+2
-		}
-		text += t.paint(t.fill(i), t.color(series, i)) + " " + name
-		width += 2 + cells(name)
-	}
-	return text, width
-}
-
-// keyLines is for keys that do not fit beside the title.
-func (t *lineBuffer) keyLines(series []Series) {
-	if text, width := t.keys(series); width > 0 && width <= t.Width {
-		t.b.WriteString(text + "\n")
-		return
-	}
-	for i := range series {
-		if name := t.safe(series[i].Name, t.Width-2); name != "" {
-			t.b.WriteString(t.paint(t.fill(i), t.color(series, i)) + " " + name + "\n")
-		}
-	}
-}
-
-// fill is the mark of a series by its place. Blocks in colours need no marks, and meet well.
+// fill is the mark of a series by its place. In colours all marks are full blocks.
 func (t *lineBuffer) fill(i int) string {
 	if t.exact() {
 		return "█"
@@ -124,10 +104,10 @@ func (t *lineBuffer) fill(i int) string {
 	return [...]string{"█", "▒", "░", "▓"}[i%4]
 }
 
-// exact reports whether a cell can show where one series ends and the next begins.
+// exact reports whether a cell can show two series in two colours.
 func (t *lineBuffer) exact() bool { return t.Color && !t.ASCII }
 
-// color is the number of a series' colour. Good and Bad differ in brightness as well.
+// color is the colour of a series. Good and Bad differ in brightness too.
 func (t *lineBuffer) color(series []Series, i int) int {
 	const red, yellow, blue, magenta, cyan = 1, 3, 4, 5, 6
 	switch series[i].Tone {
@@ -139,7 +119,7 @@ func (t *lineBuffer) color(series []Series, i int) int {
 	return [...]int{blue, yellow, magenta, cyan}[i%4]
 }
 
-// upright and sideways are parts of a block, in eighths.
+// upright and sideways are blocks of some eighths of a cell.
 func (t *lineBuffer) upright(eighths int) string {
 	if t.ASCII {
 		return [...]string{" ", ".", ".", ".", "o", "o", "o", "#", "#"}[eighths]
@@ -154,51 +134,38 @@ func (t *lineBuffer) sideways(eighths int) string {
 	return [...]string{" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}[eighths]
 }
 
-// uncolored is where the terminal's own colour stays.
+// uncolored is the terminal's own colour.
 const uncolored = -1
 
-// coloredText is a text in one colour on another one.
+// coloredText is a text in one colour on another.
 type coloredText struct {
 	text        string
 	color, back int
 }
 
-// paint gives a text a colour, where there are colours.
+// paint gives a text a colour if there are colours.
 func (t *lineBuffer) paint(text string, color int) string {
-	if !t.Color || text == "" {
-		return text
-	}
-	return coloredText{text, color, uncolored}.escaped()
+	return t.painted([]coloredText{{text, color, uncolored}})
 }
 
-// painted joins runs, with as few escape sequences as that takes.
+// painted joins texts with as few escape sequences as possible.
 func (t *lineBuffer) painted(runs []coloredText) string {
 	var b strings.Builder
 	for len(runs) > 0 {
-		n := 1
-		for n < len(runs) && runs[n].color == runs[0].color && runs[n].back == runs[0].back {
-			n++
+		text, color, back := "", runs[0].color, runs[0].back
+		for len(runs) > 0 && runs[0].color == color && runs[0].back == back {
+			text, runs = text+runs[0].text, runs[1:]
 		}
-		whole := runs[0]
-		for _, r := range runs[1:n] {
-			whole.text += r.text
+		if t.Color && color != uncolored && text != "" {
+			text = "m" + text + "\x1b[0m"
+			if back != uncolored {
+				text = ";4" + strconv.Itoa(back) + text
+			}
+			text = "\x1b[3" + strconv.Itoa(color) + text
 		}
-		runs = runs[n:]
-		if t.Color && whole.color != uncolored {
-			whole.text = whole.escaped()
-		}
-		b.WriteString(whole.text)
+		b.WriteString(text)
 	}
 	return b.String()
-}
-
-// escaped is a run as a terminal understands it.
-func (r coloredText) escaped() string {
-	back := ""
-	if r.back != uncolored {
-		back = ";4" + strconv.Itoa(r.back)
-	}
-	return "\x1b[3" + strconv.Itoa(r.color) + back + "m" + r.text + "\x1b[0m"
 }
 
 // cells is how many cells of a terminal a text takes.
@@ -210,7 +177,7 @@ func cells(text string) int {
 	return n
 }
 
-// runeCells is near enough: marks take no cell, what East Asia writes and emoji take two.
+// runeCells is an approximation: combining marks take no cell, East Asian characters and emoji two.
 func runeCells(r rune) int {
 	switch {
 	case r < 0x300:
@@ -225,7 +192,7 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// printable escapes what would move the cursor, and in plain ASCII all other characters too.
+// printable escapes invisible characters, and for ASCII all that are not ASCII.
 func printable(s string, ascii bool) string {
 	s = text.Printable(s)
 	if !ascii {
@@ -242,7 +209,7 @@ func printable(s string, ascii bool) string {
 	return b.String()
 }
 
-// shorten keeps the beginning of what takes more cells than there are.
+// shorten cuts a text to a number of cells.
 func shorten(text string, most int, ascii bool) string {
 	if cells(text) <= most {
 		return text
@@ -260,7 +227,7 @@ func shorten(text string, most int, ascii bool) string {
 	return text
 }
 
-// left fills a text up to a width, right puts it to the end of one.
+// left and right align a text within a width.
 func left(text string, width int) string { return text + blank(width-cells(text)) }
 
 func right(text string, width int) string { return blank(width-cells(text)) + text }

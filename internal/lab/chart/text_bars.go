@@ -7,7 +7,11 @@ import (
 )
 
 func (b *Bars) text(t *lineBuffer) {
-	t.heading(b.Title, b.Note, b.keyed())
+	keyed := b.Series
+	if len(keyed) < 2 {
+		keyed = nil // the title names a single series
+	}
+	t.heading(b.Title, b.Note, keyed)
 	rows := max(len(b.Labels), most(b.Series))
 	if rows == 0 || len(b.Series) == 0 {
 		t.line("nothing to show")
@@ -17,15 +21,8 @@ func (b *Bars) text(t *lineBuffer) {
 	for i := range rows {
 		name = max(name, cells(t.safe(b.label(i), t.Width/3)))
 	}
-	groups := [][]Series{b.Series} // of each label
-	if b.Grouped {
-		groups = slices.Collect(slices.Chunk(b.Series, 1))
-	}
-	numbers := t.numbers(b, groups, rows)
-	number := 0
-	for _, n := range numbers {
-		number = max(number, cells(n))
-	}
+	groups := b.groups()
+	numbers, number := b.numbers(groups, rows)
 	l := barLayout{lineBuffer: t, top: b.top(), width: t.Width - name - number - 4, all: b.Series}
 	for i := range rows {
 		label := t.safe(b.label(i), t.Width/3)
@@ -41,12 +38,12 @@ func (b *Bars) text(t *lineBuffer) {
 	}
 }
 
-// keyed are the series that need a name: one alone is named by the title.
-func (b *Bars) keyed() []Series {
-	if len(b.Series) < 2 {
-		return nil
+// groups are the series of each bar of a label.
+func (b *Bars) groups() [][]Series {
+	if b.Grouped {
+		return slices.Collect(slices.Chunk(b.Series, 1))
 	}
-	return b.Series
+	return [][]Series{b.Series}
 }
 
 func (b *Bars) label(i int) string {
@@ -64,32 +61,28 @@ func (b *Bars) top() uint64 {
 	return highest(b.Series)
 }
 
-// numbers are what stands beside the bars: the values of their parts.
-func (t *lineBuffer) numbers(b *Bars, groups [][]Series, rows int) []string {
+// numbers are the texts beside the bars: the values of their parts, aligned if they are stacked.
+func (b *Bars) numbers(groups [][]Series, rows int) (out []string, widest int) {
 	width := make([]int, len(b.Series))
 	for k := range b.Series {
-		for i := range rows {
+		for i := 0; i < rows && !b.Grouped; i++ {
 			width[k] = max(width[k], cells(plain(b.Series[k].at(i), b.Unit)))
 		}
 	}
-	var out []string
 	for i := range rows {
 		for _, series := range groups {
 			var parts []string
 			for k := range series {
-				w := 0
-				if !b.Grouped {
-					w = width[k]
-				}
-				parts = append(parts, right(plain(series[k].at(i), b.Unit), w))
+				parts = append(parts, right(plain(series[k].at(i), b.Unit), width[k]))
 			}
-			out = append(out, strings.Join(parts, "  "))
+			text := strings.Join(parts, "  ")
+			out, widest = append(out, text), max(widest, cells(text))
 		}
 	}
-	return out
+	return out, widest
 }
 
-// barLayout is where bars are drawn.
+// barLayout is the area of the bars.
 type barLayout struct {
 	*lineBuffer
 
@@ -98,7 +91,7 @@ type barLayout struct {
 	all   []Series // for the colours
 }
 
-// bar draws the parts of a bar. Group is the place of the first of them among all series.
+// bar draws the parts of a bar. Group is the index of the first of them among all series.
 func (l *barLayout) bar(series []Series, i, group int) string {
 	values := column(series, i)
 	if len(values) == 1 {
@@ -126,10 +119,10 @@ func (d *Distribution) text(t *lineBuffer) {
 	bars.text(t)
 }
 
-// WriteSparks draws the first series of each of several figures as one line of text: its title, a
-// small column for each interval, and the highest value beside the rule. A column that is full is
-// at the rule, or at the highest value where there is none; those at the rule have another colour.
-// The error is the writer's.
+// WriteSparks draws the first series of each figure as one line of text: its title, a small column
+// for each interval, and the highest value beside the rule. A full column is at the rule, or at the
+// highest value if there is no rule. Columns at the rule have another colour. The error is the
+// writer's.
 func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	t := newTerminal(o)
 	names, ends := make([]string, len(lines)), t.peaks(lines)
@@ -158,7 +151,7 @@ func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	return err
 }
 
-// peaks say how high each first series is, below each other.
+// peaks are the highest value of each first series, aligned.
 func (t *lineBuffer) peaks(lines []*Lines) []string {
 	peaks, rules := make([]string, len(lines)), make([]string, len(lines))
 	peak, rule := 0, 0
@@ -180,8 +173,8 @@ func (t *lineBuffer) peaks(lines []*Lines) []string {
 	return peaks
 }
 
-// spark draws a line of columns with each intervals to a cell, and says how many cells it
-// takes.
+// spark draws a line of columns with a number of intervals merged in each, and returns how many
+// cells it takes.
 func (t *lineBuffer) spark(l *Lines, merged, wide int) (text string, width int) {
 	if len(l.Series) == 0 {
 		return "", 0

@@ -21,21 +21,23 @@ type textPlot struct {
 	each   int // cells of one interval
 }
 
-// newPlot finds the layout of n intervals. The times are of the series as they are drawn.
+// newPlot lays out n intervals. The times are those of the series as drawn.
 func (t *lineBuffer) newPlot(series []Series, times Times, n int, top uint64, unit string) *textPlot {
 	p := &textPlot{lineBuffer: t, series: series, unit: unit, times: times, top: top, n: n}
-	p.margin = max(cells(short(top, unit)), cells(short(top/2, unit)))
+	p.margin = scaleWidth(top, unit)
 	p.each = max((t.Width-p.margin-2)/max(p.n, 1), 1)
 	return p
 }
 
-// columnsLeft is how many intervals fit beside any scale.
-func (t *lineBuffer) columnsLeft(top uint64, unit string) int {
-	return max(t.Width-2-max(cells(short(top, unit)), cells(short(top/2, unit))), 1)
+// scaleWidth is how many cells the labels of a scale take.
+func scaleWidth(top uint64, unit string) int {
+	return max(cells(short(top, unit)), cells(short(top/2, unit)))
 }
 
-// width is how many cells the plot has, without its margin.
-func (p *textPlot) width() int { return p.n * p.each }
+// columnsLeft is how many intervals fit beside the scale.
+func (t *lineBuffer) columnsLeft(top uint64, unit string) int {
+	return max(t.Width-2-scaleWidth(top, unit), 1)
+}
 
 // draw writes the plot, from its top.
 func (p *textPlot) draw() {
@@ -60,8 +62,8 @@ func (p *textPlot) draw() {
 	p.axis()
 }
 
-// edges are where the series of an interval begin and end, in eighths of a row. Only the end of the
-// lowest can be shown more exactly than to a row, unless there are colours.
+// edges are where the series of an interval begin and end, in eighths of a row. Without colours
+// only the end of the lowest can be shown more exactly than to a row.
 func (p *textPlot) edges(i int) []int {
 	values := column(p.series, i)
 	if p.exact() || len(values) < 2 || sum(values[1:]) == 0 {
@@ -70,7 +72,7 @@ func (p *textPlot) edges(i int) []int {
 	return stackWhole(values, p.top, p.Height, eighths)
 }
 
-// cell draws what a column has in a row: the series that have the most of it, two at most.
+// cell draws the part of a column in a row: at most two of the series that have a part of it.
 func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 	low, high := row*eighths, (row+1)*eighths
 	var inside []int
@@ -80,38 +82,28 @@ func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 		}
 	}
 	filled := min(edges[len(edges)-1], high) - low
-	switch {
-	case len(inside) == 0 && ruled:
-		return coloredText{strings.Repeat(p.ruleMark(), p.each), uncolored, uncolored}
-	case len(inside) == 0:
-		return coloredText{blank(p.each), uncolored, uncolored}
-	case len(inside) == 1:
+	color, back, text := uncolored, uncolored, " "
+	switch len(inside) {
+	case 0:
+		if ruled && p.ASCII {
+			text = "-"
+		} else if ruled {
+			text = "╌"
+		}
+	case 1:
 		k := inside[0]
-		return coloredText{strings.Repeat(p.fraction(k, filled), p.each), p.color(p.series, k), uncolored}
+		if color, text = p.color(p.series, k), p.fill(k); filled < eighths && (k == 0 || p.exact()) {
+			text = p.upright(filled)
+		}
+	default: // a cell has two colours, so a small gap above them is filled
+		below, above := inside[0], inside[len(inside)-1]
+		color, back = p.color(p.series, below), p.color(p.series, above)
+		text = p.upright(min(max(edges[below+1]-low, 1), eighths-1))
 	}
-	// A cell has two colours. What little is empty above them is filled.
-	below, above := inside[0], inside[len(inside)-1]
-	until := min(max(edges[below+1]-low, 1), eighths-1)
-	return coloredText{strings.Repeat(p.upright(until), p.each),
-		p.color(p.series, below), p.color(p.series, above)}
+	return coloredText{strings.Repeat(text, p.each), color, back}
 }
 
-// fraction is a cell with one series in it, filled so high.
-func (p *textPlot) fraction(k, filled int) string {
-	if filled < eighths && (k == 0 || p.exact()) {
-		return p.upright(filled)
-	}
-	return p.fill(k)
-}
-
-func (p *textPlot) ruleMark() string {
-	if p.ASCII {
-		return "-"
-	}
-	return "╌"
-}
-
-// scaleLabel is what stands left of a row: numbers at the top and at half the height.
+// scaleLabel is the text left of a row: a number at the top and at half the height.
 func (p *textPlot) scaleLabel(row int) string {
 	text := ""
 	switch {
@@ -136,7 +128,7 @@ func (p *textPlot) axis() {
 	if p.ASCII {
 		corner, level, mark = "+", "-", "+"
 	}
-	width := p.width()
+	width := p.n * p.each
 	line := strings.Split(strings.Repeat(level, width), "")
 	labels, end := "", 0
 	for _, tick := range p.times.ticks(p.n, max(width/8, 1)) {
@@ -153,7 +145,7 @@ func (p *textPlot) axis() {
 	p.line(blank(p.margin+2), labels)
 }
 
-// perStep says what the values of a figure are of: "calls each 1 min".
+// perStep adds to a title what the values count: "calls each 1 min".
 func perStep(title, unit string, times Times) string {
 	step := "each " + times.step()
 	switch {
@@ -165,7 +157,7 @@ func perStep(title, unit string, times Times) string {
 	return titled(title, unit+" "+step)
 }
 
-// titled joins a title and what is behind it.
+// titled joins a title and what follows it.
 func titled(title, rest string) string {
 	if title == "" || rest == "" {
 		return title + rest
@@ -173,8 +165,9 @@ func titled(title, rest string) string {
 	return title + ", " + rest
 }
 
-// fitted finds a scale for several sets of series, of which one interval or a few fit into a cell.
-// Merged intervals change the scale, and the scale what fits, so it looks again.
+// fitted finds a common scale for several sets of series, with one or more intervals in a cell.
+// Merging intervals changes the scale, and the width of the scale changes how many fit, so it tries
+// up to three times.
 func (t *lineBuffer) fitted(unit string, sets ...[]Series) sameScale {
 	s := sameScale{each: 1}
 	for _, series := range sets {
@@ -194,14 +187,14 @@ func (t *lineBuffer) fitted(unit string, sets ...[]Series) sameScale {
 	return s
 }
 
-// sameScale is what figures have in common that can be compared.
+// sameScale is what figures on the same scale have in common.
 type sameScale struct {
 	n    int // intervals
-	each int // intervals as one
+	each int // intervals merged into one
 	top  uint64
 }
 
-// columns draws stacked columns. Side says whose they are.
+// columns draws stacked columns. Side is put before the title.
 func (t *lineBuffer) columns(c *Columns, side string, s sameScale) {
 	if s.n == 0 {
 		t.heading(titled(side, c.Title), c.Note, c.Series)
@@ -250,7 +243,7 @@ func (l *Lines) text(t *lineBuffer) {
 	}
 }
 
-// largest is the end of what the lines and their rule need.
+// largest is the largest value of the lines and their rule.
 func (l *Lines) largest() uint64 {
 	top := largest(l.Series)
 	if l.Rule != nil {

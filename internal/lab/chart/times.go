@@ -7,8 +7,8 @@ import (
 
 // Times are equal intervals, one after the other.
 type Times struct {
-	// Start is when the first interval begins; labels are in its zone. The zero time is for records
-	// that have no dates: labels then count from 0.
+	// Start is when the first interval begins; labels are in its time zone. If it is zero, labels
+	// count from 0.
 	Start time.Time
 	// Step is how long an interval lasts. Default: a second
 	Step time.Duration
@@ -16,14 +16,14 @@ type Times struct {
 
 const day = 24 * time.Hour
 
-// tick is a label at a place of an axis.
+// tick is a label on an axis.
 type tick struct {
 	// at is in ten-thousandths of the axis.
 	at    int
 	label string
 }
 
-// normal bounds the intervals so that n of them have an end.
+// normal fills in the default, and bounds the interval so that n of them do not overflow.
 func (t Times) normal(n int) Times {
 	if t.Step <= 0 {
 		t.Step = time.Second
@@ -32,7 +32,7 @@ func (t Times) normal(n int) Times {
 	return t
 }
 
-// each returns t with n intervals joined into one.
+// each returns t with n intervals merged into one.
 func (t Times) each(n int) Times {
 	t.Step *= time.Duration(n)
 	return t
@@ -41,7 +41,7 @@ func (t Times) each(n int) Times {
 // relative reports whether the labels count from 0.
 func (t Times) relative() bool { return t.Start.IsZero() }
 
-// step says how long an interval lasts.
+// step is how long an interval lasts, in words.
 func (t Times) step() string {
 	if t.Step < time.Millisecond {
 		return t.Step.String()
@@ -49,7 +49,7 @@ func (t Times) step() string {
 	return duration(t.Step.Milliseconds())
 }
 
-// label names an interval of n by when it begins.
+// label names one of n intervals by when it begins.
 func (t Times) label(i, n int) string {
 	after := time.Duration(i) * t.Step
 	if t.relative() {
@@ -71,7 +71,7 @@ func (t Times) label(i, n int) string {
 	return t.Start.Add(after).Format(layout)
 }
 
-// span says from when to when n intervals are.
+// span says when n intervals begin and end.
 func (t Times) span(n int) string {
 	end := time.Duration(n) * t.Step
 	if t.relative() {
@@ -89,7 +89,7 @@ func sameDay(a, b time.Time) bool {
 	return a.YearDay() == b.YearDay() && a.Year() == b.Year()
 }
 
-// ticks returns at most most round instants within n intervals, or the first if none is round.
+// ticks returns at most most round times within n intervals, or the first time if none is round.
 func (t Times) ticks(n, most int) []tick {
 	whole := time.Duration(n) * t.Step
 	if whole <= 0 || most < 1 {
@@ -110,7 +110,7 @@ func (t Times) ticks(n, most int) []tick {
 	return out
 }
 
-// tickLabel writes an instant as exactly as the distance to the next needs it.
+// tickLabel writes a time with the precision that the distance to the next requires.
 func (t Times) tickLabel(at, apart time.Duration) string {
 	if t.relative() {
 		if at == 0 {
@@ -131,7 +131,7 @@ func (t Times) tickLabel(at, apart time.Duration) string {
 	return when.Format("05.000")
 }
 
-// roundStep returns the smallest round distance of which at most most fit.
+// roundStep returns the smallest round duration that fits at most most times.
 func roundStep(whole time.Duration, most int) time.Duration {
 	const ms = time.Millisecond
 	for _, step := range []time.Duration{
@@ -155,7 +155,7 @@ func roundStep(whole time.Duration, most int) time.Duration {
 // fits reports whether at most most multiples of a step lie within a time.
 func fits(whole, step time.Duration, most int) bool { return (whole-1)/step < time.Duration(most) }
 
-// untilRound is how long it is to the next instant that the clock on the wall shows as a multiple.
+// untilRound is how long it is until the next multiple of a duration in local time.
 func untilRound(start time.Time, apart time.Duration) time.Duration {
 	_, offset := start.Zone()
 	// Time.Truncate counts from the year 1, which began on a Monday at midnight.

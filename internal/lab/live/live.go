@@ -1,4 +1,5 @@
-// Package live shows a replay while it runs: as a picture on a terminal, or as a line now and then.
+// Package live shows the progress of a replay: as a table on a terminal that is redrawn, or as
+// lines.
 package live
 
 import (
@@ -15,34 +16,34 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// How often a replay is shown: as a picture, and as a line.
+// How often progress is shown: as a table, and as a line.
 const (
 	pictureEvery = 250 * time.Millisecond
 	lineEvery    = 2 * time.Second
 )
 
-// Output shows how a replay goes on.
+// Output shows the progress of a replay.
 type Output interface {
-	// show shows an instant, and replaces the one before where it can.
+	// show shows a state. On a terminal it replaces the one before.
 	show(s *replay.State)
 	// note writes a line that stays.
 	note(text string)
-	// end leaves nothing behind but notes.
+	// end removes everything but the notes.
 	end()
 }
 
-// Watch shows a replay every so often until stop is called.
+// Watch shows a replay at intervals until stop is called.
 func Watch(v *replay.View, out Output, every time.Duration) (stop func()) {
 	return console.Every(every, func(now time.Time) { out.show(v.Take(now)) }, out.end)
 }
 
-// FirstCalls notes the first call that is admitted and the first that is denied.
+// FirstCalls is a watcher that notes the first admitted and the first denied call.
 type FirstCalls struct {
 	Out              Output
 	admitted, denied bool
 }
 
-// Reserved looks whether it is the first of its kind.
+// Reserved notes a decision if it is the first of its kind.
 func (f *FirstCalls) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	switch {
 	case v.Admitted() && !f.admitted:
@@ -58,9 +59,6 @@ func (f *FirstCalls) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	return nil
 }
 
-// Completed has nothing to look at.
-func (f *FirstCalls) Completed(*replay.Attempt) error { return nil }
-
 // exceeded names the limits that denied a call.
 func exceeded(limits []weir.LimitStatus) []string {
 	var by []string
@@ -72,7 +70,7 @@ func exceeded(limits []weir.LimitStatus) []string {
 	return by
 }
 
-// Lines shows a replay where there is no terminal: a line now and then.
+// Lines shows a replay without a terminal, as lines.
 type Lines struct {
 	mu sync.Mutex
 	To io.Writer
@@ -98,7 +96,7 @@ func (l *Lines) note(line string) {
 
 func (l *Lines) end() {}
 
-// deniers names the limits that denied most.
+// deniers names the limits that denied the most.
 func deniers(s *replay.State, most int) []string {
 	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r replay.StateRow) bool {
 		return r.Denied == 0 || r.Shadow
@@ -111,8 +109,7 @@ func deniers(s *replay.State, most int) []string {
 	return by
 }
 
-// NewOutput returns the terminal to show a replay on, otherwise lines on a writer, if there is
-// one.
+// NewOutput returns the terminal and its interval if there is one, or else lines, which may be nil.
 func NewOutput(a *console.App, plain *Lines) (Output, time.Duration) {
 	if t := a.Terminal(); t != nil {
 		return newScreen(t), pictureEvery

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/trace"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -29,7 +30,7 @@ func (g *gallery) end() { g.ended = true }
 
 // tenCalls is a workload of ten calls of one unit, one every second, and a limiter that admits
 // four.
-func tenCalls(t *testing.T) (*replay.Workload, *weir.Limiter) {
+func tenCalls(t *testing.T) (*replay.Workload, *limiter.Limiter) {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
 		{Name: "rpm", Kind: weir.Window, Capacity: 4, Window: time.Hour},
@@ -37,7 +38,7 @@ func tenCalls(t *testing.T) (*replay.Workload, *weir.Limiter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +53,15 @@ func tenCalls(t *testing.T) (*replay.Workload, *weir.Limiter) {
 	}
 	return replay.NewWorkload(trace, &replay.WorkloadOptions{
 		Latency: replay.Latency{Base: 10 * time.Millisecond},
-	}), limiter
+	}), lim
 }
 
 // TestWatchLive: what is shown while a replay runs, and the first decisions of each kind as lines.
 func TestWatchLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gallery{}
-		w, limiter := tenCalls(t)
-		if _, err := replay.Play(t.Context(), limiter, w, &replay.PlayOptions{
+		w, lim := tenCalls(t)
+		if _, err := replay.Play(t.Context(), lim, w, &replay.PlayOptions{
 			Speed:    10,
 			Watchers: []replay.Watcher{&FirstCalls{Out: g}},
 			Watch: func(v *replay.View) (stop func()) {

@@ -7,34 +7,33 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// Progress tells on a terminal how far a replay in virtual time is. It is a watcher.
+// Progress is a watcher that shows the progress of a replay in virtual time on a terminal.
 type Progress struct {
 	line  *console.ProgressLine
 	began time.Time
-	// asked counts attempts, and done the calls of the total that have no attempt left to make.
+	// asked counts attempts, and done the calls that make no further attempt.
 	asked, done, total int64
 }
 
-// NewProgress shows on a line how far a replay of total calls is.
+// NewProgress shows the progress of a replay of total calls.
 func NewProgress(line *console.ProgressLine, total int) *Progress {
 	line.Last = line.Now()
 	return &Progress{line: line, began: line.Last, total: int64(total)}
 }
 
-// Reserved counts a call when it is known what becomes of it: all of them may have come, and yet be
-// far from admitted.
+// Reserved counts a call once it makes no further attempt: all calls may have arrived long before.
 func (p *Progress) Reserved(_ *replay.Attempt, v *replay.Decision) error {
 	p.asked++
 	if !v.Retries {
 		p.done++
 	}
-	if p.asked%64 == 0 { // the clock is slower than a call
+	if p.asked%64 == 0 { // reading the clock takes longer than a call
 		p.line.Update(p.headline)
 	}
 	return nil
 }
 
-// headline says how far it is, how fast it goes, and when it will be done at that pace.
+// headline says how far the replay is, how fast it is, and how long the rest will take.
 func (p *Progress) headline(columns int) string {
 	took := p.line.Last.Sub(p.began)
 	return headline(p.line.Style, &replay.State{
@@ -43,6 +42,3 @@ func (p *Progress) headline(columns int) string {
 		Left:      took / time.Duration(max(p.done, 1)) * time.Duration(p.total-p.done),
 	}, columns)
 }
-
-// Completed has nothing to count.
-func (p *Progress) Completed(*replay.Attempt) error { return nil }

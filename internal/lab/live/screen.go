@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// liveScreen shows a replay on a terminal: a bar and a table, drawn again and again in the same
-// place.
+// liveScreen shows a replay on a terminal: a bar and a table, redrawn in the same place.
 type liveScreen struct {
 	to    io.Writer
 	size  func() (columns, rows int)
@@ -30,7 +30,7 @@ func newScreen(t *console.Terminal) *liveScreen {
 	return &liveScreen{to: t, size: t.Size, style: t.Style}
 }
 
-// show draws the picture again in the same place.
+// show redraws the picture.
 func (s *liveScreen) show(state *replay.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *liveScreen) end() {
 	}
 }
 
-// moveUp goes to where the picture begins.
+// moveUp moves the cursor to the beginning of the picture.
 func (s *liveScreen) moveUp(b *strings.Builder) {
 	if s.drawn > 0 {
 		fmt.Fprintf(b, console.AnsiUp, s.drawn)
@@ -82,17 +82,16 @@ func (s *liveScreen) moveUp(b *strings.Builder) {
 }
 
 func (s *liveScreen) write(text string) {
-	_, _ = io.WriteString(s.to, text) // what cannot be shown is no loss
+	_, _ = io.WriteString(s.to, text) // a closed terminal does not stop the replay
 }
 
 // styledLine is a line of a picture.
 type styledLine struct {
 	text string
-	ansi string // how it looks; empty for plain
+	ansi string // the escape sequence of its style; empty for none
 }
 
-// render lays out what fits: the bar, the sums, and as many rows of the table as there is room
-// for.
+// render lays out the bar, the sums, and as many rows of the table as fit.
 func render(look console.Style, state *replay.State, columns, rows int) []styledLine {
 	sums := fmt.Sprintf("%s admitted, %s denied", text.FormatInt(state.Admitted), text.FormatInt(state.Denied))
 	if state.Errors > 0 {
@@ -102,7 +101,7 @@ func render(look console.Style, state *replay.State, columns, rows int) []styled
 		sums += fmt.Sprintf(", %s sent late", text.FormatInt(state.Late))
 	}
 	lines := []styledLine{{text: headline(look, state, columns)}, {text: sums}}
-	// The cursor stands on a line of its own below the picture.
+	// The cursor needs a line below the picture.
 	room := rows - len(lines) - 1
 	if room < 3 {
 		return lines[:max(min(len(lines), rows-1), 0)]
@@ -129,7 +128,7 @@ func render(look console.Style, state *replay.State, columns, rows int) []styled
 	return lines
 }
 
-// headline is how far the replay is, with a bar if there is room for one.
+// headline says how far the replay is, with a bar if there is room for one.
 func headline(look console.Style, s *replay.State, columns int) string {
 	share := fmt.Sprintf("%3d %%", percentDone(s))
 	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", text.FormatInt(s.Done), text.FormatInt(s.Total),
@@ -144,61 +143,43 @@ func headline(look console.Style, s *replay.State, columns int) string {
 // percentDone is the share of calls that are done, rounded down.
 func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) }
 
-// liveTable lays the rows out, with fewer columns where all of them are too wide. The first line
-// has the heads.
+// liveTable lays out the rows, with as many columns as fit. The first line has the heads.
 func liveTable(look console.Style, rows []replay.StateRow, columns int) []string {
+	const longest = 24
 	var lines []string
-	for left := range 4 {
-		t := text.Table{Heads: []string{"ENTITY", "LIMIT"}}
-		if left < 2 {
-			t.Heads = append(t.Heads, "KIND")
+	for left := range 4 { // columns to leave out: the bar, the kind, what was admitted
+		t := text.Table{}
+		add := func(entity, limit, kind, admitted string, rest ...string) {
+			cells := []string{entity, limit}
+			if left < 2 {
+				cells = append(cells, kind)
+			}
+			if left < 3 {
+				cells = append(cells, admitted)
+			}
+			if cells = append(cells, rest[:3]...); left < 1 {
+				cells = append(cells, rest[3])
+			}
+			t.Add(cells...)
 		}
-		if left < 3 {
-			t.Heads = append(t.Heads, ">ADMITTED")
-		}
-		t.Heads = append(t.Heads, ">DENIED", ">USED NOW", ">OF")
-		if left < 1 {
-			t.Heads = append(t.Heads, " ")
-		}
+		add("ENTITY", "LIMIT", "KIND", ">ADMITTED", ">DENIED", ">USED NOW", ">OF", " ")
+		t.Heads, t.Rows = t.Rows[0], nil
 		for i := range rows {
-			t.Add(liveCells(look, &rows[i], left)...)
+			r := &rows[i]
+			limit := r.Limit
+			if r.Shadow {
+				limit += " *"
+			}
+			add(text.Shorten(replay.RowEntity(r.LimitReport), longest), text.Shorten(limit, longest),
+				string(r.Kind), text.FormatInt(r.Admitted), text.FormatInt(r.Denied),
+				text.FormatBig(r.InUse), text.FormatBig(r.Capacity), look.Bar(r.InUse, r.Capacity, 10))
 		}
 		var b bytes.Buffer
 		t.Write(&b)
 		lines = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-		if widest(lines) <= columns {
+		if !slices.ContainsFunc(lines, func(l string) bool { return utf8.RuneCountInString(l) > columns }) {
 			break
 		}
 	}
 	return lines
-}
-
-// liveCells are the columns of a row, without those that were left out.
-func liveCells(look console.Style, r *replay.StateRow, left int) []string {
-	const longest = 24
-	limit := r.Limit
-	if r.Shadow {
-		limit += " *"
-	}
-	cells := []string{text.Shorten(replay.RowEntity(r.LimitReport), longest), text.Shorten(limit, longest)}
-	if left < 2 {
-		cells = append(cells, string(r.Kind))
-	}
-	if left < 3 {
-		cells = append(cells, text.FormatInt(r.Admitted))
-	}
-	used, of := text.FormatBig(r.InUse), text.FormatBig(r.Capacity)
-	cells = append(cells, text.FormatInt(r.Denied), used, of)
-	if left < 1 {
-		cells = append(cells, look.Bar(r.InUse, r.Capacity, 10))
-	}
-	return cells
-}
-
-func widest(lines []string) int {
-	n := 0
-	for _, l := range lines {
-		n = max(n, utf8.RuneCountInString(l))
-	}
-	return n
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -24,11 +25,11 @@ func TestClientDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := httphandler.New(limiter, nil)
+	handler := httphandler.New(lim, nil)
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := requests.Add(1); r.Method == http.MethodPost && r.URL.Path != "/v1/cancel" && n%7 == 0 {
@@ -59,7 +60,7 @@ func TestClientDoubt(t *testing.T) {
 		t.Errorf("got %+v, want 200 calls, some of them without an answer, and nothing left", report)
 	}
 	for _, who := range []string{"acme-1", "acme-2", "acme-3"} {
-		status, err := limiter.Status(t.Context(), who, "llm")
+		status, err := lim.Status(t.Context(), who, "llm")
 		if err != nil || len(status) != 1 || status[0].Available != 1000 {
 			t.Errorf("%s: got %+v and %v, want every slot free", who, status, err)
 		}

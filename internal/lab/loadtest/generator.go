@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,14 +18,14 @@ const callStream = 3
 // call is one call: what it asks, how long it thinks, and how it is settled.
 type call struct {
 	request *weir.Request
-	// actuals are the costs again, without slots: those return when the call is settled.
+	// actuals are the costs without slots, which return when the call is settled.
 	actuals weir.Costs
 	think   time.Duration
 	cancels bool
 }
 
-// generator makes the calls, one after the other, from one stream of random numbers. So a seed
-// decides what the n-th call asks, in whichever goroutine it is made.
+// generator makes the calls one after the other from one stream of random numbers. So the seed
+// determines the n-th call, whichever goroutine makes it.
 type generator struct {
 	templates []*preparedTemplate
 	weights   int64
@@ -33,16 +34,6 @@ type generator struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-}
-
-// preparedTemplate is a template with what the service knows of its costs.
-type preparedTemplate struct {
-	Template
-
-	// slots are the costs on concurrency limits.
-	slots map[string]bool
-	// costs and actuals are those of every call where no amount is drawn; nil otherwise.
-	costs, actuals weir.Costs
 }
 
 func newGenerator(templates []*preparedTemplate, o *Options) *generator {
@@ -56,16 +47,42 @@ func newGenerator(templates []*preparedTemplate, o *Options) *generator {
 	return g
 }
 
-// newReadied works out what the calls of a template have in common.
-func newReadied(t *Template, slots map[string]bool) *preparedTemplate {
-	r := &preparedTemplate{Template: *t, slots: slots}
-	for _, a := range t.Costs {
-		if a.Least != a.Most {
-			return r
+// next makes the next call. Calls may share their costs.
+func (g *generator) next() *call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.templates[0]
+	for i, at := 0, g.between(1, g.weights); ; i++ { // draw a template by its weight
+		t = g.templates[i]
+		if at -= t.Weight; at <= 0 {
+			break
 		}
 	}
-	r.costs, r.actuals = r.amounts(func(a Amount) int64 { return a.Least })
-	return r
+	c := &call{request: &weir.Request{Resource: t.Resource, Costs: t.costs}, actuals: t.actuals}
+	c.request.Entity = t.Entity.name(g.between(0, t.Entity.count()-1))
+	if t.costs == nil {
+		c.request.Costs, c.actuals = t.amounts(func(a Amount) int64 { return g.between(a.Least, a.Most) })
+	}
+	c.think = time.Duration(g.between(int64(g.think.Least), int64(g.think.Most)))
+	c.cancels = g.cancel > 0 && g.between(1, 100) <= int64(g.cancel)
+	return c
+}
+
+// between draws a number in a range of non-negative numbers. It draws nothing if there is one only.
+func (g *generator) between(least, most int64) int64 {
+	if least == most {
+		return least
+	}
+	return least + int64(g.random.Uint64N(uint64(most-least)+1))
+}
+
+// preparedTemplate is a template with what the service knows about its costs.
+type preparedTemplate struct {
+	Template
+
+	slots map[string]bool // costs on concurrency limits
+	// costs and actuals are those of every call if no amount is drawn; nil otherwise.
+	costs, actuals weir.Costs
 }
 
 // amounts fills in the costs of one call.
@@ -81,85 +98,54 @@ func (t *preparedTemplate) amounts(draw func(Amount) int64) (costs, actuals weir
 	return costs, actuals
 }
 
-// next makes the next call. What it shares with others is only read.
-func (g *generator) next() *call {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.pick()
-	c := &call{request: &weir.Request{Resource: t.Resource, Costs: t.costs}, actuals: t.actuals}
-	c.request.Entity = t.Entity.name(g.between(0, t.Entity.count()-1))
-	if t.costs == nil {
-		c.request.Costs, c.actuals = t.amounts(func(a Amount) int64 { return g.between(a.Least, a.Most) })
-	}
-	c.think = time.Duration(g.between(int64(g.think.Least), int64(g.think.Most)))
-	c.cancels = g.cancel > 0 && g.between(1, 100) <= int64(g.cancel)
-	return c
-}
-
-// pick draws a template by its weight.
-func (g *generator) pick() *preparedTemplate {
-	at := g.between(1, g.weights)
-	for _, t := range g.templates {
-		if at -= t.Weight; at <= 0 {
-			return t
-		}
-	}
-	panic("load: weights do not add up")
-}
-
-// between draws from least to most; nothing is drawn where they are the same.
-func (g *generator) between(least, most int64) int64 {
-	if least == most {
-		return least
-	}
-	// Both are at least 0, so the count fits.
-	return least + int64(g.random.Uint64N(uint64(most-least)+1))
-}
-
 // prepareTemplates asks the service which limits apply, so that a mistake ends a run before its
-// first call. Explain charges nothing. Of numbered entities the first and the last are asked for.
+// first call. Explain charges nothing. Of numbered entities it asks for the first and the last.
 func prepareTemplates(ctx context.Context, s weir.Service, mix []Template) ([]*preparedTemplate, error) {
 	var out []*preparedTemplate
 	var errs []error
 	for i := range mix {
-		t := &mix[i]
-		slots := map[string]bool{}
-		err := t.explain(ctx, s, t.Entity.name(0), slots)
+		t := &preparedTemplate{Template: mix[i], slots: map[string]bool{}}
+		err := t.explain(ctx, s, t.Entity.name(0))
 		if last := t.Entity.count() - 1; err == nil && last > 0 {
-			err = t.explain(ctx, s, t.Entity.name(last), slots)
+			err = t.explain(ctx, s, t.Entity.name(last))
 		}
 		if errors.Is(err, weir.Unavailable) || ctx.Err() != nil {
-			return nil, err // the next one would not be answered either
+			return nil, err // the next question would not be answered either
 		}
 		errs = append(errs, err)
-		out = append(out, newReadied(t, slots))
+		if !slices.ContainsFunc(t.Costs, func(a Amount) bool { return a.Least != a.Most }) {
+			t.costs, t.actuals = t.amounts(func(a Amount) int64 { return a.Least })
+		}
+		out = append(out, t)
 	}
 	return out, errors.Join(errs...)
 }
 
 // explain checks the costs against the limits of one entity, and notes which of them are slots.
-func (t *Template) explain(
-	ctx context.Context, s weir.Service, entity string, slots map[string]bool,
-) error {
+func (t *preparedTemplate) explain(ctx context.Context, s weir.Service, entity string) error {
 	explained, err := s.Explain(ctx, entity, t.Resource)
 	if err != nil {
 		return err
 	}
 	known := map[string]bool{}
-	configured := false
 	for e := explained; e != nil; e = e.Parent {
 		for i := range e.Limits {
 			l := &e.Limits[i]
-			configured, known[l.Name] = true, true
+			known[l.Name] = true
 			if l.Kind == weir.Concurrency {
-				slots[l.Name] = true
+				t.slots[l.Name] = true
 			}
-			if err := t.fits(l, e.Entity); err != nil {
-				return err
+			for _, a := range t.Costs {
+				if a.Limit == l.Name && a.Most > l.Capacity && !l.Shadow {
+					return &weir.Error{
+						Code: weir.NeverSatisfiable, Field: "costs." + a.Limit, Value: a.text(),
+						Reason: fmt.Sprintf("%s/%s can hold at most %d", e.Entity, t.Resource, l.Capacity),
+					}
+				}
 			}
 		}
 	}
-	if !configured {
+	if len(known) == 0 {
 		return &weir.Error{
 			Code: weir.NoLimits, Field: "entity", Value: entity,
 			Reason: fmt.Sprintf("nothing is configured for resource %q", t.Resource),
@@ -175,24 +161,4 @@ func (t *Template) explain(
 		}
 	}
 	return nil
-}
-
-// fits refuses a cost that a limit can never hold, however empty it is.
-func (t *Template) fits(l *weir.Limit, entity string) error {
-	for _, a := range t.Costs {
-		if a.Limit == l.Name && a.Most > l.Capacity && !l.Shadow {
-			return &weir.Error{
-				Code: weir.NeverSatisfiable, Field: "costs." + a.Limit, Value: a.text(),
-				Reason: fmt.Sprintf("%s/%s can hold at most %d", entity, t.Resource, l.Capacity),
-			}
-		}
-	}
-	return nil
-}
-
-func (a Amount) text() string {
-	if a.Least == a.Most {
-		return fmt.Sprint(a.Least)
-	}
-	return fmt.Sprintf("%d..%d", a.Least, a.Most)
 }

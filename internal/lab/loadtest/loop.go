@@ -2,12 +2,18 @@ package loadtest
 
 import (
 	"context"
-	"errors"
 	"math/bits"
 	"sync"
 	"time"
 
 	"github.com/weir-limiter/weir"
+)
+
+const (
+	// drainTime is how long after its end an open loop sends calls that were due before.
+	drainTime = 10 * time.Second
+	// settleTime is how long requests under way get to end once nothing more is sent.
+	settleTime = 10 * time.Second
 )
 
 // loop is a run that has begun.
@@ -17,24 +23,21 @@ type loop struct {
 	calls *generator
 	start time.Time
 	// semaphore has an element for each request of an open loop that is under way; nil in a closed
-	// one.
+	// loop.
 	semaphore chan struct{}
 }
 
-// end is when no call is due anymore.
-func (l *loop) end() time.Time { return l.start.Add(l.options.Warmup + l.options.Duration) }
-
-// run makes the calls, settles all of them, and returns how long after the start it was stopped, or
-// came to its end.
+// run makes the calls and settles all of them. It returns how long after the start it was stopped
+// or came to its end.
 func (l *loop) run(ctx context.Context) time.Duration {
-	end := l.end()
+	end := l.record.to
 	last := end
 	if l.options.Rate > 0 {
 		last = end.Add(drainTime)
 		l.semaphore = make(chan struct{}, l.options.Concurrency)
 	}
-	// No call begins once sending has ended, and no lease is kept any longer once thinking has.
-	// Requests outlive both: to drop one would leave open whether it holds a lease.
+	// No call begins once sending has ended, and no call thinks once thinking has ended. Requests go
+	// on, because dropping one would leave open whether it holds a lease.
 	sending, cancelSending := context.WithDeadline(ctx, last)
 	defer cancelSending()
 	thinking, endThinking := context.WithCancel(sending)
@@ -52,9 +55,9 @@ func (l *loop) run(ctx context.Context) time.Duration {
 		close(noted)
 	})
 	if l.semaphore != nil {
-		l.runOpenLoop(sending, thinking, work, endThinking)
+		l.runOpenLoop(sending, thinking, work, end, endThinking)
 	} else {
-		l.runClosedLoop(sending, thinking, work)
+		l.runClosedLoop(sending, thinking, work, end)
 	}
 	if !unnoted() {
 		<-noted
@@ -64,8 +67,7 @@ func (l *loop) run(ctx context.Context) time.Duration {
 }
 
 // runClosedLoop lets each caller make one call after the other.
-func (l *loop) runClosedLoop(sending, thinking, work context.Context) {
-	end := l.end()
+func (l *loop) runClosedLoop(sending, thinking, work context.Context, end time.Time) {
 	var callers sync.WaitGroup
 	for range l.options.Concurrency {
 		callers.Go(func() {
@@ -83,12 +85,11 @@ func (l *loop) runClosedLoop(sending, thinking, work context.Context) {
 	callers.Wait()
 }
 
-// runOpenLoop begins each call at its instant, as soon as a request may be sent. Leases are kept
-// until all calls have begun, and to the end: what is settled before its time would delay those
-// still to come.
-func (l *loop) runOpenLoop(sending, thinking, work context.Context, endThinking func()) {
+// runOpenLoop begins each call at its time, as soon as a request may be sent. Calls think until all
+// calls have begun and the run ends: settling early would delay the calls still to come.
+func (l *loop) runOpenLoop(sending, thinking, work context.Context, end time.Time, endThinking func()) {
 	var calls sync.WaitGroup
-	for i := range instantsBefore(l.options.Warmup+l.options.Duration, l.options.Rate) {
+	for i := range instantsBefore(end.Sub(l.start), l.options.Rate) {
 		due := l.start.Add(startOf(i, l.options.Rate))
 		if !sleepUntil(sending, due) || !l.acquire(sending) {
 			break
@@ -97,12 +98,12 @@ func (l *loop) runOpenLoop(sending, thinking, work context.Context, endThinking 
 		l.record.begun(due, time.Now())
 		calls.Go(func() { l.call(thinking, work, c, due) })
 	}
-	sleepUntil(sending, l.end())
+	sleepUntil(sending, end)
 	endThinking()
 	calls.Wait()
 }
 
-// call makes one call. It has a slot, where there are any.
+// call makes one call. In an open loop it has acquired the semaphore.
 func (l *loop) call(thinking, work context.Context, c *call, due time.Time) {
 	at := timestamps{due: due, sent: time.Now()}
 	lease, err := l.service.Reserve(work, c.request)
@@ -113,7 +114,7 @@ func (l *loop) call(thinking, work context.Context, c *call, due time.Time) {
 	}
 	due = at.answered.Add(c.think)
 	if !sleepUntil(thinking, due) {
-		due = time.Now() // the rest is not waited for
+		due = time.Now()
 	}
 	l.settle(work, c, lease.ID, due)
 }
@@ -137,22 +138,18 @@ func (l *loop) settle(work context.Context, c *call, id weir.LeaseID, due time.T
 	if c.cancels {
 		_, err = l.service.Cancel(work, id)
 	} else {
-		_, err = l.service.Complete(work, id, c.totals())
+		var totals []weir.Costs
+		if len(c.actuals) > 0 {
+			totals = []weir.Costs{c.actuals}
+		}
+		_, err = l.service.Complete(work, id, totals)
 	}
 	at.answered = time.Now()
 	l.release()
 	l.record.addSettled(at, verb, id, err)
 }
 
-// totals are what a call has used.
-func (c *call) totals() []weir.Costs {
-	if len(c.actuals) == 0 {
-		return nil
-	}
-	return []weir.Costs{c.actuals}
-}
-
-// acquire waits until one more request may be under way; false means that ctx ended first.
+// acquire waits until one more request may be under way. It returns false if ctx ends first.
 func (l *loop) acquire(ctx context.Context) bool {
 	if l.semaphore == nil {
 		return true
@@ -171,13 +168,6 @@ func (l *loop) release() {
 	}
 }
 
-// planned is how many calls of an open loop were to be measured, had it gone on until then.
-func (l *loop) planned(stopped time.Duration) int64 {
-	o := &l.options
-	until := min(stopped, o.Warmup+o.Duration)
-	return max(instantsBefore(until, o.Rate)-instantsBefore(o.Warmup, o.Rate), 0)
-}
-
 // startOf is when the i-th call begins, counting from 0.
 func startOf(i, rate int64) time.Duration {
 	const second = int64(time.Second)
@@ -194,7 +184,7 @@ func instantsBefore(d time.Duration, rate int64) int64 {
 	return int64(n)
 }
 
-// sleepUntil waits for an instant; false means that ctx has ended, before or meanwhile.
+// sleepUntil waits for a time. It returns false if ctx has ended, before or meanwhile.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	if left := time.Until(at); left > 0 {
 		timer := time.NewTimer(left)
@@ -208,107 +198,31 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 }
 
 // cancelLeftovers cancels the leases whose settlement failed, and those that a reservation without
-// an answer may have made. What is not known to have ended by then is left.
+// an answer may have made. It gives up after settleTime.
 func (l *loop) cancelLeftovers(ctx context.Context) {
 	r := l.record
 	r.mu.Lock()
-	unsure := r.doubtful
-	r.doubtful = nil
+	leftovers := r.leftovers
+	r.leftovers = nil
 	r.mu.Unlock()
-	if len(unsure) == 0 {
+	if len(leftovers) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	leases := make(chan uncertainLease)
-	var sweepers sync.WaitGroup
-	for range min(l.options.Concurrency, len(unsure)) {
-		sweepers.Go(func() {
+	leases := make(chan leftover)
+	var workers sync.WaitGroup
+	for range min(l.options.Concurrency, len(leftovers)) {
+		workers.Go(func() {
 			for lease := range leases {
 				_, err := l.service.Cancel(ctx, lease.id)
-				r.swept(lease, err)
+				r.addCancelled(lease, err)
 			}
 		})
 	}
-	for _, lease := range unsure {
+	for _, lease := range leftovers {
 		leases <- lease
 	}
 	close(leases)
-	sweepers.Wait()
-}
-
-// swept takes the answer to a cancellation at the end.
-func (r *resultCounts) swept(lease uncertainLease, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil || errors.Is(err, weir.Ended) || errors.Is(err, weir.Conflict):
-		r.settled++
-		if !lease.taken { // so it was made
-			r.taken++
-		}
-	case errors.Is(err, weir.UnknownLease): // it was never made, or has expired
-	default:
-		r.left++
-	}
-}
-
-// Run makes the calls and returns what it measured. What the service says of the mix beforehand (an
-// unknown limit, a cost that can never fit, a caller it does not let in) is returned at once,
-// without a report. Otherwise there is a report beside every error: a run ends early when ctx does,
-// and after a hundred errors in a row. What is under way then is settled at once.
-func (r *Runner) Run(ctx context.Context) (*Report, error) {
-	templates, err := prepareTemplates(ctx, r.service, r.mix)
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	start := time.Now()
-	r.record.from = start.Add(r.options.Warmup)
-	r.record.to = r.record.from.Add(r.options.Duration)
-	r.record.giveUp = stop
-	r.mu.Lock()
-	r.start = start
-	r.mu.Unlock()
-
-	l := &loop{
-		Runner: r, calls: newGenerator(templates, &r.options), start: start,
-	}
-	stopped := l.run(ctx)
-	report := r.record.report()
-	report.Options = r.options
-	report.Elapsed = max(min(stopped, r.options.Warmup+r.options.Duration)-r.options.Warmup, 0)
-	report.Served = max(report.Served, report.Elapsed)
-	report.Planned, report.Unsent = report.Started, 0
-	if r.options.Rate > 0 {
-		report.Planned = l.planned(stopped)
-		report.Unsent = max(report.Planned-report.Started, 0)
-	}
-	report.Stopped = context.Cause(ctx)
-	return report, r.record.failure(report.Stopped)
-}
-
-// Progress is how far a run is.
-type Progress struct {
-	// Elapsed counts from the first call, of Total; both with the warm-up.
-	Elapsed, Total time.Duration
-	// Calls have begun; of those, the others have ended.
-	Calls, Admitted, Denied, Failed int64
-}
-
-// Progress says how far the run is at now.
-func (r *Runner) Progress(now time.Time) Progress {
-	p := Progress{Total: r.options.Warmup + r.options.Duration}
-	r.mu.Lock()
-	start := r.start
-	r.mu.Unlock()
-	if !start.IsZero() {
-		p.Elapsed = max(now.Sub(start), 0)
-	}
-	c := r.record
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p.Calls, p.Admitted, p.Denied, p.Failed = c.calls, c.admitted, c.denied, c.failed
-	return p
+	workers.Wait()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -42,12 +43,12 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limiter, err := weir.New(store, nil)
+		lim, err := limiter.New(store, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer limiter.Close() //nolint:errcheck // It is in memory.
-		r, err := loadtest.New(paced{limiter}, mixOf(t, "bot llm rpm=1 parallel=1"), &loadtest.Options{
+		defer lim.Close() //nolint:errcheck // It is in memory.
+		r, err := loadtest.New(paced{lim}, mixOf(t, "bot llm rpm=1 parallel=1"), &loadtest.Options{
 			Duration: 10 * time.Second, Rate: 10,
 			Think: loadtest.DurationRange{Least: 1990 * time.Millisecond, Most: 1990 * time.Millisecond},
 		})
@@ -70,7 +71,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("got %+v, want %+v", report.DeniedBy, want)
 		}
 		for _, who := range []string{"bot", "acme"} {
-			status, err := limiter.Status(t.Context(), who, "llm")
+			status, err := lim.Status(t.Context(), who, "llm")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,12 +101,12 @@ func TestMemoryParent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limiter, err := weir.New(store, nil)
+		lim, err := limiter.New(store, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer limiter.Close() //nolint:errcheck // It is in memory.
-		r, err := loadtest.New(paced{limiter}, mixOf(t, "bot llm rpm=1", "aide llm rpm=1"),
+		defer lim.Close() //nolint:errcheck // It is in memory.
+		r, err := loadtest.New(paced{lim}, mixOf(t, "bot llm rpm=1", "aide llm rpm=1"),
 			&loadtest.Options{Duration: 10 * time.Second, Rate: 10})
 		if err != nil {
 			t.Fatal(err)

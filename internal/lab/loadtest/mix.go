@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/joined"
 )
 
 // Bounds of a template.
@@ -18,23 +19,23 @@ const (
 	maxCosts  = 32 // as many as a request may have
 )
 
-// Template is one sort of request: who asks, for what, and how much.
+// Template is a kind of request: who asks, for what, and how much.
 type Template struct {
-	// Weight is how often it comes, beside the others of a mix; at least 1.
+	// Weight is how often it comes, relative to the others of a mix; at least 1.
 	Weight   int64
 	Entity   Names
 	Resource string
 	Costs    []Amount
 }
 
-// Names are one name, or a row of numbered ones, all as likely.
+// Names are one name, or numbered names that are equally likely.
 type Names struct {
 	prefix, suffix string
 	first, last    int64
 	numbered       bool
 }
 
-// Amount is the units asked of a limit, drawn evenly between two that are both possible.
+// Amount is the units asked of a limit, drawn evenly from a range.
 type Amount struct {
 	Limit       string
 	Least, Most int64
@@ -42,7 +43,7 @@ type Amount struct {
 
 // ParseTemplate reads "[Nx] ENTITY RESOURCE [NAME=N|NAME=A..B]...", such as
 // "3x tenant-{1..100} gpt-4o rpm=1 tpm=500..4000". All mistakes are returned, joined; each is a
-// [weir.Error] with code [weir.Invalid]. Whether the names exist is for the service to say.
+// [weir.Error] with code [weir.Invalid]. It does not check that the names exist.
 func ParseTemplate(text string) (*Template, error) {
 	fields := strings.Fields(text)
 	t := &Template{Weight: 1}
@@ -86,30 +87,26 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// isWeight tells a weight from an entity, which may look like one where a weight stands before it.
+// isWeight tells a weight from an entity. An entity that looks like a weight must follow one.
 func isWeight(field string) bool {
 	digits, ok := strings.CutSuffix(field, "x")
 	return ok && isWhole(digits)
 }
 
-// parseNames reads a name with at most one {A..B} in it. No identifier has braces.
+// parseNames reads a name with at most one {A..B} in it. Identifiers cannot contain braces.
 func parseNames(s string) (Names, error) {
 	prefix, rest, opened := strings.Cut(s, "{")
 	if !opened {
 		return Names{prefix: s}, nil
 	}
 	inner, suffix, closed := strings.Cut(rest, "}")
-	low, high, ranged := strings.Cut(inner, "..")
-	if !closed || !ranged || !isWhole(low) || !isWhole(high) || strings.ContainsAny(suffix, "{}") {
-		return Names{}, invalid("entity", s, "must have at most one range, like tenant-{1..100}")
+	if !closed || !strings.Contains(inner, "..") || strings.ContainsAny(suffix, "{}") {
+		inner = "" // which is no range
 	}
-	first, err1 := strconv.ParseInt(low, 10, 64)
-	last, err2 := strconv.ParseInt(high, 10, 64)
-	switch {
-	case err1 != nil || err2 != nil || last > maxName:
-		return Names{}, invalid("entity", s, fmt.Sprintf("must end at %d or before", maxName))
-	case first > last:
-		return Names{}, invalid("entity", s, "must not end before it begins")
+	first, last, reason := parseRange(inner, maxName,
+		"must have at most one range, like tenant-{1..100}", "must end at %d or before")
+	if reason != "" {
+		return Names{}, invalid("entity", s, reason)
 	}
 	return Names{prefix, suffix, first, last, true}, nil
 }
@@ -120,42 +117,32 @@ func parseAmount(s string) (Amount, error) {
 	if !ok || name == "" {
 		return Amount{}, invalid("costs", s, "must be NAME=N or NAME=A..B")
 	}
-	low, high, ranged := strings.Cut(value, "..")
-	if !ranged {
-		high = low
-	}
-	field := "costs." + shorten(name)
-	if !isWhole(low) || !isWhole(high) {
-		return Amount{}, invalid(field, value, "must be a whole number in decimal digits, or two like 500..4000")
-	}
-	least, err1 := strconv.ParseInt(low, 10, 64)
-	most, err2 := strconv.ParseInt(high, 10, 64)
-	switch {
-	case err1 != nil || err2 != nil:
-		return Amount{}, invalid(field, value, fmt.Sprintf("must be at most %d", int64(math.MaxInt64)))
-	case least > most:
-		return Amount{}, invalid(field, value, "must not end before it begins")
+	least, most, reason := parseRange(value, math.MaxInt64,
+		"must be a whole number in decimal digits, or two like 500..4000", "must be at most %d")
+	if reason != "" {
+		return Amount{}, invalid("costs."+shorten(name), value, reason)
 	}
 	return Amount{name, least, most}, nil
 }
 
-// ParseSpan reads a duration like 100ms, or two with two dots between them.
-func ParseSpan(s string) (DurationRange, error) {
+// parseRange reads A..B, or one number for both, or returns the reason to refuse it.
+func parseRange(s string, bound int64, form, tooLarge string) (least, most int64, reason string) {
 	low, high, ranged := strings.Cut(s, "..")
 	if !ranged {
 		high = low
 	}
-	least, err1 := time.ParseDuration(low)
-	most, err2 := time.ParseDuration(high)
-	switch {
-	case err1 != nil || err2 != nil:
-		return DurationRange{}, errors.New("must be a duration like 100ms, or two like 50ms..150ms")
-	case least < 0 || most < 0:
-		return DurationRange{}, errors.New("must not be negative")
-	case least > most:
-		return DurationRange{}, errors.New("must not end before it begins")
+	if !isWhole(low) || !isWhole(high) {
+		return 0, 0, form
 	}
-	return DurationRange{least, most}, nil
+	least, err1 := strconv.ParseInt(low, 10, 64)
+	most, err2 := strconv.ParseInt(high, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil || most > bound:
+		return 0, 0, fmt.Sprintf(tooLarge, bound)
+	case least > most:
+		return 0, 0, "must not end before it begins"
+	}
+	return least, most, ""
 }
 
 // String returns the template as [ParseTemplate] reads it.
@@ -171,6 +158,13 @@ func (t *Template) String() string {
 	return b.String()
 }
 
+func (a Amount) text() string {
+	if a.Least == a.Most {
+		return strconv.FormatInt(a.Least, 10)
+	}
+	return fmt.Sprintf("%d..%d", a.Least, a.Most)
+}
+
 // String returns the names as a template has them.
 func (n Names) String() string {
 	if !n.numbered {
@@ -179,7 +173,7 @@ func (n Names) String() string {
 	return fmt.Sprintf("%s{%d..%d}%s", n.prefix, n.first, n.last, n.suffix)
 }
 
-// name returns the n-th name, counting from 0.
+// name returns one of the names, counting from 0.
 func (n Names) name(at int64) string {
 	if !n.numbered {
 		return n.prefix
@@ -193,7 +187,7 @@ func (n Names) count() int64 { return n.last - n.first + 1 }
 // isWhole reports whether s has decimal digits and nothing else.
 func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// shorten keeps what a user typed from filling the screen.
+// shorten bounds the length of user input in messages.
 func shorten(s string) string {
 	const most = 64 // as the library quotes
 	s = strings.ToValidUTF8(s, "\uFFFD")
@@ -207,8 +201,7 @@ func shorten(s string) string {
 const maxTemplates = 1000
 
 // ParseMix reads a file with a template on each line, as [ParseTemplate] reads it. Empty lines are
-// skipped, and so is what follows a #. All mistakes are returned, each with the file's name and the
-// line.
+// skipped, and so is what follows a #. All mistakes are returned, each with its file and line.
 func ParseMix(name string, data []byte) ([]Template, error) {
 	var mix []Template
 	var errs []error
@@ -240,31 +233,50 @@ func ParseMix(name string, data []byte) ([]Template, error) {
 	return mix, nil
 }
 
-// located puts a place in front of each error joined in err.
+// located adds a place to each error joined in err.
 func located(name string, line int, err error) []error {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
-	}
-	out := make([]error, len(errs))
+	errs := joined.Errors(err)
 	for i, err := range errs {
-		out[i] = fmt.Errorf("%s:%d: %w", name, line, err)
+		errs[i] = fmt.Errorf("%s:%d: %w", name, line, err)
 	}
-	return out
+	return errs
 }
 
-// DurationRange is a stretch of time from which one duration is drawn, evenly.
+// DurationRange is a range from which durations are drawn, evenly. It is the value of a flag.
 type DurationRange struct {
 	Least, Most time.Duration
 }
 
-// String returns the span as [ParseSpan] reads it.
-func (s DurationRange) String() string {
-	if s.Least == s.Most {
-		return s.Least.String()
+// Set reads a duration like 100ms, or two with two dots between them.
+func (r *DurationRange) Set(s string) error {
+	low, high, ranged := strings.Cut(s, "..")
+	if !ranged {
+		high = low
 	}
-	return s.Least.String() + ".." + s.Most.String()
+	least, err1 := time.ParseDuration(low)
+	most, err2 := time.ParseDuration(high)
+	switch {
+	case err1 != nil || err2 != nil:
+		return errors.New("must be a duration like 100ms, or two like 50ms..150ms")
+	case least < 0 || most < 0:
+		return errors.New("must not be negative")
+	case least > most:
+		return errors.New("must not end before it begins")
+	}
+	*r = DurationRange{least, most}
+	return nil
 }
+
+// String returns the flag's text.
+func (r DurationRange) String() string {
+	if r.Least == r.Most {
+		return r.Least.String()
+	}
+	return r.Least.String() + ".." + r.Most.String()
+}
+
+// Type names the value in the help.
+func (r *DurationRange) Type() string { return "DURATION[..DURATION]" }
 
 func invalid(field string, value any, reason string) *weir.Error {
 	return &weir.Error{Code: weir.Invalid, Field: field, Value: shorten(fmt.Sprint(value)), Reason: reason}

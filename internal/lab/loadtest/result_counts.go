@@ -18,18 +18,19 @@ import (
 // maxInARow is how many requests may fail one after the other.
 const maxInARow = 100
 
-// timestamps are those of one request. Due is when it was to be sent: in a closed loop when it was.
+// timestamps are those of one request. In a closed loop a request is due when it is sent.
 type timestamps struct {
 	due, sent, answered time.Time
 }
 
-// kinds are the rows in their order.
-var kinds = []kind{
-	{Reserve, Admitted}, {Reserve, Denied}, {Reserve, Failed},
-	{Complete, Done}, {Complete, Failed}, {Cancel, Done}, {Cancel, Failed},
+// kind is a row of the report.
+type kind struct {
+	verb   Verb
+	result Result
 }
 
-// row counts requests of a kind: from when they were due, and from when they were sent.
+// row counts requests of a kind. Latency counts from when they were due, and served from when they
+// were sent.
 type row struct {
 	count           int64
 	latency, served latencyHistogram
@@ -40,9 +41,9 @@ type errorKey struct {
 	code weir.Code
 }
 
-// resultCounts counts what becomes of the requests. Its methods may be called at once.
+// resultCounts counts what becomes of the requests. It is safe for concurrent use.
 type resultCounts struct {
-	// from and to bound what is measured: requests that were due between them.
+	// from and to bound what is measured: the requests that were due between them.
 	from, to time.Time
 	giveUp   func(error)
 
@@ -50,22 +51,18 @@ type resultCounts struct {
 	rows     map[kind]*row
 	errors   map[errorKey]int64
 	deniedBy map[DeniedBy]int64
-	degraded int64
-	// started counts calls, late those that began too late, lateMax by how much at most.
-	started, late int64
-	lateMax       time.Duration
-	lastAnswer    time.Time
+	out      Report // without rows, errors and denials
+	// lastAnswer is that of a measured request.
+	lastAnswer time.Time
 	// What follows counts from the first call on, measured or not.
 	calls, admitted, denied, failed int64
-	taken, settled                  int64
-	doubtful                        []uncertainLease
-	left                            int64
+	leftovers                       []leftover
 	inARow                          int
 	answers                         int64
 	last                            error
 }
 
-func newRecorder() *resultCounts {
+func newRecord() *resultCounts {
 	return &resultCounts{
 		rows: map[kind]*row{}, errors: map[errorKey]int64{}, deniedBy: map[DeniedBy]int64{},
 	}
@@ -74,8 +71,7 @@ func newRecorder() *resultCounts {
 // measures reports whether what is due then counts in the report.
 func (r *resultCounts) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
 
-// stop ends what is measured before its time: what is settled in a hurry says nothing of usual
-// calls.
+// stop ends measuring early. What is settled in a hurry says nothing about usual calls.
 func (r *resultCounts) stop(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +80,7 @@ func (r *resultCounts) stop(now time.Time) {
 	}
 }
 
-// begun counts a call that was due and began.
+// begun counts a call that began.
 func (r *resultCounts) begun(due, sent time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,15 +88,15 @@ func (r *resultCounts) begun(due, sent time.Time) {
 	if !r.measures(due) {
 		return
 	}
-	r.started++
+	r.out.Started++
 	behind := sent.Sub(due)
-	r.lateMax = max(r.lateMax, behind)
+	r.out.LateMax = max(r.out.LateMax, behind)
 	if behind > LateBy {
-		r.late++
+		r.out.Late++
 	}
 }
 
-// addReserved takes the answer to a reservation, and reports whether there is a lease to settle.
+// addReserved counts the answer to a reservation, and reports whether there is a lease to settle.
 func (r *resultCounts) addReserved(at timestamps, c *call, lease *weir.Lease, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,33 +111,33 @@ func (r *resultCounts) addReserved(at timestamps, c *call, lease *weir.Lease, er
 	case err != nil:
 		r.failed++
 		r.fail(at, Reserve, err)
-		r.addUncertain(uncertainLease{id: leaseOf(err)})
+		r.addLeftover(leftover{id: leaseOf(err)})
 	default:
 		r.admitted++
 		r.note(at, kind{Reserve, Admitted})
 		if lease.Degraded {
 			if r.measures(at.due) {
-				r.degraded++
+				r.out.Degraded++
 			}
 			return false // it never was in the store
 		}
-		r.taken++
+		r.out.Taken++
 		return true
 	}
 	return false
 }
 
-// addSettled takes the answer to a settlement.
+// addSettled counts the answer to a settlement.
 func (r *resultCounts) addSettled(at timestamps, verb Verb, id weir.LeaseID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		r.settled++
+		r.out.Settled++
 		r.note(at, kind{verb, Done})
 		return
 	}
 	r.fail(at, verb, err)
-	r.addUncertain(uncertainLease{id, true})
+	r.addLeftover(leftover{id, true})
 }
 
 // note counts an answer.
@@ -197,42 +193,55 @@ func (r *resultCounts) countDenials(entity string, denied *weir.DeniedError) {
 	}
 }
 
-// maxUncertain bounds the leases that are looked after at the end.
-const maxUncertain = 100_000
+// maxLeftovers bounds the leases that are cancelled at the end.
+const maxLeftovers = 100_000
 
-// uncertainLease is a lease that may be live still.
-type uncertainLease struct {
+// leftover is a lease that may still be live.
+type leftover struct {
 	id weir.LeaseID
-	// taken is whether it was counted; a reservation without an answer may not have made it.
+	// taken is true if it was counted. A reservation without an answer may not have made its lease.
 	taken bool
 }
 
-// addUncertain remembers a lease that may be live still.
-func (r *resultCounts) addUncertain(lease uncertainLease) {
+// addLeftover remembers a lease that may still be live.
+func (r *resultCounts) addLeftover(lease leftover) {
 	switch {
 	case lease.id.IsZero():
-	case len(r.doubtful) >= maxUncertain:
-		r.left++
+	case len(r.leftovers) >= maxLeftovers:
+		r.out.Left++
 	default:
-		r.doubtful = append(r.doubtful, lease)
+		r.leftovers = append(r.leftovers, lease)
 	}
 }
 
-// leaseOf is the lease that a reservation may have made although it failed; zero if it made none.
+// addCancelled counts the answer to a cancellation at the end.
+func (r *resultCounts) addCancelled(lease leftover, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil || errors.Is(err, weir.Ended) || errors.Is(err, weir.Conflict):
+		r.out.Settled++
+		if !lease.taken { // so it was made
+			r.out.Taken++
+		}
+	case errors.Is(err, weir.UnknownLease): // it was never made, or has expired
+	default:
+		r.out.Left++
+	}
+}
+
+// leaseOf returns the lease that a failed reservation may have made; zero if it made none.
 func leaseOf(err error) weir.LeaseID {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {
 		return weir.LeaseID{}
 	}
-	id, err := weir.ParseLeaseID(e.Value)
-	if err != nil {
-		return weir.LeaseID{}
-	}
+	id, _ := weir.ParseLeaseID(e.Value) // zero if it is none
 	return id
 }
 
-// longest is the longest latency that a histogram tells from longer ones. The longest of all is
-// kept beside it.
+// longest is the longest latency that a histogram tells from longer ones. The maximum is kept
+// beside it.
 const longest = time.Minute
 
 // latencyHistogram counts durations to three digits.
@@ -286,11 +295,12 @@ func (r *resultCounts) failure(stopped error) error {
 func (r *resultCounts) report() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := &Report{
-		Started: r.started, Late: r.late, LateMax: r.lateMax, Degraded: r.degraded,
-		Served: max(r.lastAnswer.Sub(r.from), 0), Taken: r.taken, Settled: r.settled, Left: r.left,
-	}
-	for _, k := range kinds {
+	out := r.out
+	out.Served = max(r.lastAnswer.Sub(r.from), 0)
+	for _, k := range []kind{
+		{Reserve, Admitted}, {Reserve, Denied}, {Reserve, Failed},
+		{Complete, Done}, {Complete, Failed}, {Cancel, Done}, {Cancel, Failed},
+	} {
 		if row := r.rows[k]; row != nil {
 			out.Rows = append(out.Rows, Row{
 				k.verb, k.result, row.count, row.latency.quantiles(), row.served.quantiles(),
@@ -310,5 +320,5 @@ func (r *resultCounts) report() *Report {
 	}) {
 		out.Errors = append(out.Errors, ErrorCount{k.verb, k.code, r.errors[k]})
 	}
-	return out
+	return &out
 }

@@ -2,31 +2,34 @@ package replay
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// Attempt is a call that asks: what for, and until when it lasts if it is admitted.
+// Attempt is one reservation of a call.
 type Attempt struct {
 	Call *trace.Call
 	// Number counts the attempts of a call, from 1.
 	Number int
-	// AtMS is when it asks, and EndMS when the call ends, in Unix milliseconds.
+	// AtMS is when it reserves, and EndMS when the call ends if it is admitted, in Unix
+	// milliseconds.
 	AtMS, EndMS      int64
 	Entity, Resource string
 	Lease            weir.LeaseID
-	// Estimate is how many tokens it is taken to generate.
+	// Estimate is how many output tokens the reservation assumes.
 	Estimate int64
-	// Costs are what it reserves, and Actuals what it uses, without slots: those return when the call
-	// is settled.
+	// Costs are what it reserves, and Actuals what it uses. Actuals have no slots, because slots
+	// return when the call is settled.
 	Costs, Actuals weir.Costs
 
-	seq   int // which call of the workload
+	seq   int // the index of the call
 	payer *pricedCaller
 }
 
-// attempt returns what a call asks at an instant if it is estimated to generate estimate tokens.
+// attempt returns what call seq reserves at an instant if it is estimated to generate estimate
+// tokens.
 func (p *boundWorkload) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
 	c := &p.calls[seq]
 	by := p.payers[c.Caller]
@@ -36,7 +39,7 @@ func (p *boundWorkload) attempt(seq int, atMS, estimate int64) (*Attempt, error)
 		Estimate: estimate, Costs: make(weir.Costs, len(by.costs)), seq: seq, payer: by,
 	}
 	a.Actuals = a.Costs
-	if estimate != c.Output || by.slots() {
+	if estimate != c.Output || slices.ContainsFunc(by.costs, func(n namedCost) bool { return n.slots }) {
 		a.Actuals = make(weir.Costs, len(by.costs))
 	}
 	for i := range by.costs {
@@ -53,31 +56,21 @@ func (p *boundWorkload) attempt(seq int, atMS, estimate int64) (*Attempt, error)
 	return a, nil
 }
 
-// slots reports whether a concurrency limit has a cost of its own.
-func (p *pricedCaller) slots() bool {
-	for i := range p.costs {
-		if p.costs[i].slots {
-			return true
-		}
-	}
-	return false
-}
-
-// Decision is the answer to an attempt: admitted, denied, or an error that is the call's own.
+// Decision is the answer to an attempt: admitted, denied, or an error.
 type Decision struct {
 	Limits []weir.LimitStatus
-	Denied *weir.DeniedError // nil if it is not
-	// Err is never satisfiable; in real time any other error too, which leaves open what became of
-	// the call.
+	Denied *weir.DeniedError // nil unless denied
+	// Err is nil or, in virtual time, "never satisfiable". In real time it may be any error; whether
+	// the call was charged is then unknown.
 	Err *weir.Error
 	// Retries is true for a denied call that comes back.
 	Retries bool
 
-	// degraded is true where a call was admitted without being charged to any limit.
-	degraded bool
+	degraded bool // admitted without being charged
 }
 
-// newDecision says what an answer means, or returns the error if it is not the call's own.
+// newDecision returns the decision that an answer stands for, or the error if it is not the call's
+// own.
 func newDecision(lease *weir.Lease, err error) (*Decision, error) {
 	if err == nil {
 		return &Decision{Limits: lease.Limits, degraded: lease.Degraded}, nil
@@ -91,13 +84,34 @@ func newDecision(lease *weir.Lease, err error) (*Decision, error) {
 	return nil, err
 }
 
-// Admitted says that the call goes ahead.
+// Admitted reports whether the call goes ahead.
 func (v *Decision) Admitted() bool { return v.Denied == nil && v.Err == nil }
 
-// Watcher is told of every event of a replay, one after the other. An error ends the replay.
+// Watcher is told of every decision of a replay, one at a time. If it also has a method
+// Completed(*Attempt) error, it is told when an admitted call has been settled at its end. An error
+// stops the replay.
 type Watcher interface {
-	// Reserved says what became of an attempt.
 	Reserved(a *Attempt, v *Decision) error
-	// Completed says that an admitted call was settled at the instant at which it ended.
-	Completed(a *Attempt) error
+}
+
+type watchers []Watcher
+
+func (all watchers) reserved(a *Attempt, v *Decision) error {
+	for _, w := range all {
+		if err := w.Reserved(a, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (all watchers) completed(a *Attempt) error {
+	for _, w := range all {
+		if w, ok := w.(interface{ Completed(a *Attempt) error }); ok {
+			if err := w.Completed(a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// boundWorkload is a workload together with the limits that a service has for it.
+// boundWorkload is a workload with the limits that a service has for it.
 type boundWorkload struct {
 	*Workload
 
@@ -22,7 +22,7 @@ type boundWorkload struct {
 	subjects []*subject      // callers by number, then their ancestors by name
 }
 
-// pricedCaller is a caller and what its calls cost.
+// pricedCaller is a caller with the costs of its calls.
 type pricedCaller struct {
 	trace.EntityModel
 
@@ -31,27 +31,27 @@ type pricedCaller struct {
 	chain []*subject
 }
 
-// namedCost is what a call costs on limits of a name.
+// namedCost is the cost of a call on limits of a name.
 type namedCost struct {
 	limit string
 	cost  Cost
-	// slots is true for a concurrency limit: its slots return by themselves when a call is settled.
+	// slots is true for a concurrency limit. Its slots return when the call is settled.
 	slots bool
 }
 
 // subject is an entity with the limits that apply to it on a resource.
 type subject struct {
 	entity, resource string
-	parent           string // empty where it does not cascade
+	parent           string // empty if it does not cascade
 	limits           []weir.Limit
-	caller           bool // false for those that make no calls of their own
+	caller           bool // false for an entity that makes no calls itself
 	rank             int32
 }
 
-// UnfitError says where the flags and the limits do not go together.
+// UnfitError says how flags and limits do not fit.
 type UnfitError string
 
-// Error returns what to mend.
+// Error returns the message.
 func (e UnfitError) Error() string { return string(e) }
 
 // workloadBinder asks a service which limits apply.
@@ -59,12 +59,12 @@ type workloadBinder struct {
 	*boundWorkload
 
 	known map[[2]string]*subject // by entity and resource
-	told  map[string]bool        // what was said already
+	told  map[string]bool        // mistakes that were noted
 	errs  []error
 }
 
-// bindWorkload asks which limits apply to each caller and its ancestors, and finds what each call
-// costs on them. It makes sure, before anything is replayed, that every call has costs and an end.
+// bindWorkload asks a service which limits apply to each caller and its ancestors, and finds the
+// cost of each call on them. It checks that every call has all costs and an end.
 func bindWorkload(ctx context.Context, s weir.Service, w *Workload) (*boundWorkload, error) {
 	p := &workloadBinder{
 		boundWorkload: &boundWorkload{Workload: w, payers: make([]*pricedCaller, len(w.callers))},
@@ -111,7 +111,7 @@ func fromBool(b bool) int {
 	return 0
 }
 
-// resources names what is called.
+// resources names the resources that are called.
 func (w *Workload) resources() string {
 	names := map[string]bool{}
 	for _, by := range w.callers {
@@ -130,16 +130,29 @@ func (p *boundWorkload) charged(name string) bool {
 	})
 }
 
-// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit
-// needs none: a call takes one slot. What lacks a cost is told once.
+// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit needs
+// none, because a call takes one slot. Each missing cost is one mistake.
 func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *pricedCaller {
 	out := &pricedCaller{EntityModel: by}
 	costs := map[string]namedCost{}
 	limited := false
 	for at := e; at != nil; at = at.Parent {
 		for i := range at.Limits {
+			l := &at.Limits[i]
 			limited = true
-			p.cost(costs, at.Entity, &at.Limits[i])
+			c, known := p.costs.find(l.Name)
+			slots := l.Kind == weir.Concurrency
+			if slots {
+				c, known = p.costs[l.Name] // the built-in costs are for other kinds
+			}
+			switch {
+			case known:
+				costs[l.Name] = namedCost{l.Name, c, slots || costs[l.Name].slots}
+			case !slots:
+				p.addMistake("cost "+l.Name, fmt.Sprintf(
+					"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
+					l.Name, at.Entity, l.Name))
+			}
 		}
 		s := p.subject(at)
 		out.chain = append(out.chain, s)
@@ -161,24 +174,7 @@ func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *price
 	return out
 }
 
-// cost finds what a call costs on a limit.
-func (p *workloadBinder) cost(costs map[string]namedCost, entity string, l *weir.Limit) {
-	c, ok := p.costs.find(l.Name)
-	if l.Kind == weir.Concurrency {
-		if c, ok = p.costs[l.Name]; ok {
-			costs[l.Name] = namedCost{l.Name, c, true}
-		}
-		return
-	}
-	if !ok {
-		p.addMistake("cost "+l.Name, fmt.Sprintf(
-			"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
-			l.Name, entity, l.Name))
-	}
-	costs[l.Name] = namedCost{l.Name, c, costs[l.Name].slots}
-}
-
-// addMistake notes a mistake unless it was noted before.
+// addMistake notes a mistake, once for each key.
 func (p *workloadBinder) addMistake(key, mistake string) {
 	if !p.told[key] {
 		p.told[key] = true
@@ -201,7 +197,7 @@ func (p *workloadBinder) subject(e *weir.Explanation) *subject {
 	return s
 }
 
-// check looks at each call.
+// check checks the duration and the costs of each call.
 func (p *boundWorkload) check() error {
 	for i := range p.calls {
 		c := &p.calls[i]

@@ -6,55 +6,51 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// callCounts counts what became of the calls of a replay.
+// callCounts is a watcher that counts what became of the calls of a replay.
 type callCounts struct {
 	rows   map[subjectLimit]*limitCount
 	order  []*limitCount // subjects in their order, limits by name
-	totals totalCount
-	waits  distribution // the retry-after of each denial, in milliseconds
+	totals Totals        // without what is computed in the end
+	waits  distribution  // the retry-after of each denial, in milliseconds
 
 	scratch big.Int
 }
 
 type subjectLimit struct{ entity, resource, limit string }
 
-// limitCount counts attempts on one limit of one entity. They are judged by all limits at once, so
-// that one denial counts on every limit that was exceeded.
+// limitCount counts attempts on one limit of one entity. All limits judge each attempt, so one
+// denial counts on every limit that was exceeded.
 type limitCount struct {
 	subject *subject
 	limit   *weir.Limit
-	// admitted and denied are attempts that the limit was charged for, and that exceeded it; only
-	// are those that exceeded no other limit. Shadow limits deny nothing: there denied is what they
-	// would have, and only is what nothing else denied.
+	// admitted attempts were charged to the limit, denied ones exceeded it, and only those of them
+	// exceeded no other limit. A shadow limit denies nothing: its denied attempts are those that it
+	// would have denied, and only those of them that nothing else denied.
 	admitted, denied, only int64
-	// used is in units; in slot-milliseconds for a concurrency limit. What a call reserves counts
-	// until it is settled.
+	// used is in units; in slot-milliseconds for a concurrency limit. A call counts with what it
+	// reserves until it is settled.
 	used big.Int
-	// capacity and available are the latest figures that an answer had; capacity is 0 before one.
+	// capacity and available are from the latest answer; capacity is 0 before the first.
 	capacity, available int64
-	// appeared reports whether the limit was configured after the replay began. Its definition is
-	// known only as far as an answer tells it.
+	// appeared is true if the limit was configured after the replay began. Only what answers tell is
+	// known of it.
 	appeared bool
-}
-
-// totalCount counts calls. One that comes back is not denied yet.
-type totalCount struct {
-	calls, admitted, denied, faults int64
-	// The tokens of calls that can never be admitted count as denied; those of other errors as
-	// neither, because it is unknown what became of them.
-	tokensAdmitted, tokensDenied big.Int
 }
 
 func newCallCounts(subjects []*subject) *callCounts {
 	t := &callCounts{rows: map[subjectLimit]*limitCount{}}
+	t.totals.TokensAdmitted, t.totals.TokensDenied = new(big.Int), new(big.Int)
 	for _, s := range subjects {
 		for i := range s.limits {
-			row := &limitCount{subject: s, limit: &s.limits[i]}
-			t.rows[subjectLimit{s.entity, s.resource, row.limit.Name}] = row
-			t.order = append(t.order, row)
+			t.add(&limitCount{subject: s, limit: &s.limits[i]})
 		}
 	}
 	return t
+}
+
+func (t *callCounts) add(c *limitCount) {
+	t.rows[subjectLimit{c.subject.entity, c.subject.resource, c.limit.Name}] = c
+	t.order = append(t.order, c)
 }
 
 // Reserved counts an attempt.
@@ -84,55 +80,63 @@ func (t *callCounts) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// count counts what became of a call, once that is known.
+// count counts what became of a call, once that is known. The tokens of a call that can never be
+// admitted count as denied. Those of other errors count as neither, because it is unknown what became
+// of the call.
 func (t *callCounts) count(a *Attempt, v *Decision) {
+	c := &t.totals
 	if a.Number == 1 {
-		t.totals.calls++
+		c.Calls++
 	}
 	tokens := t.scratch.SetInt64(a.Call.Tokens())
 	switch {
 	case v.Err != nil:
-		t.totals.faults++
+		c.Errors++
 	case v.Denied != nil:
 		t.waits.add(v.Denied.RetryAfter.Milliseconds())
 		if v.Retries {
 			return
 		}
-		t.totals.denied++
+		c.Denied++
 	default:
-		t.totals.admitted++
-		t.totals.tokensAdmitted.Add(&t.totals.tokensAdmitted, tokens)
+		c.Admitted++
+		c.TokensAdmitted.Add(c.TokensAdmitted, tokens)
 	}
 	if v.Denied != nil || v.Err != nil && v.Err.Code == weir.NeverSatisfiable {
-		t.totals.tokensDenied.Add(&t.totals.tokensDenied, tokens)
+		c.TokensDenied.Add(c.TokensDenied, tokens)
 	}
 }
 
-// row returns where a limit is counted. Limits appear while a replay runs if someone changes
-// what a server has configured.
+// done returns the totals with what is computed in the end.
+func (t *callCounts) done() Totals {
+	out, calls := t.totals, big.NewInt(t.totals.Calls)
+	out.AdmittedPercent = percent(big.NewInt(out.Admitted), calls)
+	out.DeniedPercent = percent(big.NewInt(out.Denied), calls)
+	if t.waits.total > 0 {
+		out.RetryAfterP50MS, out.RetryAfterP95MS = new(t.waits.quantile(50)), new(t.waits.quantile(95))
+	}
+	return out
+}
+
+// row returns the count of a limit. It adds one for a limit that was configured on the server
+// during the replay.
 func (t *callCounts) row(s *weir.LimitStatus) *limitCount {
-	key := subjectLimit{s.Entity, s.Resource, s.Limit}
-	row := t.rows[key]
-	if row == nil {
-		row = &limitCount{
-			subject:  t.subject(s),
-			limit:    &weir.Limit{Name: s.Limit, Kind: s.Kind, Capacity: s.Capacity, Shadow: s.Shadow},
-			appeared: true,
-		}
-		t.rows[key] = row
-		t.order = append(t.order, row)
+	if row := t.rows[subjectLimit{s.Entity, s.Resource, s.Limit}]; row != nil {
+		return row
 	}
-	return row
-}
-
-// subject returns the entity that a limit belongs to.
-func (t *callCounts) subject(s *weir.LimitStatus) *subject {
+	row := &limitCount{
+		subject:  &subject{entity: s.Entity, resource: s.Resource},
+		limit:    &weir.Limit{Name: s.Limit, Kind: s.Kind, Capacity: s.Capacity, Shadow: s.Shadow},
+		appeared: true,
+	}
 	for _, c := range t.order {
 		if c.subject.entity == s.Entity && c.subject.resource == s.Resource {
-			return c.subject
+			row.subject = c.subject
+			break
 		}
 	}
-	return &subject{entity: s.Entity, resource: s.Resource}
+	t.add(row)
+	return row
 }
 
 // charge adds what an admitted call reserves of a limit.
@@ -148,7 +152,7 @@ func (t *callCounts) charge(c *limitCount, a *Attempt, units int64) {
 	c.used.Add(&c.used, used)
 }
 
-// Completed puts what a call used in the place of what it reserved.
+// Completed replaces what a call reserved by what it used.
 func (t *callCounts) Completed(a *Attempt) error {
 	if a.Estimate == a.Call.Output {
 		return nil

@@ -9,31 +9,31 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/manifest"
 )
 
 // Candidate is one of two limits files that are compared.
 type Candidate struct {
-	// File is what messages call it.
+	// File is the file's name in messages.
 	File   string
 	Limits *manifest.Manifest
-	// Watchers are told of every event of the replay against it. Default: none.
+	// Watchers are told of every event of the run against it. Default: none.
 	Watchers []Watcher
 }
 
-// Comparison says how replaying the same calls against a second limits file came out, beside the
-// first.
+// Comparison says how a second limits file treated the same calls, compared with the first.
 type Comparison struct {
 	Calls  CallsCompared    `json:"calls"`
 	Change Difference       `json:"change"`
 	Limits []*LimitCompared `json:"limits"`
-	// Second is the whole report about the second file.
+	// Second is the report of the run against the second file.
 	Second *Report `json:"second"`
 }
 
-// CallsCompared puts each call where it belongs: admitted in the end by both files, by one of them,
-// or by neither.
+// CallsCompared divides the calls into those that both files admitted in the end, only one of them,
+// or neither.
 type CallsCompared struct {
 	Both       CallCount `json:"both"`
 	OnlyFirst  CallCount `json:"only_first"`
@@ -48,13 +48,12 @@ type CallCount struct {
 	Tokens  *big.Int    `json:"tokens"`
 }
 
-// Compare replays a workload against one limits file and then against another: the same calls by
-// the same callers with the same costs. It returns the report about the first, and what is
-// different with the second. Before anything is replayed it makes sure that the workload goes
-// together with both.
+// Compare runs a workload against one limits file and then against another: the same calls by the
+// same callers with the same costs. It returns the report of the first run, and the comparison. It
+// checks that the workload fits both files before the first run.
 //
-// The watchers are told of both replays, one after the other, and no log is written. A cost may be
-// on a limit that only one of the files has. An error about a file begins with its name; otherwise
+// The watchers are told of both runs, one after the other, and no log is written. A cost may be for
+// a limit that only one of the files has. An error about a file begins with its name; otherwise
 // errors are those of [Run].
 func Compare(
 	ctx context.Context, w *Workload, of [2]Candidate, o *Options,
@@ -87,14 +86,18 @@ func Compare(
 	}, nil
 }
 
-// fits makes sure that a workload goes together with both files, and that each cost is charged with
-// one of them.
+// fits checks that a workload fits both files, and that each cost is charged by at least one.
 func (w *Workload) fits(ctx context.Context, of [2]Candidate) error {
 	var errs []error
 	charged := map[string]bool{}
 	for i := range of {
-		if err := w.charges(ctx, of[i], charged); err != nil {
+		p, err := bindTo(ctx, of[i].Limits.Definitions, w)
+		if err != nil {
 			errs = append(errs, of[i].locate(err))
+			continue
+		}
+		for name := range w.costs {
+			charged[name] = charged[name] || p.charged(name)
 		}
 	}
 	if len(errs) > 0 {
@@ -108,47 +111,17 @@ func (w *Workload) fits(ctx context.Context, of [2]Candidate) error {
 	return errors.Join(errs...)
 }
 
-// charges notes which of the costs by name are charged with a file's limits.
-func (w *Workload) charges(ctx context.Context, of Candidate, charged map[string]bool) (err error) {
-	limiter, err := open(of.Limits.Definitions, &virtualClock{atMS: w.calls[0].AtMS})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, limiter.Close()) }()
-	p, err := bindWorkload(ctx, limiter, w)
-	if err != nil {
-		return err
-	}
-	for name := range w.costs {
-		charged[name] = charged[name] || p.charged(name)
-	}
-	return nil
-}
-
-// locate says which file an error is about: the place in it where that is known, its name for what
-// does not go together with it.
+// locate adds to an error which file it is about: the place in it, or its name if the workload does
+// not fit it.
 func (c *Candidate) locate(err error) error {
 	var all []error
-	for _, e := range flatten(c.Limits.Locate(err)) {
+	for _, e := range joined.Errors(c.Limits.Locate(err)) {
 		if _, unfit := errors.AsType[UnfitError](e); unfit {
 			e = fmt.Errorf("%s: %w", c.File, e)
 		}
 		all = append(all, e)
 	}
 	return errors.Join(all...)
-}
-
-// flatten returns the errors that are joined in one.
-func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, flatten(e)...)
-	}
-	return all
 }
 
 // Difference is the second figure less the first, for each of the totals.
@@ -161,9 +134,9 @@ type Difference struct {
 	// The changes of retry-afters are absent unless both files denied something.
 	RetryAfterP50MS *int64 `json:"retry_after_p50_ms,omitempty"`
 	RetryAfterP95MS *int64 `json:"retry_after_p95_ms,omitempty"`
-	// Retry is absent where denied calls did not come back.
+	// Retry is absent if denied calls did not come back.
 	Retry *RetryDifference `json:"retry,omitempty"`
-	// Estimates is absent where calls reserved what they used.
+	// Estimates is absent if calls reserved what they used.
 	Estimates *EstimateDifference `json:"estimates,omitempty"`
 }
 
@@ -185,35 +158,33 @@ type EstimateDifference struct {
 
 func newDifference(a, b *Report) Difference {
 	less := func(a, b *big.Int) *big.Int { return new(big.Int).Sub(b, a) }
+	x, y := &a.Totals, &b.Totals
 	c := Difference{
-		Admitted: b.Totals.Admitted - a.Totals.Admitted,
-		Denied:   b.Totals.Denied - a.Totals.Denied, Errors: b.Totals.Errors - a.Totals.Errors,
-		TokensAdmitted: less(a.Totals.TokensAdmitted, b.Totals.TokensAdmitted),
-		TokensDenied:   less(a.Totals.TokensDenied, b.Totals.TokensDenied),
+		Admitted: y.Admitted - x.Admitted, Denied: y.Denied - x.Denied, Errors: y.Errors - x.Errors,
+		TokensAdmitted: less(x.TokensAdmitted, y.TokensAdmitted),
+		TokensDenied:   less(x.TokensDenied, y.TokensDenied),
 	}
-	if a.Totals.RetryAfterP50MS != nil && b.Totals.RetryAfterP50MS != nil {
-		c.RetryAfterP50MS = new(*b.Totals.RetryAfterP50MS - *a.Totals.RetryAfterP50MS)
-		c.RetryAfterP95MS = new(*b.Totals.RetryAfterP95MS - *a.Totals.RetryAfterP95MS)
+	if x.RetryAfterP50MS != nil && y.RetryAfterP50MS != nil {
+		c.RetryAfterP50MS = new(*y.RetryAfterP50MS - *x.RetryAfterP50MS)
+		c.RetryAfterP95MS = new(*y.RetryAfterP95MS - *x.RetryAfterP95MS)
 	}
-	if a.Retry != nil && b.Retry != nil {
+	if x, y := a.Retry, b.Retry; x != nil && y != nil {
 		c.Retry = &RetryDifference{
-			Attempts: b.Retry.Attempts - a.Retry.Attempts, GivenUp: b.Retry.GivenUp - a.Retry.GivenUp,
-			WaitP50MS: b.Retry.WaitMS.P50 - a.Retry.WaitMS.P50,
-			WaitP95MS: b.Retry.WaitMS.P95 - a.Retry.WaitMS.P95,
+			y.Attempts - x.Attempts, y.GivenUp - x.GivenUp,
+			y.WaitMS.P50 - x.WaitMS.P50, y.WaitMS.P95 - x.WaitMS.P95,
 		}
 	}
 	if x, y := a.Estimates, b.Estimates; x != nil && y != nil {
 		c.Estimates = &EstimateDifference{
-			Covered: y.Covered - x.Covered, Overruns: y.Overruns - x.Overruns,
-			TokensOver:  less(x.TokensOver, y.TokensOver),
-			TokensUnder: less(x.TokensUnder, y.TokensUnder),
+			y.Covered - x.Covered, y.Overruns - x.Overruns,
+			less(x.TokensOver, y.TokensOver), less(x.TokensUnder, y.TokensUnder),
 		}
 	}
 	return c
 }
 
-// admissions remembers which calls were admitted: one bit for each, so that ten million take 1.25
-// MB. It is a watcher.
+// admissions is a watcher that remembers which calls were admitted, with one bit for each: ten
+// million take 1.25 MB.
 type admissions []uint64
 
 func newAdmissions(calls int) admissions { return make(admissions, (calls+63)/64) }
@@ -226,31 +197,24 @@ func (s admissions) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// Completed has nothing to note.
-func (s admissions) Completed(*Attempt) error { return nil }
-
 // has reports whether a call was admitted.
 func (s admissions) has(seq int) bool { return s[seq/64]>>(seq%64)&1 == 1 }
 
-// compareCalls counts the calls that both, one or none of two replays admitted.
+// compareCalls counts the calls that both, one or none of two runs admitted.
 func compareCalls(calls []trace.Call, admitted [2]admissions) CallsCompared {
 	var c CallsCompared
-	places := [2][2]*CallCount{{&c.Neither, &c.OnlySecond}, {&c.OnlyFirst, &c.Both}}
-	for _, row := range places {
-		for _, count := range row {
-			count.Tokens = new(big.Int)
-		}
+	all := []*CallCount{&c.Neither, &c.OnlySecond, &c.OnlyFirst, &c.Both}
+	for _, count := range all {
+		count.Tokens = new(big.Int)
 	}
 	var scratch big.Int
 	for i := range calls {
-		count := places[fromBool(admitted[0].has(i))][fromBool(admitted[1].has(i))]
+		count := all[2*fromBool(admitted[0].has(i))+fromBool(admitted[1].has(i))]
 		count.Calls++
 		count.Tokens.Add(count.Tokens, scratch.SetInt64(calls[i].Tokens()))
 	}
-	for _, row := range places {
-		for _, count := range row {
-			count.Percent = percent(big.NewInt(count.Calls), big.NewInt(int64(len(calls))))
-		}
+	for _, count := range all {
+		count.Percent = percent(big.NewInt(count.Calls), big.NewInt(int64(len(calls))))
 	}
 	return c
 }
@@ -261,88 +225,63 @@ type LimitCompared struct {
 	Group    Group  `json:"group,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	Limit    string `json:"limit"`
-	// First and Second are the rows. One of them is absent where only the other file has the limit.
+	// First and Second are the rows. One of them is absent if only the other file has the limit.
 	// Their kinds may differ.
 	First  *LimitReport `json:"first,omitempty"`
 	Second *LimitReport `json:"second,omitempty"`
 }
 
-// compareLimits puts the rows of two reports side by side: those of the first in their order, each
-// followed by those of the second alone that stand behind it there.
+// compareLimits puts the rows of two reports side by side: those of the first in their order, with
+// the rows that only the second has at their place among its others.
 func compareLimits(first, second []*LimitReport) []*LimitCompared {
-	partner := matchLimits(first, second)
-	taken := make([]bool, len(second))
-	for _, k := range partner {
-		if k >= 0 {
-			taken[k] = true
-		}
+	same := func(a, b *LimitReport) bool {
+		return a.Group == b.Group && a.Entity == b.Entity && a.Resource == b.Resource && a.Limit == b.Limit
 	}
+	// If several rows have the same name, those of one kind belong together.
+	partner := Match(first, second, func(a, b *LimitReport) bool {
+		return same(a, b) && a.Kind == b.Kind && a.Shadow == b.Shadow
+	}, same)
 	out := []*LimitCompared{}
+	add := func(l, first, second *LimitReport) {
+		out = append(out, &LimitCompared{l.Entity, l.Group, l.Resource, l.Limit, first, second})
+	}
 	next := 0
 	alone := func(until int) {
 		for ; next < until; next++ {
-			if !taken[next] {
-				out = append(out, newLimitCompared(nil, second[next]))
+			if !slices.Contains(partner, next) {
+				add(second[next], nil, second[next])
 			}
 		}
 	}
 	for i, l := range first {
 		if k := partner[i]; k >= 0 {
 			alone(k)
-			out = append(out, newLimitCompared(l, second[k]))
+			add(l, l, second[k])
 		} else {
-			out = append(out, newLimitCompared(l, nil))
+			add(l, l, nil)
 		}
 	}
 	alone(len(second))
 	return out
 }
 
-// matchLimits finds for each row of the first report the row of the second; -1 for none. Where
-// several have the same name, those of the same kind belong together.
-func matchLimits(first, second []*LimitReport) []int {
-	partner, free := make([]int, len(first)), map[rowKey][]int{}
-	for i := range partner {
-		partner[i] = -1
-	}
-	for _, exact := range []bool{true, false} {
-		clear(free)
-		taken := map[int]bool{}
-		for _, k := range partner {
-			taken[k] = true
-		}
-		for k, l := range second {
-			if !taken[k] {
-				key := l.key(exact)
-				free[key] = append(free[key], k)
-			}
-		}
-		for i, l := range first {
-			key := l.key(exact)
-			if rest := free[key]; partner[i] < 0 && len(rest) > 0 {
-				partner[i], free[key] = rest[0], rest[1:]
+// Match returns for each row of the first list the index of its partner in the second; -1 for none.
+// A row has one partner at most. Pairs that are the same by an earlier function come first.
+func Match[T any](first, second []T, same ...func(a, b T) bool) []int {
+	partner, taken := slices.Repeat([]int{-1}, len(first)), make([]bool, len(second))
+	for _, same := range same {
+		for i, a := range first {
+			for k, b := range second {
+				if partner[i] < 0 && !taken[k] && same(a, b) {
+					partner[i], taken[k] = k, true
+				}
 			}
 		}
 	}
 	return partner
 }
 
-// key is what a row has in common with another one: all, or all but how it limits.
-func (l *LimitReport) key(exact bool) rowKey {
-	key := rowKey{group: l.Group, entity: l.Entity, resource: l.Resource, limit: l.Limit}
-	if exact {
-		key.kind, key.shadow = l.Kind, l.Shadow
-	}
-	return key
-}
-
-func newLimitCompared(first, second *LimitReport) *LimitCompared {
-	l := first
-	if l == nil {
-		l = second
-	}
-	return &LimitCompared{
-		Entity: l.Entity, Group: l.Group, Resource: l.Resource, Limit: l.Limit,
-		First: first, Second: second,
-	}
+// SameLimit reports whether two timelines are about limits of the same entity, resource and name.
+func SameLimit(a, b *LimitTimeline) bool {
+	return a.Group == b.Group && a.Entity == b.Entity && a.Resource == b.Resource && a.Limit == b.Limit
 }

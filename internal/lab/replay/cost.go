@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Cost is what a call costs on a limit: an amount for the call, and for each token that goes in or
-// comes out. No part is negative.
+// Cost is what a call costs on a limit: an amount for the call and for each input and output token.
+// No part is negative.
 type Cost struct {
 	call, input, output int64
 }
 
-// builtinCosts are the costs of limits by name, where no flag says otherwise. The price is an
-// example: 3 dollars for a million input tokens and 15 for a million output tokens.
+// builtinCosts are the default costs by the limit's name. The price is an example: 3 dollars for a
+// million input tokens and 15 for a million output tokens.
 var builtinCosts = map[string]Cost{
 	"rpm":           {call: 1},
 	"rpd":           {call: 1},
@@ -31,7 +31,7 @@ var builtinCosts = map[string]Cost{
 	"usd_micros":    {input: 3, output: 15},
 }
 
-// units is the cost of one call; ok is false where it is more than 64 bits hold.
+// units is the cost of one call; ok is false if it overflows 64 bits.
 func (c Cost) units(input, output int64) (n int64, ok bool) {
 	n = c.call
 	for _, p := range [2][2]int64{{c.input, input}, {c.output, output}} {
@@ -70,68 +70,68 @@ func (c Cost) String() string {
 	return strings.Join(terms, "+")
 }
 
-// ParseCost reads a sum of terms: a whole number (for the call), input, output or total, or one of
-// these times a whole number.
-func ParseCost(s string) (Cost, error) {
-	var sum Cost
-	for text := range strings.SplitSeq(s, "+") {
-		t, err := parseTerm(text)
-		if err != nil {
-			return Cost{}, err
-		}
-		for _, p := range []struct {
-			into *int64
-			n    int64
-		}{{&sum.call, t.call}, {&sum.input, t.input}, {&sum.output, t.output}} {
-			if *p.into > math.MaxInt64-p.n {
-				return Cost{}, errTooLarge
-			}
-			*p.into += p.n
-		}
-	}
-	return sum, nil
-}
-
 var (
 	errTooLarge = errors.New("has a number of more than 64 bits")
 	errCostForm = errors.New("must be a sum like 1, total or 3*input+15*output")
 )
 
-// parseTerm reads factors around a star, of which at most one is a word.
-func parseTerm(text string) (Cost, error) {
-	n := int64(1)
-	word := Cost{call: 1}
-	worded := false
-	factors := strings.Split(text, "*")
+// ParseCost reads a sum of terms: a whole number (for the call), input, output or total, or one of
+// these times a whole number.
+func ParseCost(s string) (Cost, error) {
+	var sum Cost
+	for term := range strings.SplitSeq(s, "+") {
+		n, unit, err := parseTerm(term)
+		if err != nil {
+			return Cost{}, err
+		}
+		for _, p := range [][2]*int64{
+			{&sum.call, &unit.call}, {&sum.input, &unit.input}, {&sum.output, &unit.output},
+		} {
+			if *p[1] > 0 && *p[0] > math.MaxInt64-n {
+				return Cost{}, errTooLarge
+			}
+			*p[0] += n * *p[1]
+		}
+	}
+	return sum, nil
+}
+
+// parseTerm reads a number, a word, or both around a star. Without a word the unit is the call.
+func parseTerm(term string) (n int64, unit Cost, err error) {
+	n = 1
+	factors := strings.Split(term, "*")
 	if len(factors) > 2 {
-		return Cost{}, errCostForm
+		return 0, unit, errCostForm
 	}
 	for _, f := range factors {
 		f = strings.TrimSpace(f)
-		named, isWord := map[string]Cost{
+		word, isWord := map[string]Cost{
 			"input": {input: 1}, "output": {output: 1}, "total": {input: 1, output: 1},
 		}[f]
 		switch {
-		case isWord && worded:
-			return Cost{}, errCostForm
+		case isWord && unit != (Cost{}):
+			return 0, unit, errCostForm
 		case isWord:
-			word, worded = named, true
+			unit = word
 		case f == "" || strings.Trim(f, "0123456789") != "":
-			return Cost{}, errCostForm
+			return 0, unit, errCostForm
 		default:
 			k, err := strconv.ParseInt(f, 10, 64)
 			product, fits := multiply(n, k)
 			if err != nil || !fits {
-				return Cost{}, errTooLarge
+				return 0, unit, errTooLarge
 			}
 			n = product
 		}
 	}
-	return Cost{n * word.call, n * word.input, n * word.output}, nil
+	if unit == (Cost{}) {
+		unit.call = 1
+	}
+	return n, unit, nil
 }
 
-// Costs are what a call costs on limits by name, besides what is built in. It is the value of a
-// flag that may be repeated.
+// Costs are costs by the limit's name, besides those that are built in. It is the value of a flag
+// that may be repeated.
 type Costs map[string]Cost
 
 // Set reads NAME=EXPR.
@@ -157,7 +157,7 @@ func (f Costs) String() string { return "" }
 // Type names the value in the help.
 func (f Costs) Type() string { return "NAME=EXPR" }
 
-// find returns what a call costs on a limit.
+// find returns the cost of a call on a limit.
 func (f Costs) find(limit string) (Cost, bool) {
 	if c, ok := f[limit]; ok {
 		return c, true

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -35,31 +36,32 @@ func TestDistributionIsBounded(t *testing.T) {
 	}
 }
 
-type number int
-
-func (n number) before(other number) bool { return n < other }
-
-func TestHeap(t *testing.T) {
+// TestEventQueue: events come by time, then by kind, then in the order of the trace.
+func TestEventQueue(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
-	var h eventHeap[number]
-	var in, out []number
+	compare := func(a, b event) int {
+		return cmp.Or(int(a.atMS-b.atMS), int(a.kind)-int(b.kind), int(a.seq-b.seq))
+	}
+	var q eventQueue
+	var in, out []event
 	for range 1000 {
-		n := number(random.IntN(300))
+		n := event{atMS: random.Int64N(20), kind: eventKind(random.IntN(3)), seq: int32(random.IntN(5))}
 		in = append(in, n)
-		h.push(n)
+		q.push(n)
 		if random.IntN(3) == 0 { // in between, the first is always the least
-			if got, want := h.pop(), slices.Min(in); got != want {
-				t.Fatalf("got %d, want %d", got, want)
-			} else {
-				in = slices.Delete(in, slices.Index(in, got), slices.Index(in, got)+1)
+			got, want := q.pop(), slices.MinFunc(in, compare)
+			if got != want {
+				t.Fatalf("got %+v, want %+v", got, want)
 			}
+			i := slices.Index(in, got)
+			in = slices.Delete(in, i, i+1)
 		}
 	}
-	for len(h) > 0 {
-		out = append(out, h.pop())
+	for len(q) > 0 {
+		out = append(out, q.pop())
 	}
-	slices.Sort(in)
+	slices.SortFunc(in, compare)
 	if !slices.Equal(in, out) {
 		t.Errorf("got %v, want %v", out, in)
 	}

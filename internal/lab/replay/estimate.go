@@ -16,16 +16,16 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Estimate says how many tokens a call is taken to generate when it reserves. Its zero value is the
-// truth: what the call did generate. It is the value of a flag.
+// Estimate says how many output tokens calls reserve. Its zero value is the truth: the number that
+// a call generated. It is the value of a flag.
 type Estimate struct {
-	fixed int64 // tokens; meant where set is
-	share int64 // of the calls, in parts per million; 0 where they do not learn
-	set   bool  // fixed
+	fixed int64 // tokens, if set is true
+	share int64 // a quantile, in parts per million; 0 if estimates are not learned
+	set   bool
 }
 
-// maxLearned bounds of how many pairs of an entity and a model estimates are learned; each takes
-// some kilobytes.
+// maxLearned bounds the pairs of an entity and a model with learned estimates. Each takes some
+// kilobytes.
 const maxLearned = 100_000
 
 // maxFixed bounds a fixed estimate, in tokens.
@@ -62,7 +62,7 @@ func (e *Estimate) Set(s string) error {
 	return errors.New("must be truth, fixed:N or quantile:Q, like fixed:1024 or quantile:0.95")
 }
 
-// parseShare reads a share like 0.95 as parts per million, more than none and less than all.
+// parseShare reads a share like 0.95 as parts per million. It must be between 0 and 1.
 func parseShare(s string) (ppm int64, ok bool) {
 	whole, decimals, _ := strings.Cut(s, ".")
 	if strings.Trim(whole, "0") != "" || !trace.IsNumber(s) || len(decimals) > 6 {
@@ -89,21 +89,21 @@ func (e *Estimate) Type() string { return "HOW" }
 // truth reports whether calls reserve what they use.
 func (e *Estimate) truth() bool { return !e.set && e.share == 0 }
 
-// estimates says what calls are taken to generate, learns from those that end, and counts how good
-// that was. It is a watcher. Nil knows the truth.
+// estimates is a watcher that estimates the output of calls, learns from those that have ended, and
+// scores its estimates. Nil returns the truth.
 type estimates struct {
 	how     Estimate
 	learned *estimator.Estimator // nil unless it learns
-	all     estimateCount
-	by      map[*pricedCaller]*estimateCount
+	all     *EstimateScore
+	by      map[*pricedCaller]*EstimateScore
 }
 
-// newEstimates returns estimates; if they are learned, then for up to pairs entities and models.
+// newEstimates returns estimates for up to pairs of an entity and a model.
 func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	if how.truth() {
 		return nil, nil
 	}
-	e := &estimates{how: how, by: map[*pricedCaller]*estimateCount{}}
+	e := &estimates{how: how, all: newEstimateScore(), by: map[*pricedCaller]*EstimateScore{}}
 	if how.share == 0 {
 		return e, nil
 	}
@@ -112,7 +112,7 @@ func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	return e, err
 }
 
-// output is how many tokens a call is taken to generate.
+// output returns how many output tokens a call reserves.
 func (e *estimates) output(by *pricedCaller, c *trace.Call) int64 {
 	switch {
 	case e == nil:
@@ -123,7 +123,7 @@ func (e *estimates) output(by *pricedCaller, c *trace.Call) int64 {
 	return e.learned.Estimate(estimator.Key{Entity: by.Entity, Model: by.Resource}).Tokens
 }
 
-// Reserved has nothing to count: how good an estimate was is known when the call ends.
+// Reserved does nothing: the quality of an estimate is known when the call ends.
 func (e *estimates) Reserved(*Attempt, *Decision) error { return nil }
 
 // Completed learns from a call that has ended.
@@ -134,7 +134,7 @@ func (e *estimates) Completed(a *Attempt) error {
 	}
 	one := e.by[a.payer]
 	if one == nil {
-		one = &estimateCount{}
+		one = newEstimateScore()
 		e.by[a.payer] = one
 	}
 	e.all.add(a.Estimate, a.Call.Output)
@@ -142,13 +142,12 @@ func (e *estimates) Completed(a *Attempt) error {
 	return nil
 }
 
-// EstimateReport says how good the estimates of the calls' output were, over all calls that were
-// admitted and have ended.
+// EstimateReport scores the estimates of all calls that were admitted and have ended.
 type EstimateReport struct {
 	EstimateScore
 
-	// Callers are the pairs of an entity and a model, the one with the worst coverage first; absent
-	// where they are more than eight.
+	// Callers are the pairs of an entity and a model, the worst coverage first; absent if there are
+	// more than eight.
 	Callers []CallerScore `json:"callers,omitempty"`
 	// CallersTotal is how many such pairs there were.
 	CallersTotal int `json:"callers_total"`
@@ -161,10 +160,10 @@ type CallerScore struct {
 	EstimateScore
 }
 
-// EstimateScore compares what was estimated with what was used. Sums are in tokens.
+// EstimateScore compares estimates with what was used, in tokens.
 type EstimateScore struct {
 	Calls int64 `json:"calls"`
-	// Covered are the calls that generated at most what was estimated, and Overruns the others.
+	// Covered counts the calls that generated at most their estimate, and Overruns the others.
 	Covered         int64       `json:"covered"`
 	CoveredPercent  json.Number `json:"covered_percent,omitempty"`
 	Overruns        int64       `json:"overruns"`
@@ -177,50 +176,48 @@ type EstimateScore struct {
 	OverPercent json.Number `json:"over_percent,omitempty"`
 }
 
-// estimateCount counts for a score.
-type estimateCount struct {
-	calls, covered             int64
-	estimated, used, over, low big.Int
-
-	scratch big.Int
+func newEstimateScore() *EstimateScore {
+	return &EstimateScore{
+		TokensEstimated: new(big.Int), TokensUsed: new(big.Int),
+		TokensOver: new(big.Int), TokensUnder: new(big.Int),
+	}
 }
 
-func (c *estimateCount) add(estimated, used int64) {
-	sum := func(into *big.Int, n int64) { into.Add(into, c.scratch.SetInt64(n)) }
-	c.calls++
-	sum(&c.estimated, estimated)
-	sum(&c.used, used)
+func (s *EstimateScore) add(estimated, used int64) {
+	sum := func(into *big.Int, n int64) { into.Add(into, big.NewInt(n)) }
+	s.Calls++
+	sum(s.TokensEstimated, estimated)
+	sum(s.TokensUsed, used)
 	if used <= estimated {
-		c.covered++
-		sum(&c.over, estimated-used)
-		return
-	}
-	sum(&c.low, used-estimated)
-}
-
-func (c *estimateCount) score() EstimateScore {
-	return EstimateScore{
-		Calls: c.calls, Covered: c.covered, Overruns: c.calls - c.covered,
-		CoveredPercent:  percent(big.NewInt(c.covered), big.NewInt(c.calls)),
-		TokensEstimated: &c.estimated, TokensUsed: &c.used, TokensOver: &c.over, TokensUnder: &c.low,
-		OverPercent: percent(&c.over, &c.used),
+		s.Covered++
+		sum(s.TokensOver, estimated-used)
+	} else {
+		s.Overruns++
+		sum(s.TokensUnder, used-estimated)
 	}
 }
 
-// report returns nil where the truth was known.
+// done returns the score with its percentages.
+func (s *EstimateScore) done() EstimateScore {
+	s.CoveredPercent = percent(big.NewInt(s.Covered), big.NewInt(s.Calls))
+	s.OverPercent = percent(s.TokensOver, s.TokensUsed)
+	return *s
+}
+
+// report returns nil if calls reserved the truth.
 func (e *estimates) report() *EstimateReport {
 	if e == nil {
 		return nil
 	}
-	r := &EstimateReport{EstimateScore: e.all.score(), CallersTotal: len(e.by)}
+	r := &EstimateReport{EstimateScore: e.all.done(), CallersTotal: len(e.by)}
 	if len(e.by) > shownEntities {
 		return r
 	}
 	for _, p := range slices.Collect(maps.Keys(e.by)) {
-		r.Callers = append(r.Callers, CallerScore{p.Entity, p.Resource, e.by[p].score()})
+		r.Callers = append(r.Callers, CallerScore{p.Entity, p.Resource, e.by[p].done()})
 	}
 	slices.SortFunc(r.Callers, func(a, b CallerScore) int {
-		// a's share is less than b's where a.Covered/a.Calls < b.Covered/b.Calls.
+		// Compare a.Covered/a.Calls with b.Covered/b.Calls.
 		return cmp.Or(
 			new(big.Int).Mul(big.NewInt(a.Covered), big.NewInt(b.Calls)).Cmp(
 				new(big.Int).Mul(big.NewInt(b.Covered), big.NewInt(a.Calls))),

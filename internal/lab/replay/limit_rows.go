@@ -16,10 +16,10 @@ const shownEntities = 8
 // LimitReport is a limit of one entity on one resource, or of several together.
 type LimitReport struct {
 	Entity string `json:"entity,omitempty"`
-	// Group says what the entities have in common that are reported together; Entities counts them.
+	// Group says which entities are reported together; Entities counts them.
 	Group    Group `json:"group,omitempty"`
 	Entities int   `json:"entities"`
-	// Resource is empty where several are reported together.
+	// Resource is empty if several are reported together.
 	Resource   string    `json:"resource,omitempty"`
 	Limit      string    `json:"limit"`
 	Kind       weir.Kind `json:"kind"`
@@ -34,13 +34,13 @@ type LimitReport struct {
 	UsedPercent json.Number `json:"used_percent,omitempty"`
 }
 
-// Group says what entities have in common that are reported together; empty for one entity.
+// Group names entities that are reported together; empty for one entity.
 type Group string
 
 // The groups.
 const (
-	Tenants Group = "tenants" // who makes calls
-	Parents Group = "parents" // who is only charged for others
+	Tenants Group = "tenants" // entities that make calls
+	Parents Group = "parents" // entities that are only charged for others
 )
 
 // limitReports makes the rows of a report.
@@ -72,12 +72,10 @@ func limitReports(t *callCounts, s timeRange) []*LimitReport {
 
 // rowKey is what the limits of a row have in common.
 type rowKey struct {
-	group    Group
-	entity   string
-	resource string
-	limit    string
-	kind     weir.Kind
-	shadow   bool
+	group                   Group
+	entity, resource, limit string
+	kind                    weir.Kind
+	shadow                  bool
 }
 
 // limitRow is a limit of one entity, or of several that are shown together.
@@ -87,7 +85,7 @@ type limitRow struct {
 	counts []*limitCount
 }
 
-// newReport is a report that says which row it is, and nothing else yet.
+// newReport returns a report that names the row and has no figures yet.
 func (r *limitRow) newReport() *LimitReport {
 	entities := map[string]bool{}
 	for _, c := range r.counts {
@@ -99,20 +97,22 @@ func (r *limitRow) newReport() *LimitReport {
 	}
 }
 
-// limitRows puts the limits into rows: one for each entity and resource, or, where there are many
-// tenants, parents or resources, one for all of them that have the same limit by name and kind.
+// limitRows puts the limits into rows: one for each entity and resource. If there are many tenants,
+// parents or resources, those that have the same limit by name and kind share a row.
 func limitRows(t *callCounts) []*limitRow {
-	many := manyEntities(t)
-	resources := map[string]bool{}
+	resources, entities := map[string]bool{}, map[Group]map[string]bool{Tenants: {}, Parents: {}}
 	for _, c := range t.order {
 		resources[c.subject.resource] = true
+		entities[groupOf(c.subject)][c.subject.entity] = true
 	}
 	rows := map[rowKey]*limitRow{}
 	var out []*limitRow
 	for _, c := range t.order {
 		key := rowKey{limit: c.limit.Name, kind: c.limit.Kind, shadow: c.limit.Shadow}
-		if key.group = groupOf(c.subject); !many[key.group] {
-			key.group, key.entity = "", c.subject.entity
+		if group := groupOf(c.subject); len(entities[group]) > shownEntities {
+			key.group = group
+		} else {
+			key.entity = c.subject.entity
 		}
 		if len(resources) <= shownEntities {
 			key.resource = c.subject.resource
@@ -135,24 +135,15 @@ func groupOf(s *subject) Group {
 	return Parents
 }
 
-// manyEntities says which groups have more entities than are shown one by one.
-func manyEntities(t *callCounts) map[Group]bool {
-	seen := map[string]bool{}
-	count := map[Group]int{}
-	for _, c := range t.order {
-		if !seen[c.subject.entity] {
-			seen[c.subject.entity] = true
-			count[groupOf(c.subject)]++
-		}
+// RowEntity is the name of a row's entity, or how many entities share the row.
+func RowEntity(l *LimitReport) string {
+	if l.Group == "" {
+		return l.Entity
 	}
-	many := map[Group]bool{}
-	for g, n := range count {
-		many[g] = n > shownEntities
-	}
-	return many
+	return text.Plural(l.Entities, strings.TrimSuffix(string(l.Group), "s"), string(l.Group))
 }
 
-// timeRange is the time of a replay: from the first call to the end of the last, in Unix
+// timeRange is the time of a replay, from the first call to the end of the last, in Unix
 // milliseconds.
 type timeRange struct {
 	fromMS, toMS int64
@@ -160,33 +151,19 @@ type timeRange struct {
 
 func (s timeRange) ms() int64 { return s.toMS - s.fromMS }
 
-// replayRange is a span that counts the periods of each calendar once: very many limits may share
-// one.
+// replayRange is a time range that counts the periods of each calendar once, because very many
+// limits may share one.
 type replayRange struct {
 	timeRange
 
-	periodsOf map[calendar]int64
+	periodsOf map[[2]string]int64 // by the calendar's period and time zone
 }
 
-type calendar struct{ every, zone string }
+func newReplayRange(s timeRange) *replayRange { return &replayRange{s, map[[2]string]int64{}} }
 
-func newReplayRange(s timeRange) *replayRange { return &replayRange{s, map[calendar]int64{}} }
-
-// counted is how many calendar periods of a budget the span touches.
-func (s *replayRange) counted(l *weir.Limit) int64 {
-	key := calendar{l.Every, l.Zone}
-	n, known := s.periodsOf[key]
-	if !known {
-		n = s.periods(l)
-		s.periodsOf[key] = n
-	}
-	return n
-}
-
-// available is how much of a limit could have been used within the span: a bucket's capacity and
-// what it regains, a window's capacity as often as a window begins, one after the other, a budget's
-// capacity in each period touched, and a concurrency limit's slots all the time, in
-// slot-milliseconds.
+// available is how much of a limit could have been used: the capacity of a bucket and its refill,
+// the capacity of a window as often as windows follow each other, the capacity of a budget in each
+// period touched, and all slots of a concurrency limit all the time, in slot-milliseconds.
 func (s *replayRange) available(l *weir.Limit) *big.Int {
 	n := big.NewInt(l.Capacity)
 	switch l.Kind {
@@ -195,16 +172,20 @@ func (s *replayRange) available(l *weir.Limit) *big.Int {
 	case weir.Concurrency:
 		return n.Mul(n, big.NewInt(s.ms()))
 	case weir.Budget:
-		return n.Mul(n, big.NewInt(s.counted(l)))
+		key := [2]string{l.Every, l.Zone}
+		if s.periodsOf[key] == 0 { // at least one is touched
+			s.periodsOf[key] = s.periods(l)
+		}
+		return n.Mul(n, big.NewInt(s.periodsOf[key]))
 	}
 	refill := big.NewInt(l.RefillAmount)
 	refill.Mul(refill, big.NewInt(s.ms()))
-	refill.Quo(refill, big.NewInt(l.RefillPeriod.Milliseconds()))
-	return n.Add(n, refill)
+	return n.Add(n, refill.Quo(refill, big.NewInt(l.RefillPeriod.Milliseconds())))
 }
 
-// periods counts the calendar periods of a budget that the span touches. It may span thousands of
-// years by a slip of the trace, so hours and days are counted one by one only where clocks change.
+// periods counts the calendar periods of a budget that the range touches. A mistake in the trace
+// may make it span thousands of years, so hours and days are counted one by one only where clocks
+// change.
 func (s timeRange) periods(l *weir.Limit) int64 {
 	n := int64(0)
 	to := time.UnixMilli(s.toMS)
@@ -216,8 +197,8 @@ func (s timeRange) periods(l *weir.Limit) int64 {
 	return n
 }
 
-// evenPeriods is how many periods of one length begin at an instant, one after the other, before
-// the clock changes and before the last that is wanted. A period begins at that instant.
+// evenPeriods returns how many periods of one length follow each other from at, where a period
+// begins, without the last one before the clock changes or the range ends.
 func evenPeriods(l *weir.Limit, at, to time.Time) (n, lengthMS int64) {
 	sinceMidnight := time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute +
 		time.Duration(at.Second())*time.Second
@@ -230,12 +211,4 @@ func evenPeriods(l *weir.Limit, at, to time.Time) (n, lengthMS int64) {
 	}
 	lengthMS = length.Milliseconds()
 	return max(to.UnixMilli()-at.UnixMilli()-1, 0) / lengthMS, lengthMS
-}
-
-// RowEntity is what a row calls its entities.
-func RowEntity(l *LimitReport) string {
-	if l.Group == "" {
-		return l.Entity
-	}
-	return text.Plural(l.Entities, strings.TrimSuffix(string(l.Group), "s"), string(l.Group))
 }

@@ -99,7 +99,7 @@ func TestCallCounts(t *testing.T) {
 			t.Errorf("%s: got admitted, denied, only and used %s, want %s", name, got, want)
 		}
 	}
-	if got := tally.totals; got.calls != 6 || got.admitted != 2 || got.denied != 4 {
-		t.Errorf("got %d calls, %d admitted, %d denied, want 6, 2 and 4", got.calls, got.admitted, got.denied)
+	if got := tally.totals; got.Calls != 6 || got.Admitted != 2 || got.Denied != 4 {
+		t.Errorf("got %d calls, %d admitted, %d denied, want 6, 2 and 4", got.Calls, got.Admitted, got.Denied)
 	}
 }

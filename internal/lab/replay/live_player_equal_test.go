@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/lab/trace"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -39,11 +40,11 @@ func replayBoth(t *testing.T, limits string, calls []trace.Call) (live, virtual 
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err = Play(t.Context(), limiter, workload(speed), &PlayOptions{Speed: speed})
+	live, err = Play(t.Context(), lim, workload(speed), &PlayOptions{Speed: speed})
 	if err != nil {
 		t.Fatal(err)
 	}

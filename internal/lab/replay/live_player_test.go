@@ -132,10 +132,10 @@ func TestPlayerInstants(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		c := p.count
-		if c.sent != 4 || c.answered != 4 || c.late != 0 || c.operations != 7 || len(c.errors) != 0 {
+		if c.Sent != 4 || c.answered != 4 || c.Late != 0 || c.operations != 7 || len(c.Errors) != 0 {
 			t.Errorf("got %+v, want 4 sent and answered, 7 operations, none late, no errors", c)
 		}
-		if c := counts.totals; c.calls != 4 || c.admitted != 3 || c.denied != 1 || c.faults != 0 {
+		if c := counts.totals; c.Calls != 4 || c.Admitted != 3 || c.Denied != 1 || c.Errors != 0 {
 			t.Errorf("got %+v, want 4 calls, 3 admitted and 1 denied", c)
 		}
 		if len(s.live) != 0 {
@@ -186,12 +186,12 @@ func TestPlayerLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The first are in time, the next 30 ms late, the last three 60 ms.
-		if c := p.count; c.late != MaxInFlight+3 || c.lateMax != 60*time.Millisecond {
-			t.Errorf("got %d late, at most %v, want %d and 60ms", c.late, c.lateMax, MaxInFlight+3)
+		if c := p.count; c.Late != MaxInFlight+3 || c.lateMax != 60*time.Millisecond {
+			t.Errorf("got %d late, at most %v, want %d and 60ms", c.Late, c.lateMax, MaxInFlight+3)
 		}
-		if counts.totals.admitted != int64(len(calls)) || len(s.live) != 0 {
+		if counts.totals.Admitted != int64(len(calls)) || len(s.live) != 0 {
 			t.Errorf("got %d admitted and %d live, want %d and none",
-				counts.totals.admitted, len(s.live), len(calls))
+				counts.totals.Admitted, len(s.live), len(calls))
 		}
 	})
 }
@@ -215,9 +215,9 @@ func TestPlayerStopped(t *testing.T) {
 			t.Errorf("took %v, want 7s", took)
 		}
 		c := p.count
-		if c.sent != 2 || counts.totals.admitted != 2 || len(s.live) != 0 || c.unsettled != 0 {
+		if c.Sent != 2 || counts.totals.Admitted != 2 || len(s.live) != 0 || c.Unsettled != 0 {
 			t.Errorf("got %d sent, %d admitted, %d live and %d unsettled, want 2, 2, 0 and 0",
-				c.sent, counts.totals.admitted, len(s.live), c.unsettled)
+				c.Sent, counts.totals.Admitted, len(s.live), c.Unsettled)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestPlayerStoppedWithoutAnswers(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second+settleTime {
 			t.Errorf("took %v, want %v more than until the interrupt", took, settleTime)
 		}
-		if c := counts.totals; c.faults != 1 || c.denied != 0 || c.tokensDenied.Sign() != 0 {
+		if c := counts.totals; c.Errors != 1 || c.Denied != 0 || c.TokensDenied.Sign() != 0 {
 			t.Errorf("got %+v, want one error and no denial", c)
 		}
 	})
@@ -278,14 +278,14 @@ func TestPlayerErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := counts.totals
-		if c.calls != 7 || c.admitted != 3 || c.denied != 1 || c.faults != 3 {
+		if c.Calls != 7 || c.Admitted != 3 || c.Denied != 1 || c.Errors != 3 {
 			t.Errorf("got %+v, want 3 admitted, 1 denied and 3 faults of 7", c)
 		}
-		if c.tokensAdmitted.Int64() != 0+5+6 || c.tokensDenied.Int64() != 3+4 {
+		if c.TokensAdmitted.Int64() != 0+5+6 || c.TokensDenied.Int64() != 3+4 {
 			t.Errorf("got %v tokens admitted and %v denied, want 11 and 7",
-				&c.tokensAdmitted, &c.tokensDenied)
+				c.TokensAdmitted, c.TokensDenied)
 		}
-		r := p.count.report(p.speed)
+		r := p.count.LiveReport
 		if r.Errors["unavailable"] != 2 || r.Errors["never satisfiable"] != 1 || len(r.Errors) != 2 ||
 			r.Unsettled != 1 {
 			t.Errorf("got %+v, want 2 unavailable, 1 never satisfiable and 1 unsettled", r)
@@ -331,9 +331,9 @@ func TestPlayerGivesUp(t *testing.T) {
 			if (said == "") != (c.want == "") || !strings.HasPrefix(said, c.want) {
 				t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 			}
-			if p.count.sent != c.sent || counts.totals.denied != 0 {
+			if p.count.Sent != c.sent || counts.totals.Denied != 0 {
 				t.Errorf("%s: got %d sent, %d denied, want %d and none",
-					c.name, p.count.sent, counts.totals.denied, c.sent)
+					c.name, p.count.Sent, counts.totals.Denied, c.sent)
 			}
 		})
 	}
@@ -357,7 +357,7 @@ func TestPlayerTooLong(t *testing.T) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	p, err := newLivePlayer(s, w, MaxSpeed)
-	if err != nil || p.lasts() != 9e8*time.Millisecond {
+	if err != nil || p.plannedTime() != 9e8*time.Millisecond {
 		t.Errorf("got %v, want a replay of 250 hours", err)
 	}
 }
@@ -410,7 +410,7 @@ func TestLiveRowsGrow(t *testing.T) {
 	counts := newCallCounts([]*subject{{entity: "a", limits: []weir.Limit{{Name: "rpm", Capacity: 5}}}})
 	of := &boundWorkload{Workload: &Workload{calls: []trace.Call{{}}}}
 	p := &livePlayer{boundWorkload: of, speed: 1, start: time.Unix(1000, 0)}
-	v := newView(p, counts)
+	v := &View{player: p, tally: counts}
 	rows := v.Take(p.start).Rows
 	if len(rows) != 1 || rows[0].InUse.Sign() != 0 || rows[0].Capacity.Int64() != 5 {
 		t.Errorf("got %+v, want one row with nothing in use", rows)

@@ -12,9 +12,8 @@ import (
 // maxDistinct bounds how many different numbers a distribution tells apart.
 const maxDistinct = 1 << 18
 
-// distribution counts numbers of at least 0. It is exact as long as there are not too many
-// different ones, and then rounds them up to multiples of 2, 4, 8 and so on, so that its size is
-// bounded.
+// distribution counts non-negative numbers. It is exact until there are too many different ones,
+// and then rounds them up to multiples of 2, 4, 8 and so on, so that its size is bounded.
 type distribution struct {
 	counts map[int64]int64 // by the number, without its lowest bits
 	drop   uint            // how many bits those are
@@ -45,7 +44,7 @@ func (d *distribution) add(n int64) {
 	}
 }
 
-// quantile returns the smallest of the numbers that p percent of them do not exceed; 0 without any.
+// quantile returns the smallest number that p percent of them do not exceed; 0 if there are none.
 func (d *distribution) quantile(p int64) int64 {
 	if d.total == 0 {
 		return 0
@@ -71,7 +70,7 @@ func (d *distribution) quantiles() Quantiles {
 	return Quantiles{d.quantile(50), d.quantile(95), d.quantile(99), d.most}
 }
 
-// percent is a share with one decimal, rounded down; empty where there is no whole.
+// percent is a share with one decimal, rounded down; empty if the whole is 0.
 func percent(part, whole *big.Int) json.Number {
 	if whole.Sign() == 0 {
 		return ""
@@ -83,7 +82,7 @@ func percent(part, whole *big.Int) json.Number {
 	return json.Number(n.String() + "." + tenths.String())
 }
 
-// addUp adds numbers, and stays within 64 bits.
+// addUp adds numbers, up to the limits of 64 bits.
 func addUp(a, b int64) int64 {
 	switch {
 	case b > 0 && a > math.MaxInt64-b:
@@ -94,7 +93,7 @@ func addUp(a, b int64) int64 {
 	return a + b
 }
 
-// multiply multiplies numbers of at least 0.
+// multiply multiplies non-negative numbers; ok is false on overflow.
 func multiply(a, b int64) (product int64, ok bool) {
 	if a > 0 && b > (1<<63-1)/a {
 		return 0, false
@@ -102,14 +101,14 @@ func multiply(a, b int64) (product int64, ok bool) {
 	return a * b, true
 }
 
-// Speed says how quick the replay was.
+// Speed says how fast a replay was.
 type Speed struct {
 	WallMS              int64 `json:"wall_ms"`
 	Operations          int64 `json:"operations"`
 	OperationsPerSecond int64 `json:"operations_per_second"`
 }
 
-// NewSpeed returns the speed of a number of operations in a wall time.
+// NewSpeed returns the speed of operations that took a wall time.
 func NewSpeed(operations int64, wall time.Duration) Speed {
 	perSecond, ok := multiply(operations, int64(time.Second))
 	if !ok {

@@ -3,38 +3,36 @@ package replay
 import (
 	"context"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
 )
 
-// MaxSpeed bounds how much faster than recorded a trace is played.
+// MaxSpeed bounds the speed of a replay in real time.
 const MaxSpeed = 1_000_000
 
-// PlayOptions say how a workload is played.
+// PlayOptions say how [Play] plays a workload.
 type PlayOptions struct {
 	// Speed is how many times as fast as recorded it is played, at most MaxSpeed. Default: 1.
 	Speed int64
-	// Estimate says how many tokens a call is taken to generate when it reserves. Default: what it
-	// did generate.
+	// Estimate says how many output tokens a call reserves. Default: the number that it generated.
 	Estimate Estimate
 	// Watchers are told of every event. Default: none.
 	Watchers []Watcher
-	// Watch is called when the first call is about to be sent, and what it returns when all is over.
-	// Default: none.
+	// Watch is called before the first call is sent, and the function it returns after the last one
+	// has been settled. Default: none.
 	Watch func(*View) (stop func())
 }
 
-// Play replays a workload against a service in real time, divided by a speed, and reports what
-// became of it. Each call is sent at its instant, whatever became of the others, and settled when
-// it ends. The service has limits of its own, whose time is not divided.
+// Play plays a workload against a service in real time, divided by a speed, and reports what became
+// of its calls. Each call is sent at its time, whatever became of the others, and settled when it
+// ends. The service has limits of its own, whose time is not divided.
 //
-// It stops sending when ctx ends, or when a hundred requests in a row have failed, and then settles
-// at once what is under way. There is a report then too, beside the error. As with [Run], an
-// [UnfitError] says that workload and limits do not go together.
-func Play(
-	ctx context.Context, s weir.Service, w *Workload, o *PlayOptions,
-) (*Report, error) {
+// Play stops sending when ctx ends, or when a hundred requests in a row have failed, and then
+// settles at once what is under way. There is a report beside the error then. As with [Run], an
+// [UnfitError] says that the workload does not fit the limits.
+func Play(ctx context.Context, s weir.Service, w *Workload, o *PlayOptions) (*Report, error) {
 	if o == nil {
 		o = &PlayOptions{}
 	}
@@ -46,81 +44,79 @@ func Play(
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	planned := timeRange{began.UnixMilli(), began.Add(p.lasts()).UnixMilli()}
-	c, err := newCounters(of, o.Estimate, planned)
-	if err != nil {
+	if p.estimates, err = newEstimates(o.Estimate, len(of.payers)); err != nil {
 		return nil, err
 	}
-	p.estimates, p.watchers = c.estimates, c.watchers(o.Watchers)
+	began := time.Now()
+	c := newCounters(of, timeRange{began.UnixMilli(), began.Add(p.plannedTime()).UnixMilli()}, nil)
+	p.watchers = slices.Concat(c.watchers(), o.Watchers)
+	if p.estimates != nil {
+		p.watchers = append(p.watchers, p.estimates)
+	}
 	stop := func() {}
 	if o.Watch != nil {
-		stop = o.Watch(newView(p, c.tally))
+		stop = o.Watch(&View{player: p, tally: c.tally})
 	}
 	began = time.Now()
 	err = p.play(ctx)
 	ended := time.Now()
 	stop()
-	r := of.newReport(c, timeRange{began.UnixMilli(), ended.UnixMilli()})
-	r.Live = p.count.report(p.speed)
+	r := of.newReport(c, p.estimates, timeRange{began.UnixMilli(), ended.UnixMilli()})
+	r.Live, r.Estimate = &p.count.LiveReport, o.Estimate.String()
+	r.Live.LateMaxMS = p.count.lateMax.Milliseconds()
 	r.Speed = NewSpeed(p.count.operations, ended.Sub(began))
 	return r, err
 }
 
-// rateOver is the time over which calls a second are averaged.
+// rateOver is the time over which calls per second are averaged.
 const rateOver = 2 * time.Second
 
-// View looks at a replay that runs. It is for one goroutine.
+// View looks at a run in real time. It is for one goroutine.
 type View struct {
 	player *livePlayer
 	tally  *callCounts
-	total  int64
 
 	rows   []*limitRow
-	known  int // limits in rows
-	denied []int64
+	known  int     // limits in rows
+	denied []int64 // by row, at the previous look
 	past   []sample
 }
 
-// sample is how many calls had been answered, with a denial or an error too, at an instant.
+// sample is how many calls had been decided at a time.
 type sample struct {
 	at   time.Time
 	done int64
 }
 
-// State is what there was to see at an instant.
+// State is the state of a run at one time.
 type State struct {
 	Done, Total              int64 // calls
-	PerSecond                int64 // calls that were answered lately
+	PerSecond                int64 // calls decided per second, lately
 	Late                     int64 // calls that were sent late
 	Admitted, Denied, Errors int64
 	Left                     time.Duration // until the last call is sent, as planned
 	Rows                     []StateRow
 }
 
-// StateRow is one row of a report's limits: how much is in use, of how much.
+// StateRow says how much of one row of a report's limits is in use.
 type StateRow struct {
-	// Which row it is, and what it admitted and denied.
+	// LimitReport names the row and counts what it admitted and denied.
 	*LimitReport
 
 	InUse, Capacity *big.Int
-	// Denies is true where the limit has denied something since the look before.
+	// Denies is true if the limit has denied something since the previous look.
 	Denies bool
 }
 
-func newView(p *livePlayer, t *callCounts) *View {
-	return &View{player: p, tally: t, total: int64(len(p.calls))}
-}
-
-// Take looks at the replay.
+// Take looks at the run.
 func (v *View) Take(now time.Time) *State {
 	v.player.mu.Lock()
 	defer v.player.mu.Unlock()
 	totals := &v.tally.totals
 	s := &State{
-		Done: totals.calls, Total: v.total, Late: v.player.count.late, Admitted: totals.admitted,
-		Denied: totals.denied, Errors: totals.faults,
-		Left: max(v.player.start.Add(v.player.lasts()).Sub(now), 0),
+		Done: totals.Calls, Total: int64(len(v.player.calls)), Late: v.player.count.Late,
+		Admitted: totals.Admitted, Denied: totals.Denied, Errors: totals.Errors,
+		Left: max(v.player.start.Add(v.player.plannedTime()).Sub(now), 0),
 	}
 	s.PerSecond = v.rate(sample{now, s.Done})
 	if v.known != len(v.tally.order) {
@@ -136,7 +132,7 @@ func (v *View) Take(now time.Time) *State {
 	return s
 }
 
-// rate returns how many calls a second were answered lately.
+// rate returns how many calls per second were decided lately.
 func (v *View) rate(now sample) int64 {
 	if v.past == nil {
 		v.past = []sample{{v.player.start, 0}}
@@ -149,7 +145,7 @@ func (v *View) rate(now sample) int64 {
 	return NewSpeed(now.done-first.done, now.at.Sub(first.at)).OperationsPerSecond
 }
 
-// state adds up what is known of a row.
+// state adds up the limits of a row.
 func (r *limitRow) state() StateRow {
 	row := StateRow{LimitReport: r.newReport(), InUse: new(big.Int), Capacity: new(big.Int)}
 	for _, c := range r.counts {

@@ -7,42 +7,42 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// Report says what became of recorded calls.
+// Report says what became of the calls of a workload.
 type Report struct {
 	Trace  string `json:"trace"`
 	Calls  int    `json:"calls"`
 	From   string `json:"from"`
 	To     string `json:"to"`
 	SpanMS int64  `json:"span_ms"`
-	// Entities is how many the calls were spread over, or how many the trace names.
+	// Entities counts the entities that the calls were spread over, or that the trace names.
 	Entities int `json:"entities"`
-	// EntityColumn is the trace's column for who called; empty where the calls were spread.
+	// EntityColumn is the trace's column for the entity; empty if the calls were spread.
 	EntityColumn string `json:"entity_column,omitempty"`
 	Seed         uint64 `json:"seed"`
-	// Resource is what all calls used; empty where they used several.
+	// Resource is what all calls used; empty if there were several.
 	Resource  string `json:"resource,omitempty"`
 	Resources int    `json:"resources"`
 	// LimitsFile is where the limits came from. The caller fills it in.
 	LimitsFile string `json:"limits_file,omitempty"`
-	// Latency is how long the calls lasted, or the trace's column that says it.
+	// Latency is how long calls lasted, or the trace's column that says so.
 	Latency  string            `json:"latency"`
 	Costs    map[string]string `json:"costs"`
 	Estimate string            `json:"estimate"`
 	Limits   []*LimitReport    `json:"limits"`
 	Totals   Totals            `json:"totals"`
-	// Estimates is absent where calls reserved what they used.
+	// Estimates is absent if calls reserved what they used.
 	Estimates *EstimateReport `json:"estimates,omitempty"`
-	// Retry is absent where denied calls did not come back.
+	// Retry is absent if denied calls did not come back.
 	Retry    *RetryReport `json:"retry,omitempty"`
 	Timeline *Timeline    `json:"timeline"`
-	// Live is about a replay against a server; absent in virtual time.
+	// Live is about a run against a server; absent in virtual time.
 	Live *LiveReport `json:"live,omitempty"`
-	// Speed is the only part that differs between two runs of one command in virtual time.
+	// Speed is the only part that differs between two runs in virtual time.
 	Speed Speed `json:"speed"`
 }
 
-// Totals is about calls as wholes. A call that came back counts once, by what became of it in the
-// end. Retry-afters are those of every denied attempt, and absent without any.
+// Totals counts calls. A call that was retried counts once, by its last attempt. The retry-afters
+// are those of all denied attempts, and absent if there were none.
 type Totals struct {
 	Calls           int64       `json:"calls"`
 	Admitted        int64       `json:"admitted"`
@@ -56,30 +56,15 @@ type Totals struct {
 	RetryAfterP95MS *int64      `json:"retry_after_p95_ms,omitempty"`
 }
 
-func newTotals(t *callCounts) Totals {
-	c := &t.totals
-	out := Totals{
-		Calls: c.calls, Admitted: c.admitted, Denied: c.denied, Errors: c.faults,
-		AdmittedPercent: percent(big.NewInt(c.admitted), big.NewInt(c.calls)),
-		DeniedPercent:   percent(big.NewInt(c.denied), big.NewInt(c.calls)),
-		TokensAdmitted:  &c.tokensAdmitted, TokensDenied: &c.tokensDenied,
-	}
-	if t.waits.total > 0 {
-		out.RetryAfterP50MS = new(t.waits.quantile(50))
-		out.RetryAfterP95MS = new(t.waits.quantile(95))
-	}
-	return out
-}
-
-// newReport makes the report of a replay that was counted.
-func (p *boundWorkload) newReport(c *counters, s timeRange) *Report {
+// newReport makes the report of a workload that was played in the given time.
+func (p *boundWorkload) newReport(c *counters, e *estimates, s timeRange) *Report {
 	r := &Report{
 		Trace: p.trace.Name, Calls: len(p.calls),
 		From: trace.FormatTime(s.fromMS), To: trace.FormatTime(s.toMS), SpanMS: s.ms(),
 		Entities: p.spread, EntityColumn: p.trace.EntityColumn, Seed: p.seed,
-		Latency: p.latency.String(), Costs: map[string]string{}, Estimate: c.how.String(),
-		Limits: limitReports(c.tally, s), Totals: newTotals(c.tally),
-		Estimates: c.estimates.report(), Timeline: c.timeline.done(),
+		Latency: p.latency.String(), Costs: map[string]string{},
+		Limits: limitReports(c.tally, s), Totals: c.tally.done(),
+		Estimates: e.report(), Retry: c.retry.done(), Timeline: &c.timeline.Timeline,
 	}
 	if p.trace.DurationColumn != "" {
 		r.Latency = "column " + trace.QuoteName(p.trace.DurationColumn)
@@ -100,52 +85,44 @@ func (p *boundWorkload) newReport(c *counters, s timeRange) *Report {
 	return r
 }
 
-// LiveReport is the part of a report that only a replay against a server has.
+// LiveReport is the part of a report that only a run against a server has.
 type LiveReport struct {
 	Server string `json:"server"`
 	Speed  int64  `json:"speed"`
-	// Sent is how many calls were sent; fewer than the trace has where the replay was stopped.
+	// Sent counts the calls that were sent; fewer than the trace has if the run was stopped.
 	Sent int64 `json:"sent"`
-	// Late are the calls that were sent more than 20 ms after their instant.
+	// Late counts the calls that were sent more than 20 ms too late.
 	Late      int64 `json:"late"`
 	LateMaxMS int64 `json:"late_max_ms"`
-	// Errors are the calls that got neither a lease nor a denial, by code.
+	// Errors counts the calls that got neither a lease nor a denial, by code.
 	Errors map[string]int64 `json:"errors"`
 	// Unsettled leases could not be completed. Degraded ones were admitted without a charge.
 	Unsettled int64 `json:"unsettled"`
 	Degraded  int64 `json:"degraded"`
-	// Stopped is why the replay ended early; empty if it did not. The caller fills it in, and
-	// Server.
+	// Stopped is why the run ended early, if it did. The caller fills in Stopped and Server.
 	Stopped string `json:"stopped,omitempty"`
 }
 
-// counters are what every replay counts with.
+// counters are the watchers of every run.
 type counters struct {
-	how       Estimate
-	tally     *callCounts
-	timeline  *timeline
-	estimates *estimates
-	retry     *retryCount // nil where denied calls do not come back
+	tally    *callCounts
+	timeline *timeline
+	retry    *retryCount // nil if denied calls do not come back
 }
 
-// newCounters makes counters for a plan whose calls come within a span.
-func newCounters(p *boundWorkload, how Estimate, s timeRange) (*counters, error) {
-	e, err := newEstimates(how, len(p.payers))
-	if err != nil {
-		return nil, err
+// newCounters makes counters for a workload whose calls arrive in the given time.
+func newCounters(p *boundWorkload, s timeRange, retry *RetryOptions) *counters {
+	c := &counters{tally: newCallCounts(p.subjects)}
+	c.timeline = newTimeline(c.tally, s)
+	if retry != nil {
+		c.retry = &retryCount{report: RetryReport{PatienceMS: retry.patienceMS()}}
 	}
-	t := newCallCounts(p.subjects)
-	return &counters{how: how, tally: t, timeline: newTimeline(t, s), estimates: e}, nil
+	return c
 }
 
-// watchers are the counters, and those that are told after them.
-func (c *counters) watchers(others []Watcher) []Watcher {
-	all := []Watcher{c.tally, c.timeline}
-	if c.estimates != nil {
-		all = append(all, c.estimates)
+func (c *counters) watchers() []Watcher {
+	if c.retry == nil {
+		return []Watcher{c.tally, c.timeline}
 	}
-	if c.retry != nil {
-		all = append(all, c.retry)
-	}
-	return append(all, others...)
+	return []Watcher{c.tally, c.timeline, c.retry}
 }

@@ -5,51 +5,52 @@ import (
 )
 
 const (
-	// DefaultPatience is how long after it came a call is tried again.
+	// DefaultPatience is how long a call keeps trying after it first arrived.
 	DefaultPatience = 10 * time.Minute
-	// MaxPatience bounds how long a call may be patient.
+	// MaxPatience bounds the patience of a call.
 	MaxPatience = 24 * time.Hour
-	// maxTries bounds how often one call asks.
+	// maxTries bounds the attempts of one call.
 	maxTries = 1_000
 )
 
-// RetryOptions make denied calls come back at the instant that they were told.
+// RetryOptions make denied calls come back after the retry-after that they were given.
 type RetryOptions struct {
-	// Patience is how long after it came a call is tried again; one that was told to come later gives
-	// up. Default: 10 minutes.
+	// Patience is how long after its arrival a call is retried. A call that would have to come back
+	// later gives up. Default: 10 minutes.
 	Patience time.Duration
 }
 
-// returns says when a denied call comes back, in Unix milliseconds; ok is false if it gives up.
+func (o *RetryOptions) patienceMS() int64 {
+	if o.Patience == 0 {
+		return DefaultPatience.Milliseconds()
+	}
+	return o.Patience.Milliseconds()
+}
+
+// returns reports whether and when a denied call comes back, in Unix milliseconds.
 func (o *RetryOptions) returns(a *Attempt, v *Decision) (atMS int64, ok bool) {
 	if o == nil || v.Denied == nil || a.Number >= maxTries {
 		return 0, false
 	}
-	patience := o.Patience
-	if patience == 0 {
-		patience = DefaultPatience
-	}
-	// A wait that is no whole number of milliseconds is longer than that, and time must pass.
+	// Round up to whole milliseconds, and to at least one so that time passes.
 	wait := max(v.Denied.RetryAfter.Milliseconds(), 1)
 	if v.Denied.RetryAfter > time.Duration(wait)*time.Millisecond {
 		wait++
 	}
 	atMS = a.AtMS + wait
-	return atMS, atMS-a.Call.AtMS <= patience.Milliseconds()
+	return atMS, atMS-a.Call.AtMS <= o.patienceMS()
 }
 
-// RetryReport says what became of calls that come back.
+// RetryReport says what became of calls that were retried.
 type RetryReport struct {
 	PatienceMS int64 `json:"patience_ms"`
-	// Attempts are reservations: the first ones and those of calls that came back.
+	// Attempts counts all reservations, including retries.
 	Attempts int64 `json:"attempts"`
-	// AdmittedFirst were admitted when they came, AdmittedLater when they came back, and GivenUp not
-	// at all.
+	// AdmittedFirst were admitted on arrival, AdmittedLater after a retry, and GivenUp never.
 	AdmittedFirst int64 `json:"admitted_first"`
 	AdmittedLater int64 `json:"admitted_later"`
 	GivenUp       int64 `json:"given_up"`
-	// WaitMS is the time from when a call came until it was admitted, over all that were: 0 for those
-	// that were admitted when they came.
+	// WaitMS is the time from arrival to admission, over all admitted calls.
 	WaitMS Quantiles `json:"wait_ms"`
 }
 
@@ -77,15 +78,12 @@ func (r *retryCount) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// Completed has nothing to count.
-func (*retryCount) Completed(*Attempt) error { return nil }
-
-func (r *retryCount) done(o *RetryOptions) *RetryReport {
-	out := r.report
-	out.PatienceMS = o.Patience.Milliseconds()
-	if o.Patience == 0 {
-		out.PatienceMS = DefaultPatience.Milliseconds()
+// done returns the report, or nil if nothing was retried.
+func (r *retryCount) done() *RetryReport {
+	if r == nil {
+		return nil
 	}
+	out := r.report
 	out.WaitMS = r.waits.quantiles()
 	return &out
 }

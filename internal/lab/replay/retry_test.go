@@ -31,12 +31,9 @@ func retrying(t *testing.T, s *stubborn, patience time.Duration, calls ...trace.
 	t.Helper()
 	s.decide = s.deny
 	e := simulatorOver(t, &s.scribe, "10ms", calls...)
-	c, err := newCounters(e.boundWorkload, Estimate{}, timeRange{0, 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.retry, c.retry = &RetryOptions{Patience: patience}, &retryCount{}
-	e.watchers = c.watchers(nil)
+	e.retry = &RetryOptions{Patience: patience}
+	c := newCounters(e.boundWorkload, timeRange{0, 10_000}, e.retry)
+	e.watchers = c.watchers()
 	return e, c
 }
 
@@ -79,12 +76,12 @@ complete of 1020: [map[rpm:2]]`
 	if got := strings.Join(s.notes, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	r := c.retry.done(e.retry)
+	r := c.retry.done()
 	if r.Attempts != 7 || r.AdmittedFirst != 2 || r.AdmittedLater != 2 || r.GivenUp != 0 ||
 		r.WaitMS != (Quantiles{0, 20, 20, 20}) || r.PatienceMS != 1000 {
 		t.Errorf("got %+v, want 7 attempts, 2 admitted first and 2 later, who waited 10 and 20", r)
 	}
-	if got := c.tally.totals; got.calls != 4 || got.admitted != 4 || got.denied != 0 {
+	if got := c.tally.totals; got.Calls != 4 || got.Admitted != 4 || got.Denied != 0 {
 		t.Errorf("got %+v, want 4 calls, all admitted", got)
 	}
 }
@@ -112,7 +109,7 @@ func TestRetryGivesUp(t *testing.T) {
 		}
 		r, totals := counted.retry.report, counted.tally.totals
 		if r.Attempts != c.attempts || r.GivenUp != 1 || e.lastMS != c.lastMS ||
-			totals.denied != 1 || totals.tokensDenied.Int64() != 7 || totals.calls != 1 {
+			totals.Denied != 1 || totals.TokensDenied.Int64() != 7 || totals.Calls != 1 {
 			t.Errorf("%v: got %+v and %+v until %d, want %d attempts until %d and one that gave up",
 				c.after, r, totals, e.lastMS, c.attempts, c.lastMS)
 		}

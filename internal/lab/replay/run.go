@@ -1,77 +1,64 @@
-// Package replay plays recorded traffic against limits and says what became of it.
+// Package replay plays recorded traffic against limits and reports what they admit and deny.
 //
-// [NewWorkload] says who makes the calls of a trace and what they cost. [Run]
-// replays that in virtual time against a limiter of its own, as often as it is asked to and each
-// time with other limits if need be; [Play] sends it in real time to a service that runs. Both
-// return a [Report], which is data; package report prints it.
+// A [Workload] is what the traffic asks for: the calls of a trace, who makes them, and what they
+// cost. [Run] plays a workload in virtual time against a limiter of its own. [Compare] runs it once
+// for each of two limits files, and [Suggest] runs it with many capacities to find those that deny
+// few enough calls. [Play] sends a workload to a running service in real time.
+//
+// Every run reports its events to watchers, which do all the counting. The result is a [Report],
+// which holds data only; package report formats it.
 package replay
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
-// Options say how calls behave.
+// Options say how calls behave and who watches them.
 type Options struct {
-	// Estimate says how many tokens a call is taken to generate when it reserves. Default: what it
-	// did generate.
+	// Estimate says how many output tokens a call reserves. Default: the number that it generated.
 	Estimate Estimate
 	// Retry makes denied calls come back. Default: they do not.
 	Retry *RetryOptions
-	// Log gets every decision. Default: none is kept.
+	// Log receives every decision. Default: none.
 	Log *DecisionLog
 	// Watchers are told of every event. Default: none.
 	Watchers []Watcher
 }
 
-// Run replays a workload in virtual time, against a limiter of its own with the limits that are
-// defined, and reports what became of it. It changes neither; the same arguments have the same
-// outcome.
+// Run plays a workload in virtual time against a new limiter with the given limits, and reports
+// what became of its calls. It changes neither argument, and the same arguments have the same
+// result.
 //
-// An error about the definitions is a [*weir.Error] or several, joined; where the workload and the
-// definitions do not go together it is an [UnfitError] or several; one that concerns a call names
-// its line in the trace.
-func Run(
-	ctx context.Context, d *weir.Definitions, w *Workload, o *Options,
-) (report *Report, err error) {
+// An error about the definitions is a [*weir.Error] or several, joined. If the workload does not
+// fit the definitions it is an [UnfitError] or several. An error about a call names its line in the
+// trace.
+func Run(ctx context.Context, d *weir.Definitions, w *Workload, o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}
 	}
+	p, err := bindTo(ctx, d, w)
+	if err != nil {
+		return nil, err
+	}
 	arrivals := timeRange{w.calls[0].AtMS, w.calls[len(w.calls)-1].AtMS}
-	clock := &virtualClock{atMS: arrivals.fromMS}
-	limiter, err := open(d, clock)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, limiter.Close()) }()
-	p, err := bindWorkload(ctx, limiter, w)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newCounters(p, o.Estimate, arrivals)
-	if err != nil {
-		return nil, err
-	}
-	e := &simulator{
-		boundWorkload: p, service: limiter, ids: newLeaseIDs(w.seed), until: clock.until,
-		estimates: c.estimates, retry: o.Retry,
-	}
-	if o.Retry != nil {
-		c.retry = &retryCount{}
-	}
-	e.watchers = c.watchers(o.Watchers)
+	c := newCounters(p, arrivals, o.Retry)
+	watching := slices.Concat(c.watchers(), o.Watchers)
 	if o.Log != nil {
 		if err := o.Log.begin(p); err != nil {
 			return nil, err
 		}
-		e.watchers = append(e.watchers, o.Log)
+		watching = append(watching, o.Log)
 	}
 	began := time.Now()
-	if err := e.run(ctx); err != nil {
+	e, err := simulate(ctx, p, d, &Options{Estimate: o.Estimate, Retry: o.Retry, Watchers: watching})
+	if err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
@@ -80,27 +67,85 @@ func Run(
 			return nil, err
 		}
 	}
-	r := p.newReport(c, timeRange{arrivals.fromMS, e.lastMS})
-	r.Speed = NewSpeed(e.operations, took)
-	if o.Retry != nil {
-		r.Retry = c.retry.done(o.Retry)
-	}
+	r := p.newReport(c, e.estimates, timeRange{arrivals.fromMS, e.lastMS})
+	r.Estimate, r.Speed = o.Estimate.String(), NewSpeed(e.operations, took)
 	return r, nil
 }
 
-// open opens a limiter for a replay.
-func open(d *weir.Definitions, clock *virtualClock) (*weir.Limiter, error) {
+// bindTo binds a workload to the limits that apply to it in some definitions.
+func bindTo(ctx context.Context, d *weir.Definitions, w *Workload) (p *boundWorkload, err error) {
+	lim, err := open(d, &virtualClock{w.calls[0].AtMS})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lim.Close()) }()
+	return bindWorkload(ctx, lim, w)
+}
+
+// simulate plays p in virtual time against the limits in d. Without definitions every call is
+// admitted. It writes no log.
+func simulate(
+	ctx context.Context, p *boundWorkload, d *weir.Definitions, o *Options,
+) (e *simulator, err error) {
+	clock := &virtualClock{p.calls[0].AtMS}
+	e = &simulator{
+		boundWorkload: p, service: admitAll{}, ids: newLeaseIDs(p.seed), until: clock.until,
+		retry: o.Retry, watchers: o.Watchers,
+	}
+	if e.estimates, err = newEstimates(o.Estimate, len(p.payers)); err != nil {
+		return nil, err
+	}
+	if e.estimates != nil {
+		e.watchers = append(e.watchers, e.estimates)
+	}
+	if d != nil {
+		lim, err := open(d, clock)
+		if err != nil {
+			return nil, err
+		}
+		defer lim.Close() //nolint:errcheck // Its store is memory, which has nothing to lose.
+		e.service = lim
+	}
+	return e, e.run(ctx)
+}
+
+// open opens a limiter on a new memory store.
+func open(d *weir.Definitions, clock *virtualClock) (*limiter.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: d})
 	if err != nil {
 		return nil, err
 	}
-	return weir.New(store, &weir.Options{
+	return limiter.New(store, &limiter.Options{
 		Now: clock.now,
-		// What is declared is replayed, however deep its entities cascade.
+		// Entities may cascade as deep as the store allows.
 		CascadeDepth: store.Traits().CascadeDepth,
-		// No request is repeated, so no lease need be remembered; but none may be forgotten early
-		// either, since that would refuse the IDs of other calls in the same millisecond.
+		// No request is repeated, so ended leases need not be remembered for long. But none may be
+		// dropped early: the limiter would then refuse other lease IDs of the same millisecond.
 		LeaseMemory:     time.Second,
 		LeaseMemorySize: 1 << 30,
 	})
+}
+
+// virtualClock stands still until it is told the time.
+type virtualClock struct {
+	atMS int64
+}
+
+func (c *virtualClock) now() time.Time { return time.UnixMilli(c.atMS).UTC() }
+
+func (c *virtualClock) until(atMS int64) { c.atMS = atMS }
+
+// admitAll is a service without limits.
+type admitAll struct {
+	weir.Service
+}
+
+// Reserve admits.
+func (admitAll) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
+	return &weir.Lease{ID: r.LeaseID}, nil
+}
+
+// Complete has nothing to settle.
+func (admitAll) Complete(_ context.Context, id weir.LeaseID, _ []weir.Costs) (*weir.Receipt, error) {
+	return &weir.Receipt{LeaseID: id}, nil
 }

@@ -3,17 +3,12 @@ package replay
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/weir-limiter/weir"
 )
 
-// simulator replays a plan against a service in virtual time: each call reserves when it comes, and
-// is settled when it ends. Events come in the order of their instants; at one instant completions
-// come before calls that come back, those before calls that come for the first time, and each in
-// the order of the trace.
-//
-// The simulator knows no clock. Before each event it calls until, which sets one.
+// simulator plays a workload against a service in virtual time: each call reserves when it arrives
+// and is settled when it ends. It reads no clock; before each event it calls until to set one.
 type simulator struct {
 	*boundWorkload
 
@@ -22,154 +17,122 @@ type simulator struct {
 	until     func(atMS int64)
 	estimates *estimates
 	retry     *RetryOptions // nil: denied calls do not come back
-	watchers  []Watcher
+	watchers  watchers
 
-	next    int // the first call that has not come yet
-	running eventHeap[runningCall]
-	waiting eventHeap[waitingCall]
-	// operations counts the calls to the service, and lastMS is the instant of the latest.
-	operations int64
-	lastMS     int64
+	queue eventQueue
+	// operations counts the requests to the service, and lastMS is the time of the latest.
+	operations, lastMS int64
 }
 
-// runningCall is a call that was admitted and has not ended. It points at nothing: very many may
-// run at once.
-type runningCall struct {
-	endMS, atMS, estimate int64
-	seq, try              int32
-	lease                 weir.LeaseID
-}
-
-func (c runningCall) before(other runningCall) bool {
-	return c.endMS < other.endMS || c.endMS == other.endMS && c.seq < other.seq
-}
-
-// waitingCall is a call that was denied and comes back.
-type waitingCall struct {
+// event is a request to the service that is due. Very many calls may run at once, so it holds no
+// pointers.
+type event struct {
 	atMS     int64
-	seq, try int32 // the attempt that it makes then
+	kind     eventKind
+	seq, try int32 // the call's index and the number of its attempt
+
+	// A call that ends has these from its reservation.
+	beganMS, estimate int64
+	lease             weir.LeaseID
 }
 
-func (c waitingCall) before(other waitingCall) bool {
-	return c.atMS < other.atMS || c.atMS == other.atMS && c.seq < other.seq
-}
+// eventKind orders the events of one millisecond.
+type eventKind int8
 
-// run replays the whole plan, or stops at the first error that is not a call's own.
+const (
+	ends    eventKind = iota // an admitted call ends
+	returns                  // a denied call comes back
+	arrives                  // a call comes for the first time
+)
+
+// run plays the whole workload. It stops at the first error that is not a call's own.
 func (e *simulator) run(ctx context.Context) error {
-	for {
-		comes, returns := e.next < len(e.calls), len(e.waiting) > 0
-		arrival := int64(0)
-		if comes {
-			arrival = e.calls[e.next].AtMS
+	e.queue.push(event{atMS: e.calls[0].AtMS, kind: arrives, try: 1})
+	for len(e.queue) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if returns && (!comes || e.waiting[0].atMS <= arrival) {
-			arrival, comes = e.waiting[0].atMS, false
+		due := e.queue.pop()
+		if next := due.seq + 1; due.kind == arrives && int(next) < len(e.calls) {
+			e.queue.push(event{atMS: e.calls[next].AtMS, kind: arrives, seq: next, try: 1})
 		}
+		e.operations++
+		e.lastMS = due.atMS
+		e.until(due.atMS)
 		var err error
-		switch {
-		case len(e.running) > 0 && (!comes && !returns || e.running[0].endMS <= arrival):
-			err = e.complete(ctx, e.running.pop())
-		case comes:
-			e.next++
-			err = e.reserve(ctx, e.next-1, arrival, 1)
-		case returns:
-			back := e.waiting.pop()
-			err = e.reserve(ctx, int(back.seq), back.atMS, int(back.try))
-		default:
-			return nil
+		if due.kind == ends {
+			err = e.complete(ctx, &due)
+		} else {
+			err = e.reserve(ctx, &due)
 		}
 		if err != nil {
 			return err
 		}
 	}
-}
-
-// advanceTo moves time to an event.
-func (e *simulator) advanceTo(ctx context.Context, atMS int64) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e.operations++
-	e.lastMS = atMS
-	e.until(atMS)
 	return nil
 }
 
-func (e *simulator) reserve(ctx context.Context, seq int, atMS int64, try int) error {
-	if err := e.advanceTo(ctx, atMS); err != nil {
-		return err
-	}
-	a, err := e.attempt(seq, atMS, e.estimates.output(e.payers[e.calls[seq].Caller], &e.calls[seq]))
+func (e *simulator) reserve(ctx context.Context, due *event) error {
+	c := &e.calls[due.seq]
+	a, err := e.attempt(int(due.seq), due.atMS, e.estimates.output(e.payers[c.Caller], c))
 	if err != nil {
 		return err
 	}
-	a.Number, a.Lease = try, e.ids.next(atMS)
+	a.Number, a.Lease = int(due.try), e.ids.next(due.atMS)
 	lease, err := e.service.Reserve(ctx, &weir.Request{
 		LeaseID: a.Lease, Entity: a.Entity, Resource: a.Resource, Costs: a.Costs,
 	})
 	v, err := newDecision(lease, err)
 	if err != nil {
-		return fmt.Errorf("%s:%d: reserve: %w", e.trace.Name, a.Call.Line, err)
+		return fmt.Errorf("%s:%d: reserve: %w", e.trace.Name, c.Line, err)
 	}
 	if v.Admitted() {
-		e.running.push(runningCall{a.EndMS, atMS, a.Estimate, int32(seq), int32(try), a.Lease})
+		e.queue.push(event{
+			atMS: a.EndMS, kind: ends, seq: due.seq, try: due.try,
+			beganMS: due.atMS, estimate: a.Estimate, lease: a.Lease,
+		})
 	} else if back, ok := e.retry.returns(a, v); ok {
 		v.Retries = true
-		e.waiting.push(waitingCall{back, int32(seq), int32(try + 1)})
+		e.queue.push(event{atMS: back, kind: returns, seq: due.seq, try: due.try + 1})
 	}
-	for _, w := range e.watchers {
-		if err := w.Reserved(a, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.watchers.reserved(a, v)
 }
 
 // complete settles a call that ends.
-func (e *simulator) complete(ctx context.Context, c runningCall) error {
-	if err := e.advanceTo(ctx, c.endMS); err != nil {
-		return err
-	}
-	a, err := e.attempt(int(c.seq), c.atMS, c.estimate)
+func (e *simulator) complete(ctx context.Context, due *event) error {
+	a, err := e.attempt(int(due.seq), due.beganMS, due.estimate)
 	if err != nil {
 		return err
 	}
-	a.Number, a.Lease = int(c.try), c.lease
+	a.Number, a.Lease = int(due.try), due.lease
 	if _, err := e.service.Complete(ctx, a.Lease, []weir.Costs{a.Actuals}); err != nil {
 		return fmt.Errorf("%s:%d: complete: %w", e.trace.Name, a.Call.Line, err)
 	}
-	for _, w := range e.watchers {
-		if err := w.Completed(a); err != nil {
-			return err
-		}
+	return e.watchers.completed(a)
+}
+
+// before reports whether an event comes before another: by time, then by kind, then in the order of
+// the trace.
+func (v *event) before(other *event) bool {
+	switch {
+	case v.atMS != other.atMS:
+		return v.atMS < other.atMS
+	case v.kind != other.kind:
+		return v.kind < other.kind
 	}
-	return nil
+	return v.seq < other.seq
 }
 
-// virtualClock stands still until it is told the time.
-type virtualClock struct {
-	atMS int64
-}
+// eventQueue is a binary heap of events. It does not use container/heap, which would allocate for
+// each event and make replays slower.
+type eventQueue []event
 
-func (c *virtualClock) now() time.Time { return time.UnixMilli(c.atMS).UTC() }
-
-func (c *virtualClock) until(atMS int64) { c.atMS = atMS }
-
-// ordered is what a heap can hold.
-type ordered[T any] interface {
-	// before reports whether it comes before another one.
-	before(other T) bool
-}
-
-// eventHeap is a binary heap: the first element comes before all others.
-type eventHeap[T ordered[T]] []T
-
-func (h *eventHeap[T]) push(v T) {
-	*h = append(*h, v)
-	s := *h
+func (q *eventQueue) push(v event) {
+	*q = append(*q, v)
+	s := *q
 	for i := len(s) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if !s[i].before(s[parent]) {
+		if !s[i].before(&s[parent]) {
 			return
 		}
 		s[i], s[parent] = s[parent], s[i]
@@ -177,16 +140,16 @@ func (h *eventHeap[T]) push(v T) {
 	}
 }
 
-func (h *eventHeap[T]) pop() T {
-	s := *h
+func (q *eventQueue) pop() event {
+	s := *q
 	top, last := s[0], len(s)-1
 	s[0] = s[last]
 	s = s[:last]
-	*h = s
+	*q = s
 	for i := 0; ; {
 		least := i
 		for _, child := range [2]int{2*i + 1, 2*i + 2} {
-			if child < last && s[child].before(s[least]) {
+			if child < last && s[child].before(&s[least]) {
 				least = child
 			}
 		}

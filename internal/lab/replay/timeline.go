@@ -15,30 +15,30 @@ const (
 	maxTimelineRows = 40
 )
 
-// Timeline says when things happened, in equal intervals from the first call on. Interval i begins
-// at FromMS + i·IntervalMS.
+// Timeline says when things happened, in equal intervals from the first call. Interval i begins at
+// FromMS + i·IntervalMS.
 type Timeline struct {
 	FromMS     int64      `json:"from_unix_ms"`
 	IntervalMS int64      `json:"interval_ms"`
 	Intervals  []Interval `json:"intervals"`
-	// Limits are the first rows of the report's limits; RowsLeftOut counts those that are not here.
+	// Limits are the first rows of the report's limits; RowsLeftOut counts the others.
 	Limits      []*LimitTimeline `json:"limits"`
 	RowsLeftOut int              `json:"rows_left_out"`
 }
 
 // Interval counts what happened in an interval.
 type Interval struct {
-	// Arrived are calls that came, and Denied those of them that were not admitted when they came.
+	// Arrived are calls that arrived, and Denied those of them that were denied on arrival.
 	Arrived int64 `json:"arrived"`
 	Denied  int64 `json:"denied"`
-	// Admitted are calls that were admitted in the interval, whenever they came.
+	// Admitted are calls that were admitted in the interval, whenever they arrived.
 	Admitted int64 `json:"admitted"`
 	// Errors are attempts that were neither admitted nor denied.
 	Errors int64 `json:"errors"`
-	// DeniedAttempts are all denials, those of calls that came back too.
+	// DeniedAttempts are all denials, including those of retries.
 	DeniedAttempts int64 `json:"denied_attempts"`
-	// TokensAsked are those of the calls that came, TokensAdmitted of those that were admitted. They
-	// stay at the largest int64 when they would pass it.
+	// TokensAsked are the tokens of the calls that arrived, TokensAdmitted of those that were
+	// admitted. They stop at the largest int64.
 	TokensAsked    int64 `json:"tokens_asked"`
 	TokensAdmitted int64 `json:"tokens_admitted"`
 }
@@ -56,8 +56,7 @@ type LimitTimeline struct {
 	// Denied counts the attempts in each interval that exceeded it.
 	Denied []int64 `json:"denied"`
 	// PeakUse is, for each interval, the most that was in use: the capacity less the least that an
-	// answer said was available, added up where a row is several limits. It is -1 where no attempt
-	// asked.
+	// answer said was available, summed if a row is several limits. It is -1 if no attempt asked.
 	PeakUse []int64 `json:"peak_use"`
 
 	used int64 // by the latest answer for each limit
@@ -81,7 +80,7 @@ type limitUse struct {
 func newTimeline(t *callCounts, s timeRange) *timeline {
 	l := &timeline{rows: map[subjectLimit]*limitUse{}}
 	l.FromMS, l.IntervalMS = s.fromMS, s.ms()/maxIntervals+1
-	l.Limits = []*LimitTimeline{}
+	l.Intervals, l.Limits = []Interval{}, []*LimitTimeline{} // never null in JSON
 	for _, r := range limitRows(t) {
 		if len(l.Limits) == maxTimelineRows {
 			l.RowsLeftOut++
@@ -101,7 +100,7 @@ func newTimeline(t *callCounts, s timeRange) *timeline {
 	return l
 }
 
-// at returns the number of the interval in which an instant lies, and makes sure that there is one.
+// at returns the index of the interval in which an instant lies. It adds intervals as needed.
 func (l *timeline) at(atMS int64) int {
 	for (atMS-l.FromMS)/l.IntervalMS >= maxIntervals {
 		l.mergePairs()
@@ -111,8 +110,8 @@ func (l *timeline) at(atMS int64) int {
 	return i
 }
 
-// lengthen adds empty intervals until there are as many as asked for.
-func (l *timeline) lengthen(intervals int) {
+// lengthen adds empty intervals until there are that many.
+func (l *Timeline) lengthen(intervals int) {
 	for len(l.Intervals) < intervals {
 		l.Intervals = append(l.Intervals, Interval{})
 		for _, row := range l.Limits {
@@ -121,26 +120,21 @@ func (l *timeline) lengthen(intervals int) {
 	}
 }
 
-// mergePairs makes one interval of two.
-func (l *timeline) mergePairs() {
+// mergePairs merges every two neighbours, which doubles the interval.
+func (l *Timeline) mergePairs() {
+	l.lengthen((len(l.Intervals) + 1) / 2 * 2)
 	l.IntervalMS *= 2
-	n := (len(l.Intervals) + 1) / 2
+	n := len(l.Intervals) / 2
 	for i := range n {
-		sum := l.Intervals[2*i]
-		if 2*i+1 < len(l.Intervals) {
-			sum.add(&l.Intervals[2*i+1])
+		l.Intervals[i] = l.Intervals[2*i]
+		l.Intervals[i].add(&l.Intervals[2*i+1])
+		for _, row := range l.Limits {
+			row.Denied[i] = row.Denied[2*i] + row.Denied[2*i+1]
+			row.PeakUse[i] = max(row.PeakUse[2*i], row.PeakUse[2*i+1])
 		}
-		l.Intervals[i] = sum
 	}
 	l.Intervals = l.Intervals[:n]
 	for _, row := range l.Limits {
-		for i := range n {
-			denied, peak := row.Denied[2*i], row.PeakUse[2*i]
-			if 2*i+1 < len(row.Denied) {
-				denied, peak = denied+row.Denied[2*i+1], max(peak, row.PeakUse[2*i+1])
-			}
-			row.Denied[i], row.PeakUse[i] = denied, peak
-		}
 		row.Denied, row.PeakUse = row.Denied[:n], row.PeakUse[:n]
 	}
 }
@@ -193,36 +187,26 @@ func (l *timeline) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// Completed has nothing to count.
-func (*timeline) Completed(*Attempt) error { return nil }
-
-// done returns what there is.
-func (l *timeline) done() *Timeline {
-	if l.Intervals == nil {
-		l.Intervals = []Interval{}
-	}
-	return &l.Timeline
-}
-
-// AlignTimelines returns the timelines of two replays of one workload with as many intervals, each
-// as long, so that they can be drawn on one axis. It changes neither.
+// AlignTimelines returns copies of the timelines of two runs of one workload that have equal
+// intervals and the same number of them, so that they can be drawn on one axis.
 func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
 	step := max(a.IntervalMS, b.IntervalMS)
-	wideA, wideB := a.widen(step), b.widen(step)
-	n := max(len(wideA.Intervals), len(wideB.Intervals))
-	wideA.lengthen(n)
-	wideB.lengthen(n)
-	return wideA.done(), wideB.done()
+	first, second = a.widen(step), b.widen(step)
+	n := max(len(first.Intervals), len(second.Intervals))
+	first.lengthen(n)
+	second.lengthen(n)
+	return first, second
 }
 
-// widen returns a copy whose intervals have at least that length. They grow by doubling, and those
-// of one workload began with the same length.
-func (l *Timeline) widen(stepMS int64) *timeline {
-	wide := &timeline{Timeline: *l}
+// widen returns a copy whose intervals have at least that length. Intervals grow by doubling, and
+// those of one workload began with the same length.
+func (l *Timeline) widen(stepMS int64) *Timeline {
+	wide := new(*l)
 	wide.Intervals, wide.Limits = slices.Clone(l.Intervals), make([]*LimitTimeline, len(l.Limits))
 	for i, row := range l.Limits {
 		wide.Limits[i] = new(*row)
-		wide.Limits[i].Denied, wide.Limits[i].PeakUse = slices.Clone(row.Denied), slices.Clone(row.PeakUse)
+		wide.Limits[i].Denied = slices.Clone(row.Denied)
+		wide.Limits[i].PeakUse = slices.Clone(row.PeakUse)
 	}
 	for wide.IntervalMS < stepMS {
 		wide.mergePairs()

@@ -101,7 +101,7 @@ func TestTimelineIntervals(t *testing.T) {
 				t.Errorf("%v: got %d calls in interval %d, want %d", c.events, got, i, want)
 			}
 		}
-		if sum := sums(l.done()); sum.Arrived != int64(len(c.events)) || sum.TokensAsked != math.MaxInt64 {
+		if sum := sums(&l.Timeline); sum.Arrived != int64(len(c.events)) || sum.TokensAsked != math.MaxInt64 {
 			t.Errorf("%v: got %+v, want %d calls and no overflow", c.events, sum, len(c.events))
 		}
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -13,46 +14,46 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// WorkloadOptions say what a trace leaves open.
+// WorkloadOptions say what a trace does not.
 type WorkloadOptions struct {
-	// Entities is over how many tenants the calls are spread, unless the trace says who called.
+	// Entities is the number of tenants that make the calls, unless the trace says who called.
 	// Default: 1.
 	Entities int
-	// Seed decides who makes which call, and the lease IDs. Default: 0.
+	// Seed determines who makes which call, and the lease IDs. Default: 0.
 	Seed uint64
-	// Latency is how long calls last, unless the trace says it. Default: a call ends in the
+	// Latency is how long calls last, unless the trace says so. Default: a call ends in the
 	// millisecond in which it began.
 	Latency Latency
-	// Costs are what a call costs on limits by name. Default: what is built in.
+	// Costs are the costs of a call by the limit's name. Default: the built-in costs.
 	Costs Costs
 }
 
-// Workload is what a replay asks: the calls of a trace, and who makes them. It does not change, so
-// that it can be replayed against many limits, also at the same time.
+// Workload is what a replay plays: the calls of a trace and who makes them. It does not change, so
+// it can be played against several limits, even concurrently.
 type Workload struct {
 	trace   *trace.Trace
 	calls   []trace.Call
 	callers []trace.EntityModel
-	// spread is over how many tenants the calls were spread; 0 where the trace says who called.
+	// spread is how many tenants make the calls; 0 if the trace says who called.
 	spread  int
 	seed    uint64
 	latency Latency
 	costs   Costs
-	// spare allows costs that nothing charges.
+	// spare allows costs that no limit charges.
 	spare bool
 }
 
-// The streams of random numbers that a seed begins: the second word of PCG's state.
+// The streams of random numbers of a seed: the second word of PCG's state.
 const (
 	tenantStream = 1
 	leaseStream  = 2
 )
 
-// NewWorkload says who makes the calls of a trace. The calls belong to the workload then: a second
-// one of the same trace would tell the first who calls.
+// NewWorkload returns the workload of a trace. It takes over the trace's calls, so a trace serves
+// for one workload only.
 //
-// Where the trace does not say who called, the seed does, with the same answer for ever: call after
-// call takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant
+// If the trace does not say who called, the seed does, in a way that must never change: each call
+// takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant
 // 1 + ⌊x · entities / 2⁶⁴⌋.
 func NewWorkload(t *trace.Trace, o *WorkloadOptions) *Workload {
 	if o == nil {
@@ -69,33 +70,28 @@ func NewWorkload(t *trace.Trace, o *WorkloadOptions) *Workload {
 	return w
 }
 
-// Calls is how many calls there are.
+// Calls returns the number of calls.
 func (w *Workload) Calls() int { return len(w.calls) }
 
-// spreadCalls makes each call a tenant's.
+// spreadCalls assigns each call to a tenant.
 func (w *Workload) spreadCalls() {
 	random := rand.NewPCG(w.seed, tenantStream)
-	resources := map[string]int32{} // one number for each
-	numbers := make([]int32, len(w.trace.Callers))
-	for i, by := range w.trace.Callers {
-		if _, ok := resources[by.Resource]; !ok {
-			resources[by.Resource] = int32(i)
-		}
-		numbers[i] = resources[by.Resource]
+	type caller struct {
+		tenant   int32
+		resource string
 	}
-	known := map[[2]int32]int32{}
+	known := map[caller]int32{}
 	w.callers = nil
 	for i := range w.calls {
 		c := &w.calls[i]
 		high, _ := bits.Mul64(random.Uint64(), uint64(w.spread))
-		tenant, resource := int32(high), numbers[c.Caller]
-		number, ok := known[[2]int32{tenant, resource}]
+		by := caller{int32(high), w.trace.Callers[c.Caller].Resource}
+		number, ok := known[by]
 		if !ok {
 			number = int32(len(w.callers))
-			known[[2]int32{tenant, resource}] = number
-			name := w.trace.Callers[resource].Resource
+			known[by] = number
 			w.callers = append(w.callers, trace.EntityModel{
-				Entity: TenantName(int(tenant)), Resource: name, Rank: tenant,
+				Entity: TenantName(int(by.tenant)), Resource: by.resource, Rank: by.tenant,
 			})
 		}
 		c.Caller = number
@@ -103,10 +99,10 @@ func (w *Workload) spreadCalls() {
 	w.trace.Callers = w.callers
 }
 
-// TenantName is the entity that a tenant is; the first has the number 0.
+// TenantName is the entity of a tenant, counting from 0.
 func TenantName(tenant int) string { return "tenant-" + strconv.Itoa(tenant+1) }
 
-// lasts is how long a call lasts, in milliseconds; ok is false for an hour or more.
+// lasts returns how long a call lasts, in milliseconds; ok is false for an hour or more.
 func (w *Workload) lasts(c *trace.Call) (ms int64, ok bool) {
 	if c.LastsMS >= 0 {
 		return int64(c.LastsMS), true
@@ -114,7 +110,7 @@ func (w *Workload) lasts(c *trace.Call) (ms int64, ok bool) {
 	return w.latency.ms(c.Output)
 }
 
-// leaseIDs makes lease IDs that a seed determines.
+// leaseIDs makes lease IDs that depend on a seed only.
 type leaseIDs struct {
 	random *rand.PCG
 }
@@ -126,24 +122,19 @@ func newLeaseIDs(seed uint64) *leaseIDs {
 // next makes a ULID: 48 bits of the time, then the 80 highest of the next 128 random bits.
 func (l *leaseIDs) next(atMS int64) weir.LeaseID {
 	var id weir.LeaseID
-	for i := range 6 {
-		id[i] = byte(atMS >> (40 - 8*i))
-	}
-	hi, lo := l.random.Uint64(), l.random.Uint64()
-	for i := range 8 {
-		id[6+i] = byte(hi >> (56 - 8*i))
-	}
-	id[14], id[15] = byte(lo>>56), byte(lo>>48)
+	binary.BigEndian.PutUint64(id[:], uint64(atMS)<<16)
+	binary.BigEndian.PutUint64(id[6:], l.random.Uint64())
+	binary.BigEndian.PutUint16(id[14:], uint16(l.random.Uint64()>>48))
 	return id
 }
 
-// Latency is how long calls last: a part for each, and a part for each token it generates. It is
-// the value of a flag.
+// Latency is how long calls last: a part for the call and a part for each output token. It is the
+// value of a flag.
 type Latency struct {
 	Base, PerToken time.Duration
 }
 
-// ParseLatency reads "400ms+15ms", or the first part alone.
+// ParseLatency reads "400ms+15ms", or only the first part.
 func ParseLatency(s string) (Latency, error) {
 	base, perToken, both := strings.Cut(s, "+")
 	if !both {
@@ -175,7 +166,7 @@ func parsePart(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ms is how long a call lasts, in milliseconds, rounded up; ok is false for an hour or more.
+// ms returns how long a call lasts, in milliseconds, rounded up; ok is false for an hour or more.
 func (l Latency) ms(generated int64) (ms int64, ok bool) {
 	const most = trace.MaxCallMS * time.Millisecond
 	if l.Base > most || generated > 0 && l.PerToken > (most-l.Base)/time.Duration(generated) {

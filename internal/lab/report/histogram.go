@@ -8,14 +8,16 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// histogram counts numbers by how large they are, in bins whose ends are round. It needs as much
-// memory for ten million numbers as for ten.
+// histogram counts numbers by size, in bins with round bounds. Its memory does not depend on how
+// many there are.
 type histogram struct {
-	bounds []int64 // ascending; a last bin has what is above them
+	bounds []int64 // ascending; the last bin has what is above them
 	counts []int64
 }
 
-func newSizes(bounds []int64) *histogram { return &histogram{bounds, make([]int64, len(bounds)+1)} }
+func newHistogram(bounds []int64) *histogram {
+	return &histogram{bounds, make([]int64, len(bounds)+1)}
+}
 
 func (s *histogram) add(n int64) {
 	i, _ := slices.BinarySearch(s.bounds, n)
@@ -47,8 +49,8 @@ type namedHistogram struct {
 	*histogram
 }
 
-// distribution draws sizes with the same bounds, without the empty bins at both ends; nil where all
-// are empty.
+// distribution draws histograms with the same bounds, without the empty bins at both ends. It
+// returns nil if all bins are empty.
 func distribution(title, unit string, of ...namedHistogram) *chart.Distribution {
 	first, last := math.MaxInt, -1
 	for _, s := range of {
@@ -61,32 +63,33 @@ func distribution(title, unit string, of ...namedHistogram) *chart.Distribution 
 	if last < 0 {
 		return nil
 	}
-	d := &chart.Distribution{Title: title, Unit: unit}
-	d.Bounds = of[0].bounds[min(first, len(of[0].bounds)):min(last+1, len(of[0].bounds))]
+	bounds := of[0].bounds
+	d := &chart.Distribution{
+		Title: title, Unit: unit, Bounds: bounds[min(first, len(bounds)):min(last+1, len(bounds))],
+	}
 	for _, s := range of {
 		d.Series = append(d.Series, chart.Series{Name: s.name, Values: s.counts[first : last+1]})
 	}
 	return d
 }
 
-// replaySamples are the sizes that a page draws of one replay. It is a watcher.
+// replaySamples is a watcher that collects the sizes that a page draws of one run.
 type replaySamples struct {
 	// retryAfter is what each denied attempt was told, and waits how long each admitted call had
 	// waited; both in milliseconds.
 	retryAfter, waits *histogram
-	// estimated and used are the tokens that calls which have ended were taken to generate, and
-	// generated.
+	// estimated and used are the output tokens of calls that have ended, as reserved and as used.
 	estimated, used *histogram
 }
 
 func newReplaySamples() *replaySamples {
 	return &replaySamples{
-		retryAfter: newSizes(waitBounds()), waits: newSizes(waitBounds()),
-		estimated: newSizes(tokenBounds()), used: newSizes(tokenBounds()),
+		retryAfter: newHistogram(waitBounds()), waits: newHistogram(waitBounds()),
+		estimated: newHistogram(tokenBounds()), used: newHistogram(tokenBounds()),
 	}
 }
 
-// Reserved takes what an attempt tells.
+// Reserved counts the wait of an attempt.
 func (s *replaySamples) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	switch {
 	case v.Denied != nil:
@@ -97,7 +100,7 @@ func (s *replaySamples) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	return nil
 }
 
-// Completed takes what a call tells that has ended.
+// Completed counts the tokens of a call that has ended.
 func (s *replaySamples) Completed(a *replay.Attempt) error {
 	s.estimated.add(a.Estimate)
 	s.used.add(a.Call.Output)

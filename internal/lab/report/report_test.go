@@ -10,14 +10,14 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// TestReplaySpan: spans are told in whole seconds, and are never negative, however long they are.
-func TestReplaySpan(t *testing.T) {
+// TestSpanText: spans are told in whole seconds, and are never negative, however long they are.
+func TestSpanText(t *testing.T) {
 	t.Parallel()
 	for ms, want := range map[int64]string{
 		0: "0s", 499: "0s", 3_436_000: "57m16s", 8_639_999_999_000: "2399999h59m59s",
 		8_640_000_000_000: "100,000 days", 253_402_300_799_999: "2,932,896 days",
 	} {
-		if got := replaySpan(&replay.Report{SpanMS: ms}); got != want {
+		if got := spanText(ms); got != want {
 			t.Errorf("%d ms: got %q, want %q", ms, got, want)
 		}
 	}
@@ -67,22 +67,26 @@ func TestCompareRows(t *testing.T) {
 			"acme", "rpm", "window *, only B", "-", "34", "", "-", "7", "", "-", "-",
 		}},
 	} {
-		rows, stars := limitsRows([]*replay.LimitCompared{tt.row}, false)
-		if !slices.Equal(rows[0], tt.want) {
-			t.Errorf("%s: got %q, want %q", tt.name, rows[0], tt.want)
+		o := &Result{
+			Report:  &replay.Report{Resource: "llm"},
+			Compare: &replay.Comparison{Limits: []*replay.LimitCompared{tt.row}},
+		}
+		table, stars := o.limitsTable(true)
+		if !slices.Equal(table.Rows[0], tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, table.Rows[0], tt.want)
 		}
 		if want := tt.row.Second == shadow; stars != want {
 			t.Errorf("%s: got a shadow limit %v, want %v", tt.name, stars, want)
 		}
-		if heads := limitsHeads(false, true); len(heads) != len(tt.want) {
-			t.Errorf("%s: got %d heads, want %d", tt.name, len(heads), len(tt.want))
+		if len(table.Heads) != len(tt.want) {
+			t.Errorf("%s: got %d heads, want %d", tt.name, len(table.Heads), len(tt.want))
 		}
 	}
 }
 
 func TestDistributionOfSizes(t *testing.T) {
 	t.Parallel()
-	a, b := newSizes([]int64{0, 10, 100}), newSizes([]int64{0, 10, 100})
+	a, b := newHistogram([]int64{0, 10, 100}), newHistogram([]int64{0, 10, 100})
 	if d := distribution("none", "ms", namedHistogram{"a", a}, namedHistogram{"b", b}); d != nil {
 		t.Errorf("got %+v of nothing, want nil", d)
 	}

@@ -10,18 +10,21 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Suggested are capacities that deny few enough, and the file that they were written to, if any.
+// Suggested are suggested capacities, and the file that they were written to, if any.
 type Suggested struct {
 	*replay.Suggestions
 
 	file string
 }
 
-// NewSuggested says which file the suggestions were written to; empty for none.
+// NewSuggested returns suggestions that were written to a file; empty for none.
 func NewSuggested(s *replay.Suggestions, file string) *Suggested { return &Suggested{s, file} }
 
-// table prints the suggestions.
-func (s *Suggested) table(b *bytes.Buffer) {
+// print prints the suggestions, if there are any.
+func (s *Suggested) print(b *bytes.Buffer) {
+	if s == nil {
+		return
+	}
 	fmt.Fprintf(b, "\nsuggested: capacities that deny at most %s %% of the calls, which is %s\n\n",
 		s.Share, text.FormatInt(s.MayDeny))
 	t := s.limitsTable()

@@ -6,39 +6,32 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// columns are where the fields of a call stand; negative where there is no such column.
+// columns are the indexes of the fields of a call; negative if there is no such column.
 type columns struct {
 	time, input, output, entity, model, duration int
 
 	width int // of the header, 0 before it was read
 }
 
-// wantedColumn is a column that is looked for, and the flag that names another.
-type wantedColumn struct {
-	name, flag string
-	at         *int
-}
-
-func (c *columns) wanted(o *Options) []wantedColumn {
-	return []wantedColumn{
-		{o.Time, "--time-column", &c.time}, {o.Input, "--input-column", &c.input},
-		{o.Output, "--output-column", &c.output}, {o.Entity, "--entity-column", &c.entity},
-		{o.Model, "--model-column", &c.model}, {o.Duration, "--duration-column", &c.duration},
-	}
-}
-
-// find looks for the columns in a header, and returns what is wrong with it. Names are matched
+// find looks for the columns in a header, and returns what is wrong with it. Names must match
 // exactly.
 func (c *columns) find(o *Options, header []string) (reasons []string) {
 	c.width = len(header)
 	if reason := describeHeader(header); reason != "" {
 		return []string{reason}
 	}
-	for _, w := range c.wanted(o) {
+	for _, w := range []struct {
+		name, flag string
+		at         *int
+	}{
+		{o.Time, "--time-column", &c.time}, {o.Input, "--input-column", &c.input},
+		{o.Output, "--output-column", &c.output}, {o.Entity, "--entity-column", &c.entity},
+		{o.Model, "--model-column", &c.model}, {o.Duration, "--duration-column", &c.duration},
+	} {
 		*w.at = slices.Index(header, w.name)
 		switch {
 		case w.name == "":
@@ -53,8 +46,8 @@ func (c *columns) find(o *Options, header []string) (reasons []string) {
 	return reasons
 }
 
-// describeHeader says what a header is that no program has written as UTF-8 with commas; empty if
-// it may be one.
+// describeHeader says what is wrong with a header that is not UTF-8 with commas; empty if it may
+// be.
 func describeHeader(header []string) string {
 	first := header[0]
 	switch {
@@ -69,7 +62,7 @@ func describeHeader(header []string) string {
 	return ""
 }
 
-// QuoteName writes a column's name, in quotes where it would not be seen what belongs to it.
+// QuoteName writes a column's name, in quotes if its beginning or end would be unclear.
 func QuoteName(name string) string {
 	if strings.ContainsAny(name, " ,;\"") || name == "" || fmt.Sprintf("%q", name) != `"`+name+`"` {
 		return fmt.Sprintf("%q", shorten(name))
@@ -77,7 +70,7 @@ func QuoteName(name string) string {
 	return shorten(name)
 }
 
-// listed names the columns that there are, the first of them where they are many.
+// listed names the columns of a header, or the first of them if there are many.
 func listed(header []string) string {
 	const most = 20
 	var names []string
@@ -91,89 +84,51 @@ func listed(header []string) string {
 	return list
 }
 
-// nameTable keeps one string for each entity and each resource of a trace, and one caller for each
-// two of them that meet.
-type nameTable struct {
-	entities, resources stringTable
-	pairs               map[[2]int32]int32
-	callers             []EntityModel
-}
-
-func newNames() *nameTable {
-	return &nameTable{
-		entities:  stringTable{known: map[string]int32{}, most: MaxEntities, check: checkEntity},
-		resources: stringTable{known: map[string]int32{}, most: maxResources, check: checkResource},
-		pairs:     map[[2]int32]int32{},
-	}
-}
-
-// stringTable numbers strings in the order in which they come.
-type stringTable struct {
-	known map[string]int32
-	names []string
+// numbers numbers distinct values in the order in which they come, so that each is kept once.
+type numbers[T comparable] struct {
+	known map[T]int32
+	list  []T
 	most  int
-	check func(string) (reason string)
 }
 
-// number returns the number of a name, or says what is wrong with it.
-func (s *stringTable) number(name string) (number int32, reason string) {
-	number, ok := s.known[name]
-	if ok {
+func newNumbers[T comparable](most int) *numbers[T] {
+	return &numbers[T]{known: map[T]int32{}, most: most}
+}
+
+// add numbers a value that is not known yet. It returns false if there are too many.
+func (n *numbers[T]) add(v T) (number int32, ok bool) {
+	if len(n.list) >= n.most {
+		return 0, false
+	}
+	number = int32(len(n.list))
+	n.known[v] = number
+	n.list = append(n.list, v)
+	return number, true
+}
+
+// name returns the number of a name, or what is wrong with the name.
+func name(n *numbers[string], name string, check func(string) string) (number int32, reason string) {
+	number, known := n.known[name]
+	if known {
 		return number, ""
 	}
-	if reason := s.check(name); reason != "" {
+	if reason := check(name); reason != "" {
 		return 0, reason
 	}
-	if len(s.names) >= s.most {
-		return 0, fmt.Sprintf("is one too many: there may be %s of them", text.FormatInt(int64(s.most)))
+	number, ok := n.add(strings.Clone(name)) // the name is a part of its whole line
+	if !ok {
+		return 0, fmt.Sprintf("is one too many: there may be %s of them", text.FormatInt(int64(n.most)))
 	}
-	name = strings.Clone(name) // what was read is a part of its line
-	number = int32(len(s.names))
-	s.known[name] = number
-	s.names = append(s.names, name)
 	return number, ""
 }
 
-// caller returns the number of who calls what, or says that there are too many.
-func (n *nameTable) caller(entity, resource int32, of func() EntityModel) (number int32, reason string) {
-	key := [2]int32{entity, resource}
-	number, ok := n.pairs[key]
-	switch {
-	case ok:
-		return number, ""
-	case len(n.callers) >= MaxEntities:
-		return 0, fmt.Sprintf("makes more than %s pairs of an entity and a resource",
-			text.FormatInt(MaxEntities))
-	}
-	number = int32(len(n.callers))
-	n.pairs[key] = number
-	n.callers = append(n.callers, of())
-	return number, ""
-}
-
-// checkEntity says what is wrong with an entity's name, in the words of the library.
-func checkEntity(name string) string {
-	return reasonOf(&weir.Definitions{Entities: map[string]weir.EntityDefinition{name: {}}})
-}
-
-// checkResource says what is wrong with a resource's name, in the words of the library.
-func checkResource(name string) string {
-	return reasonOf(&weir.Definitions{Resources: map[string][]weir.Limit{name: nil}})
-}
-
-// CheckResource returns an error, in the words of the library, where no resource can have that
-// name.
+// CheckResource returns an error if no resource can have that name.
 func CheckResource(name string) error {
-	if reason := checkResource(name); reason != "" {
+	if reason := identifier.CheckResource(name); reason != "" {
 		return errors.New(reason)
 	}
 	return nil
 }
 
-func reasonOf(d *weir.Definitions) string {
-	_, err := d.Normalize()
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		return e.Reason
-	}
-	return ""
-}
+// checkEntity returns what is wrong with an entity's name; empty if nothing is.
+func checkEntity(name string) string { return identifier.CheckEntity(name, true) }

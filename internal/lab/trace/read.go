@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -23,10 +24,13 @@ type traceReader struct {
 	csv     *csv.Reader
 	bounds  *boundedReader
 	columns columns
-	names   *nameTable
-	calls   []Call
-	line    int
-	last    struct {
+
+	entities, resources *numbers[string]
+	callers             *numbers[[2]int32] // pairs of an entity and a resource
+
+	calls []Call
+	line  int
+	last  struct {
 		atMS int64
 		line int
 		text []byte // as it was written
@@ -35,12 +39,17 @@ type traceReader struct {
 }
 
 // Read reads a trace: comma-separated values (RFC 4180, with LF or CRLF) with a header, in the
-// order of their times unless they are to be sorted. It returns every call, or the first ten
-// mistakes, joined: each names the file, the line, the column with its value, and the reason.
+// order of their times unless the options say to sort them. It returns every call, or the first ten
+// mistakes, joined. Each mistake names the file, the line, the column with its value, and the
+// reason.
 //
-// It takes at most 1 GiB and 10,000,000 calls, and keeps about 40 bytes of each.
+// A trace may have 1 GiB and 10,000,000 calls. Read keeps about 40 bytes of each call.
 func Read(ctx context.Context, name string, r io.Reader, o *Options) (*Trace, error) {
-	t := &traceReader{Options: o.withDefaults(), name: name, names: newNames()}
+	t := &traceReader{
+		Options: o.withDefaults(), name: name,
+		entities: newNumbers[string](MaxEntities), resources: newNumbers[string](maxResources),
+		callers: newNumbers[[2]int32](MaxEntities),
+	}
 	t.bounds = &boundedReader{from: withoutMark(r), name: name, most: t.mostBytes, line: 1}
 	t.csv = csv.NewReader(t.bounds)
 	t.csv.FieldsPerRecord = -1
@@ -54,12 +63,12 @@ func Read(ctx context.Context, name string, r io.Reader, o *Options) (*Trace, er
 		})
 	}
 	return &Trace{
-		Name: name, Calls: t.calls, Callers: t.names.callers,
+		Name: name, Calls: t.calls, Callers: t.pairs(),
 		EntityColumn: t.Entity, ModelColumn: t.Model, DurationColumn: t.Duration,
 	}, nil
 }
 
-// withoutMark drops the mark of the byte order, with which some programs begin a file.
+// withoutMark drops the byte order mark that some programs write at the beginning of a file.
 func withoutMark(r io.Reader) io.Reader {
 	mark := []byte("\uFEFF")
 	b := bufio.NewReaderSize(r, maxLine)
@@ -99,7 +108,7 @@ func (t *traceReader) read(ctx context.Context) error {
 	}
 }
 
-// end says what there is once everything was read.
+// end checks the whole at the end of the file.
 func (t *traceReader) end() error {
 	t.line = 1
 	switch {
@@ -113,7 +122,7 @@ func (t *traceReader) end() error {
 	return errors.Join(t.errs...)
 }
 
-// quoteReason is what a parser's error means.
+// quoteReason explains an error of the parser.
 func quoteReason(wrong *csv.ParseError) string {
 	reason := "has a quote that is never closed, or closed before the field ends"
 	if errors.Is(wrong, csv.ErrBareQuote) {
@@ -125,7 +134,7 @@ func quoteReason(wrong *csv.ParseError) string {
 	return reason
 }
 
-// mistake notes what is wrong with the line, or with a field of it.
+// mistake notes what is wrong with the current line, or with a field of it.
 func (t *traceReader) mistake(field, value, reason string) {
 	where := fmt.Sprintf("%s:%d: ", t.name, t.line)
 	if field != "" {
@@ -178,14 +187,14 @@ func (t *traceReader) call(fields []string) {
 	}
 }
 
-// noteIf notes a mistake if there is a reason.
+// noteIf notes a mistake if there is a reason for one.
 func (t *traceReader) noteIf(field, value, reason string) {
 	if reason != "" {
 		t.mistake(field, value, reason)
 	}
 }
 
-// at reads when a call came, which is not before the call above it.
+// at reads when a call arrived. It must not be before the call above it.
 func (t *traceReader) at(text string) int64 {
 	atMS, reason := parseTime(text, t.TimeUnit)
 	switch {
@@ -209,35 +218,45 @@ func (t *traceReader) tokens(field, text string) int64 {
 
 // caller reads who calls what.
 func (t *traceReader) caller(fields []string) int32 {
-	var entity, resource int32
+	var by [2]int32 // the entity and the resource
 	known := len(t.errs)
 	if i := t.columns.entity; i >= 0 {
-		number, reason := t.names.entities.number(fields[i])
+		number, reason := name(t.entities, fields[i], checkEntity)
 		t.noteIf(t.Entity, fields[i], reason)
-		entity = number
+		by[0] = number
 	}
 	if i := t.columns.model; i >= 0 {
-		number, reason := t.names.resources.number(fields[i])
+		number, reason := name(t.resources, fields[i], identifier.CheckResource)
 		t.noteIf(t.Model, fields[i], reason)
-		resource = number
+		by[1] = number
 	}
 	if len(t.errs) > known {
 		return 0
 	}
-	number, reason := t.names.caller(entity, resource, func() EntityModel {
-		by := EntityModel{Resource: t.Resource}
-		if t.columns.entity >= 0 {
-			by.Entity = t.names.entities.names[entity]
+	number, seen := t.callers.known[by]
+	if !seen {
+		if number, seen = t.callers.add(by); !seen {
+			t.mistake(t.Entity, fields[t.columns.entity], fmt.Sprintf(
+				"makes more than %s pairs of an entity and a resource", text.FormatInt(MaxEntities)))
 		}
-		if t.columns.model >= 0 {
-			by.Resource = t.names.resources.names[resource]
-		}
-		return by
-	})
-	if reason != "" {
-		t.mistake(t.Entity, fields[t.columns.entity], reason)
 	}
 	return number
+}
+
+// pairs returns the callers by their numbers.
+func (t *traceReader) pairs() []EntityModel {
+	var out []EntityModel
+	for _, by := range t.callers.list {
+		caller := EntityModel{Resource: t.Resource}
+		if t.columns.entity >= 0 {
+			caller.Entity = t.entities.list[by[0]]
+		}
+		if t.columns.model >= 0 {
+			caller.Resource = t.resources.list[by[1]]
+		}
+		out = append(out, caller)
+	}
+	return out
 }
 
 // Bounds of a trace.
@@ -246,7 +265,7 @@ const (
 	MaxBytes = 1 << 30
 	// MaxCalls is how many calls it may have.
 	MaxCalls = 10_000_000
-	// MaxEntities is over how many entities it may be spread, or how many it may name.
+	// MaxEntities is how many entities it may be spread over, or may name.
 	MaxEntities = 1_000_000
 
 	maxResources = 1_000
@@ -256,21 +275,21 @@ const (
 	MaxAtMS      = 253402300799999 // the end of the year 9999
 )
 
-// boundedReader passes a file on until it is too large, or a line or a call of it is.
+// boundedReader reads until the file, a line or a call is too large.
 type boundedReader struct {
 	from io.Reader
 	name string
 	most int64 // bytes
 
 	read   int64 // bytes
-	called int64 // bytes until the end of the latest call
+	called int64 // bytes up to the end of the latest call
 	after  int   // the line of that call
-	line   int   // the line that is being read, counted from 1
-	inLine int   // bytes of it
+	line   int   // the current line, counted from 1
+	inLine int   // bytes read of it
 	err    error // for the next Read
 }
 
-// Read reads what is left within the bounds.
+// Read implements [io.Reader].
 func (b *boundedReader) Read(into []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// What is said of a time that cannot be taken.
+// Reasons to refuse a time.
 const (
 	notTime     = "must be a time like 2023-11-16 18:17:03.9799600 or 2023-11-16T18:17:03Z, or a number"
 	notCalendar = "is no date and time of the calendar"
 	notInYears  = "must be from 1970 to 9999"
 )
 
-// parseTime reads a time as Unix milliseconds, rounded down, or says what is wrong with it: RFC
-// 3339, the same with a space and without a zone (which is UTC then), or a number of units.
+// parseTime reads a time as Unix milliseconds, rounded down, or returns the reason to refuse it. A
+// time is RFC 3339, the same with a space or without a zone (then it is UTC), or a number of units.
 func parseTime(text string, u Unit) (atMS int64, reason string) {
 	if IsNumber(text) {
 		atMS, _, reason = numberMS(text, u)
@@ -61,18 +61,18 @@ func parseCalendar(text string) (atMS int64, reason string) {
 	return at.UnixMilli(), ""
 }
 
-// FormatTime writes an instant for people.
+// FormatTime writes a time in UTC.
 func FormatTime(atMS int64) string {
 	return time.UnixMilli(atMS).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// What is said of a number that cannot be taken.
+// Reasons to refuse a number.
 const (
 	notWhole   = "must be a whole number"
 	over64Bits = "is more than 64 bits hold"
 )
 
-// ParseTokens reads a whole number, or says what is wrong with it.
+// ParseTokens reads a whole number, or returns the reason to refuse it.
 func ParseTokens(text string) (n int64, reason string) {
 	digits := strings.TrimPrefix(text, "-")
 	switch {
@@ -88,14 +88,14 @@ func ParseTokens(text string) (n int64, reason string) {
 	return n, ""
 }
 
-// IsNumber reports whether a text is digits, perhaps with decimals.
+// IsNumber reports whether a text is a decimal number, with or without decimals.
 func IsNumber(text string) bool {
 	whole, decimals, dotted := strings.Cut(text, ".")
 	return digitsOnly(whole) && (!dotted || digitsOnly(decimals))
 }
 
-// numberMS turns a number of units into milliseconds, rounded down; more is true where something
-// was cut off.
+// numberMS converts a number of units to milliseconds, rounded down; more is true if it was
+// rounded.
 func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	whole, decimals, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -120,8 +120,8 @@ func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	return ms + thousandths, more, ""
 }
 
-// parseDurationMS reads how long a call lasted, as a number or as Go writes durations, rounded up
-// to a millisecond, or says what is wrong with it.
+// parseDurationMS reads how long a call lasted, as a number or as a Go duration, rounded up to a
+// millisecond, or returns the reason to refuse it.
 func parseDurationMS(text string, u Unit) (ms int64, reason string) {
 	more := false
 	switch {
@@ -148,7 +148,7 @@ func parseDurationMS(text string, u Unit) (ms int64, reason string) {
 	return ms, ""
 }
 
-// shorten keeps a hostile value from filling a message. It is valid UTF-8 whatever came in.
+// shorten bounds the length of a value in a message, and makes it valid UTF-8.
 func shorten(s string) string {
 	const most = 64
 	s = strings.ToValidUTF8(s, "\uFFFD")
@@ -161,5 +161,6 @@ func shorten(s string) string {
 // digitsOnly reports whether a text is one or more decimal digits.
 func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// MaxCallMS bounds how long a call lasts: less than a lease lives, so that it can be settled.
+// MaxCallMS bounds how long a call lasts. It is less than the life of a lease, so that the lease
+// can be settled.
 const MaxCallMS = 60*60*1000 - 1

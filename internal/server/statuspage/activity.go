@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // segmentCount is the number of parts of an [Activity], each with a lock of its own. Calls are
@@ -19,7 +20,7 @@ import (
 // even those of one entity.
 const segmentCount = 8
 
-// Activity is a [weir.Observer] that counts what was decided: in all, in each second of the last
+// Activity is a [limiter.Observer] that counts what was decided: in all, in each second of the last
 // two minutes, and by limit. It also keeps the last denials and entities. Its memory is bounded,
 // whatever callers send. All methods may be called at once.
 type Activity struct {
@@ -30,13 +31,13 @@ type Activity struct {
 	segments [segmentCount]segment
 }
 
-var _ weir.Observer = (*Activity)(nil)
+var _ limiter.Observer = (*Activity)(nil)
 
 // NewActivity begins to count. Events bring their own time.
 func NewActivity(since time.Time) *Activity { return &Activity{since: since} }
 
-// Observe counts a call. It implements [weir.Observer].
-func (a *Activity) Observe(_ context.Context, e weir.Event) {
+// Observe counts a call. It implements [limiter.Observer].
+func (a *Activity) Observe(_ context.Context, e limiter.Event) {
 	s := &a.segments[e.LeaseID[len(e.LeaseID)-1]%segmentCount]
 	switch denied, ok := errors.AsType[*weir.DeniedError](e.Err); {
 	case ok && e.Verb == weir.VerbReserve:
@@ -48,7 +49,7 @@ func (a *Activity) Observe(_ context.Context, e weir.Event) {
 	}
 }
 
-func (a *Activity) admit(s *segment, e *weir.Event) {
+func (a *Activity) admit(s *segment, e *limiter.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Replay {
@@ -73,7 +74,7 @@ func (a *Activity) admit(s *segment, e *weir.Event) {
 	}
 }
 
-func (a *Activity) deny(s *segment, e *weir.Event, denied *weir.DeniedError) {
+func (a *Activity) deny(s *segment, e *limiter.Event, denied *weir.DeniedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied++

@@ -12,12 +12,13 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // observed is a limiter on a clock of its own, and the activity that watches it.
 type observed struct {
-	*weir.Limiter
+	*limiter.Limiter
 
 	activity *statuspage.Activity
 	now      time.Time
@@ -32,7 +33,7 @@ func observe(t *testing.T, d *weir.Definitions) *observed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Limiter, err = weir.New(store, &weir.Options{Now: clock, Observer: o.activity}); err != nil {
+	if o.Limiter, err = limiter.New(store, &limiter.Options{Now: clock, Observer: o.activity}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.Close() })
@@ -159,9 +160,9 @@ func TestActivityDegraded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	a := statuspage.NewActivity(now)
-	a.Observe(t.Context(), weir.Event{Verb: weir.VerbReserve, At: now, Degraded: true})
-	a.Observe(t.Context(), weir.Event{Verb: weir.VerbComplete, At: now, Degraded: true})
-	a.Observe(t.Context(), weir.Event{Verb: weir.VerbReserve, At: now, Err: context.Canceled})
+	a.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: now, Degraded: true})
+	a.Observe(t.Context(), limiter.Event{Verb: weir.VerbComplete, At: now, Degraded: true})
+	a.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: now, Err: context.Canceled})
 	r := a.Report(now)
 	if r.Admitted != 1 || r.Degraded != 1 || r.Denied != 0 {
 		t.Errorf("admitted %d, degraded %d, denied %d; want 1, 1, 0", r.Admitted, r.Degraded, r.Denied)

@@ -12,10 +12,11 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/limiter"
 )
 
-func activityEvent(at time.Time, n int, err error, limits ...weir.LimitStatus) weir.Event {
-	e := weir.Event{Verb: weir.VerbReserve, At: at, Err: err, Limits: limits}
+func activityEvent(at time.Time, n int, err error, limits ...weir.LimitStatus) limiter.Event {
+	e := limiter.Event{Verb: weir.VerbReserve, At: at, Err: err, Limits: limits}
 	e.LeaseID[15] = byte(n)
 	return e
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // hostile is a name that a careless page would run.
 const hostile = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
 
 // careless is a limiter that lets any name through, as a service elsewhere might.
-type careless struct{ *weir.Limiter }
+type careless struct{ *limiter.Limiter }
 
 func (c careless) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 	if entity == hostile {
@@ -50,7 +51,7 @@ func shown(t *testing.T, o httphandler.Options) *httptest.Server {
 	l := played(t)
 	long := strings.Repeat("x", 256)
 	for _, name := range []string{long, hostile} {
-		l.activity.Observe(t.Context(), weir.Event{Verb: weir.VerbReserve, At: l.now,
+		l.activity.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: l.now,
 			Err: &weir.DeniedError{RetryAfter: 90 * time.Second},
 			Limits: []weir.LimitStatus{{Entity: name, Resource: name, Limit: name, Kind: weir.Bucket,
 				Capacity: 1<<63 - 1, Available: -5, Requested: 1, Exceeded: true}}})
@@ -177,7 +178,7 @@ func pageLookUp(t *testing.T, b *browser) {
 func pageRows(t *testing.T, b *browser) {
 	l := played(t)
 	deny := func(entity string) {
-		l.activity.Observe(t.Context(), weir.Event{Verb: weir.VerbReserve, At: l.now,
+		l.activity.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: l.now,
 			Err: &weir.DeniedError{RetryAfter: time.Second},
 			Limits: []weir.LimitStatus{
 				{Entity: entity, Resource: "r", Limit: "l", Kind: weir.Bucket, Capacity: 1, Exceeded: true},

@@ -22,7 +22,8 @@ const (
 	maxEvents = 8189
 	// maxInFlight is how many calls may be in flight, including those whose callers have left.
 	maxInFlight = 10_000
-	// SessionTimeout is how long a cluster has to begin a session, unless the caller sets a deadline.
+	// SessionTimeout is how long a cluster has to begin a session, unless the caller sets a
+	// deadline.
 	SessionTimeout = 5 * time.Second
 	// minPause is the pause before a lost client is made again; it doubles up to mostPause.
 	minPause = 100 * time.Millisecond

@@ -1,0 +1,60 @@
+package conformance_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// unlisted is a memory store that cannot say where something is in use.
+type unlisted struct {
+	driver.Store
+	driver.ConfigReader
+	driver.ConfigWriter
+	driver.ConfigEditor
+	driver.EntityReader
+}
+
+func unlistedHarness() conformance.StoreHarness {
+	return conformance.StoreHarness{
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
+			t.Helper()
+			m, err := memory.Open(&memory.Options{Definitions: s.Definitions})
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			return &unlisted{m, m, m, m, m}
+		},
+	}
+}
+
+// TestUnlisted: the whole suite runs on a store that is no [driver.SubjectLister].
+func TestUnlisted(t *testing.T) {
+	t.Parallel()
+	conformance.TestStore(t, unlistedHarness())
+}
+
+// TestUnlistedLeavesOut: on such a store those cases alone are left out that list what is in use.
+func TestUnlistedLeavesOut(t *testing.T) {
+	t.Parallel()
+	h := unlistedHarness()
+	service := h.Service(t)
+	var got []string
+	want := []string{
+		"8.3 P1: leftovers of everything removed, in a list",
+		"9.1 an entity's status without a resource is on each that it uses",
+		"seam what has had a status alone is not listed",
+		"9.3 a resource's users are listed",
+	}
+	for _, c := range slices.Concat(conformance.Cases(), h.Cases()) {
+		if reason := c.LeftOut(&service); reason != "" {
+			got = append(got, c.Title())
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("left out are %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,24 @@
+package schema
+
+// The registries are written by updates that add one name or count. Tests write them whole, to show
+// that a reader loses nothing.
+
+// Item returns the item as it is stored. An empty set is left out, since DynamoDB knows none.
+func (r *Resources) Item() Item {
+	item := newItem(r.Extra, ResourcesKey(r.Namespace), r.Namespace)
+	if len(r.Names) > 0 {
+		item[AttrResources] = StringSet(r.Names...)
+	}
+	return item
+}
+
+// Item returns the item as it is stored. A resource that [RegistryKeeps] is left out.
+func (c *EntityConfigResources) Item() Item {
+	item := newItem(c.Extra, EntityConfigResourcesKey(c.Namespace), c.Namespace)
+	for resource, n := range c.Counts {
+		if !RegistryKeeps(resource) {
+			item[resource] = Number(n)
+		}
+	}
+	return item
+}

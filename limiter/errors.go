@@ -1,0 +1,105 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+)
+
+// invalid returns an error about one part of the input.
+func invalid(field string, value any, reason string) *weir.Error {
+	return weir.NewError(weir.Invalid, field, value, reason)
+}
+
+// classify makes every failure of a store an [*weir.Error]. One that says nothing of itself means
+// that the store did not answer.
+func classify(err error) error {
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		return e
+	}
+	return &weir.Error{Code: weir.Unavailable, Reason: "the store did not answer", Err: err}
+}
+
+// wrongAnswer is the error of a call that a store has answered as no store may. What the call has
+// done is unknown then, as if the answer had been lost, and it may be repeated.
+func wrongAnswer(format string, args ...any) error {
+	return &weir.Error{Code: weir.Unavailable, Reason: "the store's answer is wrong: " + fmt.Sprintf(format, args...)}
+}
+
+// checkTaken refuses an outcome that does not say what a lease stands for on each of n limits.
+func checkTaken(out *driver.Outcome, n int) error {
+	switch {
+	case out == nil:
+		return wrongAnswer("it is neither an outcome nor an error")
+	case len(out.Taken) != n && !out.Denied && !out.Replay:
+		return wrongAnswer("it says of %d limits what was taken, and there are %d", len(out.Taken), n)
+	}
+	return nil
+}
+
+// checkRecord refuses a store's record of a lease with which nothing can be done.
+func checkRecord(r *driver.LeaseRecord) error {
+	for i := range r.Holdings {
+		h := &r.Holdings[i]
+		if h.Limit == nil {
+			return wrongAnswer("a holding of the lease is of no limit")
+		}
+		for _, p := range h.Parts {
+			if p.Charge < 0 || p.Charge >= r.Charges {
+				return wrongAnswer("a holding of the lease is of charge %d, and there are %d", p.Charge, r.Charges)
+			}
+		}
+	}
+	return nil
+}
+
+// callerGone returns an error if the caller has gone. It is called after the last wait before a
+// reservation is written: what is reserved for a caller that has gone, nobody settles.
+func callerGone(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
+	}
+	return nil
+}
+
+// nameLease puts the lease's ID into an error after which the call may be repeated: the caller may
+// not have brought one.
+func nameLease(err error, id weir.LeaseID) error {
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unavailable || e.Field != "" {
+		return err
+	}
+	named := *e
+	named.Field, named.Value = "lease_id", id.String()
+	return &named
+}
+
+func unknownLeaseError(id weir.LeaseID) *weir.Error {
+	return weir.NewError(weir.UnknownLease, "lease_id", id, "is not known here")
+}
+
+func endedError(e *leaseEntry) *weir.Error {
+	what := "was " + string(e.state.state())
+	if e.state == leaseVoided {
+		what = "was cancelled before it was reserved,"
+	}
+	return weir.NewError(weir.Ended, "lease_id", e.id, what+" at "+
+		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
+}
+
+// newDeniedError makes the error of a denial.
+func newDeniedError(id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
+	e := &weir.DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
+	for i := range out.Limits {
+		s := &out.Limits[i]
+		if s.Exceeded && !s.Shadow {
+			e.RetryAfter = max(e.RetryAfter, s.RetryAfter)
+			e.AtLeast = e.AtLeast || s.AtLeast
+		}
+	}
+	return e
+}

@@ -1,0 +1,147 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// ending is a context that has ended, though whoever waits for it has not noticed yet.
+type ending struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (e *ending) Err() error {
+	if e.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A call that waited for another one of its lease writes nothing if its caller has gone
+// meanwhile.
+func TestGoneWhileWaitingForTheLease(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFake()
+			store.traits.Local = true
+			finish := make(chan struct{})
+			store.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) {
+				<-finish
+				return &driver.Outcome{Denied: true}, nil
+			}
+			l, err := limiter.New(store, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := ask()
+			r.LeaseID = weir.NewLeaseID(time.Now())
+			var calls sync.WaitGroup
+			calls.Go(func() { _, _ = l.Reserve(t.Context(), r) })
+			synctest.Wait()
+			ctx := &ending{Context: context.Background()}
+			calls.Go(func() {
+				if _, err := l.Reserve(ctx, r); errors.Is(err, context.Canceled) != gone {
+					t.Errorf("gone: %v: got %v", gone, err)
+				}
+			})
+			synctest.Wait()
+			ctx.ended.Store(gone)
+			close(finish)
+			calls.Wait()
+			if want := map[bool]int{true: 1, false: 2}[gone]; store.reserves != want {
+				t.Errorf("gone: %v: the store was asked %d times, want %d", gone, store.reserves, want)
+			}
+		})
+	}
+}
+
+// slowConfig takes its time to say what is configured.
+type slowConfig struct {
+	*fakeBackend
+	wrote bool
+}
+
+func (s *slowConfig) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	time.Sleep(time.Second)
+	return s.fakeBackend.ReadConfig(ctx, of, consistent)
+}
+
+func (s *slowConfig) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
+	s.wrote = true
+	out.At = now
+	return nil
+}
+
+// A store in the process writes nothing for a caller that has gone while its limits were looked
+// up.
+func TestGoneWhilePlanning(t *testing.T) {
+	for _, patience := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowConfig{fakeBackend: newFake()}
+			store.traits.Local = true
+			l, err := limiter.New(store, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err = l.Reserve(ctx, ask())
+			if there := patience > time.Second; (err == nil) != there || store.wrote != there {
+				t.Errorf("a caller that waits %v: got %v, wrote: %v", patience, err, store.wrote)
+			}
+		})
+	}
+}
+
+// lateService ends the caller's context just before it returns a lease.
+type lateService struct {
+	weir.Service
+	end func()
+}
+
+func (s *lateService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	lease, err := s.Service.Reserve(ctx, r)
+	s.end()
+	return lease, err
+}
+
+// Do gives a lease back, and runs nothing, if the context ended while it was reserved.
+func TestDoGivesBackWhatComesTooLate(t *testing.T) {
+	t.Parallel()
+	store := newFake()
+	var cancelled int
+	store.settle = func(_ context.Context, s *driver.Update) (*driver.Outcome, error) {
+		if s.Verb == weir.VerbCancel {
+			cancelled++
+		}
+		return &driver.Outcome{At: time.Now()}, nil
+	}
+	l, err := limiter.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = weir.Do(ctx, &lateService{l, cancel}, ask(), func(context.Context, *weir.Lease) error {
+		t.Error("the function ran")
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || cancelled != 1 {
+		t.Errorf("got %v after %d cancels, want the context's error after one", err, cancelled)
+	}
+	if err := weir.Do(t.Context(), l, ask(), func(context.Context, *weir.Lease) error { return nil }); err != nil || cancelled != 1 {
+		t.Errorf("in time: got %v after %d cancels", err, cancelled)
+	}
+}

@@ -1,0 +1,131 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// voiding keeps leases and voided IDs beyond the process, as a test says.
+type voiding struct {
+	*fakeBackend
+	record *driver.LeaseRecord
+	void   func(id weir.LeaseID) (exists bool, err error)
+	voids  int
+}
+
+func (v *voiding) RecoverLease(context.Context, time.Time, weir.LeaseID) (*driver.LeaseRecord, error) {
+	return v.record, nil
+}
+
+func (v *voiding) Recovered() (time.Time, bool) { return time.Time{}, true }
+
+func (v *voiding) AdoptLease(context.Context, time.Time, weir.LeaseID, uint64) error { return nil }
+
+func (v *voiding) VoidLease(_ context.Context, _ time.Time, id weir.LeaseID) (bool, error) {
+	v.voids++
+	return v.void(id)
+}
+
+// live makes the store know a lease.
+func (v *voiding) live(id weir.LeaseID) {
+	now := time.Now()
+	v.record = &driver.LeaseRecord{
+		ID: id, State: driver.LeaseLive, At: now, Expires: now.Add(time.Hour), Charges: 1,
+	}
+}
+
+func openVoiding(t *testing.T) (*voiding, *limiter.Limiter) {
+	t.Helper()
+	store := &voiding{fakeBackend: newFake()}
+	l, err := limiter.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, l
+}
+
+// A reserve that another server carries out between two looks at the store is cancelled.
+func TestCancelFindsWhatAnotherServerReserved(t *testing.T) {
+	t.Parallel()
+	store, l := openVoiding(t)
+	store.void = func(id weir.LeaseID) (bool, error) {
+		store.live(id)
+		return true, nil
+	}
+	id := weir.NewLeaseID(time.Now())
+	if _, err := l.Cancel(t.Context(), id); err != nil || store.settles != 1 {
+		t.Errorf("got %v after %d settlements, want the lease cancelled", err, store.settles)
+	}
+	if _, err := l.Cancel(t.Context(), id); err != nil || store.settles != 1 {
+		t.Errorf("again: got %v after %d settlements, want the same answer", err, store.settles)
+	}
+}
+
+// A cancel that the store did not answer is unavailable, and can be repeated.
+func TestCancelUnknownWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	store, l := openVoiding(t)
+	store.void = func(weir.LeaseID) (bool, error) { return false, errors.New("timed out") }
+	r := ask()
+	r.LeaseID = weir.NewLeaseID(time.Now())
+	if _, err := l.Cancel(t.Context(), r.LeaseID); !errors.Is(err, weir.Unavailable) {
+		t.Errorf("got %v, want %q", err, weir.Unavailable)
+	}
+	store.void = func(weir.LeaseID) (bool, error) { return false, nil }
+	for range 2 {
+		if _, err := l.Cancel(t.Context(), r.LeaseID); !errors.Is(err, weir.UnknownLease) {
+			t.Errorf("got %v, want %q", err, weir.UnknownLease)
+		}
+	}
+	if _, err := l.Reserve(t.Context(), r); !errors.Is(err, weir.Ended) || store.reserves != 0 {
+		t.Errorf("got %v, and %d reservations in the store; want %q", err, store.reserves, weir.Ended)
+	}
+	if store.voids != 2 {
+		t.Errorf("the store was asked %d times, want 2", store.voids)
+	}
+	for _, id := range []weir.LeaseID{ // a reserve with these is refused anyway
+		weir.NewLeaseID(time.Now().Add(-time.Hour)), weir.NewLeaseID(time.Now().Add(time.Hour)),
+	} {
+		if _, err := l.Cancel(t.Context(), id); !errors.Is(err, weir.UnknownLease) || store.voids != 2 {
+			t.Errorf("got %v, and the store was asked; want %q", err, weir.UnknownLease)
+		}
+	}
+}
+
+// recovering hides that a store records voided IDs.
+type recovering struct {
+	driver.Store
+	driver.LeaseRecoverer
+}
+
+// If the store does not record voided IDs, another server may reserve one; a later cancel finds
+// the lease.
+func TestCancelAgainAsksAStoreThatVoidsNothing(t *testing.T) {
+	t.Parallel()
+	store := &voiding{fakeBackend: newFake()}
+	l, err := limiter.New(&recovering{store, store}, &limiter.Options{
+		Limits: []weir.Limit{{Name: "rpm", Capacity: 100}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := weir.NewLeaseID(time.Now())
+	for range 2 {
+		if _, err := l.Cancel(t.Context(), id); !errors.Is(err, weir.UnknownLease) {
+			t.Errorf("got %v, want %q", err, weir.UnknownLease)
+		}
+	}
+	store.live(id)
+	if _, err := l.Cancel(t.Context(), id); err != nil || store.settles != 1 {
+		t.Errorf("got %v after %d settlements, want the lease cancelled", err, store.settles)
+	}
+	if _, err := l.Complete(t.Context(), id, nil); !errors.Is(err, weir.Conflict) {
+		t.Errorf("got %v, want %q", err, weir.Conflict)
+	}
+}

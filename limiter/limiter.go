@@ -1,0 +1,440 @@
+package limiter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+)
+
+// Limiter judges requests against the limits in a store. It resolves which limits apply, keeps the
+// leases, answers repeated calls and decides what happens when the store does not answer. It is the
+// [weir.Service] in process. All methods may be called at once.
+type Limiter struct {
+	store     driver.Store
+	traits    driver.Traits
+	options   Options
+	leases    *leaseTable
+	cache     *resolutionCache
+	reads     sharedReads
+	policy    cachedPolicy
+	reader    driver.ConfigReader      // nil if the store has nothing configured
+	declarer  driver.Declarer          // nil where the store cannot tell
+	recoverer driver.LeaseRecoverer    // nil where the store keeps no leases
+	voider    driver.LeaseVoider       // nil if the store does not record voided IDs
+	unplanned driver.UnplannedReserver // nil if the store wants plans alone
+	refuser   driver.Refuser           // nil if the store never refuses
+	calls     scratchPool
+
+	configLock chan struct{} // full while the configuration is checked and changed
+}
+
+var _ weir.Service = (*Limiter)(nil)
+
+// New opens a limiter over a store, or reports every mistake in the options, joined; each is an
+// [*weir.Error]. The limiter takes the store over: [Limiter.Close] closes it.
+func New(b driver.Store, o *Options) (*Limiter, error) {
+	if b == nil {
+		return nil, fmt.Errorf("weir: new: %w", invalid("Store", nil, "must be given"))
+	}
+	traits := b.Traits()
+	options, err := o.withDefaults(traits)
+	if err != nil {
+		return nil, fmt.Errorf("weir: new: %w", err)
+	}
+	if c, ok := b.(driver.ClockCorrector); ok {
+		now := options.Now
+		options.Now = func() time.Time { return now().Add(c.ClockOffset()) }
+	}
+	l := &Limiter{
+		store: b, traits: traits, options: options, configLock: make(chan struct{}, 1),
+	}
+	l.leases = newLeaseTable(&options, options.Now())
+	l.declarer, _ = b.(driver.Declarer)
+	l.leases.reuse = traits.Local
+	l.refuser, _ = b.(driver.Refuser)
+	l.reader, _ = b.(driver.ConfigReader)
+	l.unplanned, _ = b.(driver.UnplannedReserver)
+	if l.recoverer, _ = b.(driver.LeaseRecoverer); l.recoverer != nil {
+		if early, ok := l.recoverer.Recovered(); ok {
+			l.leases.horizon.Store(early.UnixMilli() + 1)
+		}
+		l.voider, _ = b.(driver.LeaseVoider)
+	}
+	l.cache = newResolutionCache(options.CacheTTL, options.CacheSize)
+	return l, nil
+}
+
+// Close closes the store. Leases that are live stay charged.
+func (l *Limiter) Close() error { return l.store.Close() }
+
+// Traits says what the store can do.
+func (l *Limiter) Traits() driver.Traits { return l.traits }
+
+// Reserve takes what the request asks on every limit that applies, or nothing; see [weir.Service].
+// A denial is a [*weir.DeniedError].
+func (l *Limiter) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	if r == nil {
+		return nil, invalid("request", nil, "must be given")
+	}
+	now := l.options.Now()
+	lease, replay, err := l.reserve(ctx, now, r)
+	if l.options.Observer != nil {
+		e := Event{Verb: weir.VerbReserve, LeaseID: r.LeaseID, Replay: replay, Err: err}
+		if lease != nil {
+			e.LeaseID, e.Limits, e.Degraded = lease.ID, lease.Limits, lease.Degraded
+		} else if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+			e.LeaseID, e.Limits = denied.LeaseID, denied.Limits
+		}
+		l.observe(ctx, now, e)
+	}
+	return lease, err
+}
+
+func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
+	e.At, e.Took = since, l.options.Now().Sub(since)
+	l.options.Observer.Observe(ctx, e)
+}
+
+// reserve also says whether the lease had been reserved before.
+func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (*weir.Lease, bool, error) {
+	c := l.newScratch()
+	defer l.releaseScratch(c)
+	brought, err := c.normalize(r, l.traits.EntitySlash)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range brought {
+		if err := checkSupported(&l.traits, "limits."+brought[i].Name, &brought[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	c.lease = nil
+	of := &c.reservation
+	of.id, of.isNew, of.charges, of.brought = r.LeaseID, r.LeaseID.IsZero(), c.charges, brought
+	of.fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
+	if r.LeaseID.IsZero() {
+		return l.reserveFresh(ctx, now, c)
+	}
+	return l.reserveWithID(ctx, now, c)
+}
+
+// reserveFresh takes a lease under an ID of its own. Nobody can ask for it before it is there.
+func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (*weir.Lease, bool, error) {
+	leaseNow := l.leases.clock(now)
+	r := &c.reservation
+	r.id = c.newLeaseID(now)
+	entry := l.leases.entry(r.id)
+	entry.caller = l.leases.caller(ctx, leaseNow)
+	took := false
+	defer func() {
+		if !took { // the store panicked
+			l.leases.countLive(entry)
+		}
+	}()
+	lease, replay, err := l.reserveInStore(ctx, now, entry, c)
+	took = true
+	if entry.state == leasePending {
+		l.leases.countLive(entry)
+		l.leases.recycle(entry)
+	} else {
+		l.leases.insert(entry, leaseNow)
+	}
+	return lease, replay, err
+}
+
+// reserveWithID takes a lease under the caller's ID, or answers again.
+func (l *Limiter) reserveWithID(
+	ctx context.Context, now time.Time, c *scratch,
+) (*weir.Lease, bool, error) {
+	leaseNow, r := l.leases.clock(now), &c.reservation
+	entry, err := l.acquire(ctx, r.id, leaseNow, true)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { l.leases.release(entry) }()
+	again, err := l.recheckEnded(ctx, now, leaseNow, entry)
+	if err != nil {
+		return nil, false, err
+	}
+	entry = again
+	if entry.state != leasePending {
+		if err := l.refresh(ctx, now, entry); err != nil {
+			return nil, false, err
+		}
+		if entry.limits == nil && !l.traits.Local && entry.fingerprint == r.fingerprint && !entry.state.ended() {
+			l.fillStatuses(ctx, now, entry, c)
+		}
+		lease, err := l.answerKnown(entry, r.fingerprint, now)
+		return lease, true, err
+	}
+	entry.caller = l.leases.caller(ctx, leaseNow)
+	if err := l.leases.checkID(r.id, leaseNow, entry.caller); err != nil {
+		return l.recoverTooOld(ctx, now, entry, r.fingerprint, err)
+	}
+	return l.reserveInStore(ctx, now, entry, c)
+}
+
+// fillStatuses gives a lease that was recovered for an update, from a store whose records have no
+// statuses, those of its limits as they are now. A replay carries them, but it does not fail for
+// want of them.
+func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry, c *scratch) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	p, err := c.plan(storeCtx, e, usual)
+	if err != nil {
+		return
+	}
+	statuses, err := l.store.Status(storeCtx, now, p.Subjects)
+	if err != nil {
+		return
+	}
+	for i := range p.Takes {
+		t := p.Takes[i]
+		for _, s := range statuses {
+			if s.Entity == t.Entity && s.Resource == t.Resource && s.Limit == t.Limit.Name {
+				s.Requested = t.Cost()
+				e.limits = append(e.limits, s)
+			}
+		}
+	}
+}
+
+// recoverTooOld answers a reservation whose ID is refused, unless the store knows its lease: that
+// is older than this process, perhaps, and not forgotten.
+func (l *Limiter) recoverTooOld(
+	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
+) (*weir.Lease, bool, error) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	if err := l.adopt(storeCtx, now, e, print); errors.Is(err, weir.UnknownLease) || errors.Is(err, weir.Ended) {
+		return nil, false, refused
+	} else if err != nil {
+		return nil, false, err
+	}
+	lease, err := l.answerKnown(e, print, now)
+	return lease, true, err
+}
+
+// answerKnown answers a reservation whose lease is known.
+func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*weir.Lease, error) {
+	switch {
+	case e.state.ended():
+		return nil, endedError(e)
+	case e.fingerprint != print:
+		return nil, weir.NewError(weir.Conflict, "lease_id", e.id, "is a lease with other content")
+	}
+	lease := l.newLease(e, now, &weir.Lease{})
+	lease.Replay = true
+	return lease, nil
+}
+
+// newLease makes the caller's side of a live lease.
+func (l *Limiter) newLease(e *leaseEntry, now time.Time, lease *weir.Lease) *weir.Lease {
+	lease.ID, lease.ReservedAt, lease.Expires = e.id, timeLike(e.at, now), timeLike(e.expires, now)
+	lease.HoldsUntil, lease.Degraded = holdsUntil(e.holdings, now), e.degraded
+	lease.Seq, lease.Limits = e.seq, e.limits
+	return lease.Bind(l)
+}
+
+// holdsUntil is when the first of the slots that are still held returns by itself.
+func holdsUntil(holdings []driver.Holding, now time.Time) time.Time {
+	var first int64
+	for i := range holdings {
+		if len(holdings[i].Pieces) == 0 || holdings[i].Limit.Kind != weir.Concurrency {
+			continue
+		}
+		for _, p := range holdings[i].Pieces {
+			if p.Units > 0 && p.Until > now.UnixMilli() && (first == 0 || p.Until < first) {
+				first = p.Until
+			}
+		}
+	}
+	if first == 0 {
+		return time.Time{}
+	}
+	return timeLike(first, now)
+}
+
+// timeLike is a millisecond in the zone of another instant.
+func timeLike(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
+
+// reserveInStore asks the store for a new lease, unless the caller has gone while its call waited.
+func (l *Limiter) reserveInStore(
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
+) (*weir.Lease, bool, error) {
+	if err := callerGone(ctx); err != nil {
+		return nil, false, err
+	}
+	if err := l.leases.admit(e.caller, now); err != nil {
+		return nil, false, err
+	}
+	e.counted = true
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	r := &c.reservation
+	p, out, err := l.askStore(storeCtx, now, e, c)
+	if err == nil && p != nil {
+		err = checkTaken(out, len(p.Takes))
+	}
+	if p == nil && !r.isNew && l.recoverer != nil { // it may have been reserved when it could be planned
+		unknown := l.adopt(storeCtx, now, e, r.fingerprint)
+		if unknown == nil {
+			lease, err := l.answerKnown(e, r.fingerprint, now)
+			return lease, true, err
+		}
+		if errors.Is(unknown, weir.Ended) || errors.Is(err, weir.Superseded) && !errors.Is(unknown, weir.UnknownLease) {
+			err = unknown
+		}
+	}
+	switch {
+	case err != nil:
+		err = classify(err)
+		if l.degrades(ctx, err) {
+			return l.degrade(now, e, r), false, nil
+		}
+		return nil, false, nameLease(err, r.id)
+	case out.Replay:
+		lease, err := l.recoverReplay(storeCtx, now, e)
+		return lease, true, err
+	case out.Denied:
+		return nil, false, newDeniedError(r.id, out)
+	}
+	return l.keepLease(now, e, c, p, out), false, nil
+}
+
+// askStore plans a reservation and gives the plan to the store. The plan is nil if there is none.
+func (l *Limiter) askStore(
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
+) (*driver.Plan, *driver.Outcome, error) {
+	if l.unplanned != nil {
+		return l.askUnplanned(ctx, now, e, c)
+	}
+	p, err := c.plan(ctx, e, usual)
+	if err != nil {
+		return nil, nil, l.planError(err)
+	}
+	return l.reservePlanned(ctx, now, e, c, p)
+}
+
+// planError is the error for a request that could not be planned.
+func (l *Limiter) planError(err error) error {
+	if l.refuser != nil {
+		return cmp.Or(l.refuser.RefusesReserve(), err)
+	}
+	return err
+}
+
+// maxReread is how often a reservation is planned again because the store says that its plan is
+// stale. A configuration that changes more often than that has to wait.
+const maxReread = 3
+
+// reservePlanned gives the store a plan, and another one as long as it says that the plan is stale.
+func (l *Limiter) reservePlanned(
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch, p *driver.Plan,
+) (*driver.Plan, *driver.Outcome, error) {
+	for n := 0; ; n++ {
+		out := c.planOutcome(e)
+		err := l.store.Reserve(ctx, now, p, out)
+		if err == nil {
+			return p, out, nil
+		}
+		if _, stale := errors.AsType[*driver.StaleError](err); !stale {
+			return p, out, err
+		}
+		if n == maxReread {
+			out.Denied, out.Contended = true, true
+			return p, out, nil
+		}
+		if p, err = c.plan(ctx, e, reread); err != nil {
+			return nil, nil, l.planError(err)
+		}
+		p.Again = true
+	}
+}
+
+// plan resolves the reservation, unless the caller goes meanwhile.
+func (c *scratch) plan(ctx context.Context, e *leaseEntry, mode resolveMode) (*driver.Plan, error) {
+	p := &c.planner
+	p.reset()
+	p.r, p.costs, p.resolve, p.mode = &c.reservation, c.costs.lists, c.resolver, mode
+	local := c.limiter.traits.Local
+	if local {
+		p.entry = e
+	}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		e.definitionsUntil, e.definitionsGeneration = p.validity()
+	}
+	return plan, callerGone(ctx)
+}
+
+// keepLease makes a lease of what the store has taken.
+func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.Plan, out *driver.Outcome) *weir.Lease {
+	lease := c.lease
+	if lease == nil { // the store made the outcome
+		lease = &weir.Lease{}
+	}
+	expires := out.Expires
+	if expires.IsZero() {
+		expires = p.Expires(out.At)
+	}
+	holdings := e.holdings
+	if cap(holdings) < len(p.Takes) {
+		holdings = make([]driver.Holding, len(p.Takes))
+	}
+	holdings = holdings[:len(p.Takes)]
+	for i := range holdings {
+		holdings[i].Reserved(p.Takes[i], &out.Taken[i])
+	}
+	e.activate(&driver.LeaseRecord{
+		ID: p.ID, State: driver.LeaseLive, Fingerprint: p.Fingerprint, At: out.At, Expires: expires,
+		Charges: p.Charges, Keys: p.Keys, Holdings: holdings, Limits: out.Limits,
+	})
+	return l.newLease(e, now, lease)
+}
+
+// recoverReplay fetches a lease that the store had taken for another process, or before a restart.
+func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntry) (*weir.Lease, error) {
+	if err := l.recoverLease(ctx, now, e); err != nil {
+		return nil, err
+	}
+	return l.answerKnown(e, e.fingerprint, now)
+}
+
+// adopt fills a pending entry for a reservation that is answered without asking the store to
+// reserve.
+func (l *Limiter) adopt(ctx context.Context, now time.Time, e *leaseEntry, print uint64) error {
+	if l.voider != nil {
+		if err := l.voider.AdoptLease(ctx, now, e.id, print); err != nil {
+			return classify(err)
+		}
+	}
+	return l.recoverLease(ctx, now, e)
+}
+
+// recoverLease fills a pending entry from the store, if the store keeps leases and knows this one.
+func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry) error {
+	if l.recoverer != nil {
+		record, err := l.recoverer.RecoverLease(ctx, now, e.id)
+		if err != nil {
+			return classify(err)
+		}
+		if record = l.withinMemory(now, record); record != nil {
+			if err := checkRecord(record); err != nil {
+				return err
+			}
+			e.definitionsUntil = 0 // its definitions are those of its own time
+			e.activate(record)
+			return nil
+		}
+	}
+	return unknownLeaseError(e.id)
+}

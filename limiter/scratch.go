@@ -1,0 +1,208 @@
+package limiter
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+)
+
+// scratch is the working memory of one call. Where the store is in the process it is used again by
+// another call afterwards; a store that is elsewhere may still be busy with what it was given when
+// a call is given up.
+type scratch struct {
+	limiter  *Limiter
+	memo     [4]memoEntry
+	memoNext int
+	hits     int64         // in memo, not yet counted
+	counter  *atomic.Int64 // where they are counted
+	known    []memoEntry   // what this call has resolved before it planned, by its own subject
+
+	chargeBuf   [1]weir.Charge
+	charges     []weir.Charge
+	costs       costLists
+	namedTotals costLists // by a settlement
+
+	reservation reservation
+	resolver    resolver // resolve
+	planner     planner
+	taken       []driver.Taken
+	lease       *weir.Lease // for the answer; nil if the store makes the outcome
+
+	op      updateOp
+	update  driver.Update
+	changes []driver.Change
+	parts   []driver.Part
+
+	outcome driver.Outcome
+
+	random *rand.ChaCha8 // for lease IDs
+}
+
+// newLeaseID is [weir.NewLeaseID] from a source that nobody else waits for.
+func (c *scratch) newLeaseID(now time.Time) weir.LeaseID {
+	var random [10]byte
+	binary.BigEndian.PutUint64(random[:], c.random.Uint64())
+	binary.BigEndian.PutUint16(random[8:], uint16(c.random.Uint64()))
+	return weir.MakeLeaseID(now.UnixMilli(), random)
+}
+
+// memoEntry is a resolution that a call has used, by the subject that the cache keeps it under.
+type memoEntry struct {
+	key      weir.Subject
+	resolved *resolution
+}
+
+// resolve is [Limiter.resolveSubject], but looks first at what this call knows, and then at what
+// the calls before have used: there are a few of these memories, one for each processor, and nobody
+// waits for another.
+func (c *scratch) resolve(ctx context.Context, s weir.Subject, mode resolveMode) (*resolution, error) {
+	for i := range c.known {
+		if c.known[i].key == s && mode == usual {
+			return c.known[i].resolved, nil
+		}
+	}
+	cache := c.limiter.cache
+	key := c.limiter.cacheKey(s)
+	now, generation := c.limiter.leases.latestNow.Load(), cache.generation.Load()
+	for i := range c.memo {
+		m := &c.memo[i]
+		if m.resolved == nil || m.key != key {
+			continue
+		}
+		if mode != reread && m.resolved.generation == generation && m.resolved.fresh(now, cache.ttl) {
+			c.hits++
+			return m.resolved, nil
+		}
+		m.resolved = nil
+	}
+	if mode == usual && c.limiter.sharesReads() {
+		return c.limiter.resolveShared(ctx, s)
+	}
+	r, key, err := c.limiter.resolveKept(ctx, s, mode)
+	if err == nil && r != nil && r.until != 0 {
+		c.memo[c.memoNext%len(c.memo)] = memoEntry{key, r}
+		c.memoNext++
+	}
+	return r, err
+}
+
+// scratchPool hands out working memory.
+type scratchPool struct {
+	pool sync.Pool
+	made atomic.Int64
+	// generators are those of calls whose memory is not used again.
+	generators sync.Pool
+}
+
+func (l *Limiter) newScratch() *scratch {
+	if c, ok := l.calls.pool.Get().(*scratch); ok {
+		return c
+	}
+	c := &scratch{limiter: l, random: l.calls.generator(), namedTotals: costLists{full: true}}
+	c.counter = l.cache.counter(l.calls.made.Add(1))
+	c.reservation = reservation{
+		depth: l.options.CascadeDepth, lifetime: l.options.LeaseLifetime,
+		memory: l.options.LeaseMemory, memorySize: l.options.LeaseMemorySize,
+		undeclaredParents: l.traits.UndeclaredParents,
+	}
+	c.resolver = c.resolve
+	c.update = driver.Update{Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize}
+	return c
+}
+
+// generator returns one for lease IDs, which nobody else uses.
+func (p *scratchPool) generator() *rand.ChaCha8 {
+	if g, ok := p.generators.Get().(*rand.ChaCha8); ok {
+		return g
+	}
+	var seed [32]byte
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
+	}
+	return rand.NewChaCha8(seed)
+}
+
+// releaseScratch takes working memory back. What it points to stays alive until the next call
+// overwrites it; there is one for each processor, and little in it.
+func (l *Limiter) releaseScratch(c *scratch) {
+	if c.hits > 0 {
+		c.counter.Add(c.hits)
+		c.hits = 0
+	}
+	if l.traits.Local {
+		c.costs.reset()
+		c.namedTotals.reset()
+		l.calls.pool.Put(c)
+		return
+	}
+	l.calls.generators.Put(c.random) // no store has it
+	c.random = nil
+}
+
+// leaseWithStatuses is a lease in one piece with the statuses of so many limits: callers keep both,
+// and one piece of memory costs less than two.
+type leaseWithStatuses[Statuses any] struct {
+	lease    weir.Lease
+	statuses Statuses
+}
+
+// planOutcome returns an outcome for the plan that was made. The call's lease lies beside its
+// statuses.
+func (c *scratch) planOutcome(e *leaseEntry) *driver.Outcome {
+	takes := c.planner.made.Takes
+	out := &c.outcome
+	*out = driver.Outcome{Taken: slices.Grow(c.taken[:0], len(takes))[:len(takes)]}
+	c.taken = out.Taken
+	for i := range takes {
+		out.Taken[i] = driver.Taken{Units: takes[i].Cost()}
+		if c.planner.entry != nil {
+			out.Taken[i].Pieces = e.holdings[:len(takes)][i].Pieces[:0]
+		}
+	}
+	out.Limits, c.lease = newStatuses(len(takes))
+	return out
+}
+
+// newStatuses returns room for the statuses of n limits, and for a lease.
+func newStatuses(n int) ([]weir.LimitStatus, *weir.Lease) {
+	switch {
+	case n == 1:
+		room := &leaseWithStatuses[[1]weir.LimitStatus]{}
+		return room.statuses[:], &room.lease
+	case n <= 4:
+		room := &leaseWithStatuses[[4]weir.LimitStatus]{}
+		return room.statuses[:n:n], &room.lease
+	case n <= 8:
+		room := &leaseWithStatuses[[8]weir.LimitStatus]{}
+		return room.statuses[:n:n], &room.lease
+	}
+	return make([]weir.LimitStatus, n), &weir.Lease{}
+}
+
+// newHoldings returns n holdings, those of a lease that has ended if there is one. Only their parts
+// and pieces are of use, as memory.
+func (p *planner) newHoldings(n int) []driver.Holding {
+	e := p.entry
+	var room []driver.Holding
+	if e != nil {
+		room = e.holdings[:cap(e.holdings)]
+	}
+	if len(room) < n {
+		room = make([]driver.Holding, n)
+		parts := make([]driver.Part, n)
+		for i := range room {
+			room[i].Parts = parts[i : i : i+1]
+		}
+	}
+	if e != nil {
+		e.holdings = room[:0]
+	}
+	return room[:n]
+}

@@ -1,0 +1,98 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// editable is a fake whose configuration can be written and edited.
+type editable struct {
+	*fakeBackend
+	writes int
+}
+
+func (e *editable) WriteConfig(context.Context, time.Time, *weir.Definitions) error {
+	e.writes++
+	return nil
+}
+
+func (e *editable) WriteLimits(context.Context, time.Time, weir.Subject, []weir.Limit) error {
+	e.writes++
+	return nil
+}
+
+func (e *editable) WritePolicy(context.Context, time.Time, weir.Policy) error { return nil }
+
+func (e *editable) WriteEntity(context.Context, time.Time, string, string, bool) error { return nil }
+
+func (e *editable) DeleteEntity(context.Context, time.Time, string) error { return nil }
+
+// TestNoShadow: a store without shadow limits never gets one, wherever it comes from. Others take
+// it.
+func TestNoShadow(t *testing.T) {
+	t.Parallel()
+	shadow := weir.Limit{Name: "rpm", Capacity: 5, Shadow: true}
+	fields := map[string]func(*editable) error{
+		"Limits.rpm.enforce": func(e *editable) error {
+			_, err := limiter.New(e, &limiter.Options{Limits: []weir.Limit{shadow}})
+			return err
+		},
+		"system.limits.rpm.enforce": limiting(func(ctx context.Context, l *limiter.Limiter) error {
+			return l.Configure(ctx, &weir.Definitions{System: []weir.Limit{shadow}})
+		}),
+		"limits.rpm.enforce": limiting(func(ctx context.Context, l *limiter.Limiter) error {
+			return l.SetLimits(ctx, weir.Subject{Resource: "gpt"}, []weir.Limit{shadow})
+		}),
+	}
+	bring := limiting(func(ctx context.Context, l *limiter.Limiter) error {
+		r := ask()
+		r.Limits = []weir.Limit{shadow}
+		_, err := l.Reserve(ctx, r)
+		return err
+	})
+	for field, set := range fields {
+		with, without := &editable{fakeBackend: newFake()}, &editable{fakeBackend: newFake()}
+		without.traits.NoShadow = true
+		if err := set(with); err != nil {
+			t.Errorf("%s: a store with shadow limits: %v", field, err)
+		}
+		refusesShadow(t, set(without), field)
+		if without.writes > 0 {
+			t.Errorf("%s: %d writes were made", field, without.writes)
+		}
+	}
+	with, without := &editable{fakeBackend: newFake()}, &editable{fakeBackend: newFake()}
+	without.traits.NoShadow = true
+	if err := bring(with); err != nil {
+		t.Errorf("bring: a store with shadow limits: %v", err)
+	}
+	refusesShadow(t, bring(without), "limits.rpm.enforce")
+	if without.reserves > 0 {
+		t.Errorf("bring: the store was asked %d times", without.reserves)
+	}
+}
+
+// limiting opens a limiter and does something with it.
+func limiting(f func(context.Context, *limiter.Limiter) error) func(*editable) error {
+	return func(e *editable) error {
+		l, err := limiter.New(e, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = l.Close() }()
+		return f(context.Background(), l)
+	}
+}
+
+func refusesShadow(t *testing.T, err error, field string) {
+	t.Helper()
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unsupported || e.Field != field || e.Value != "false" {
+		t.Errorf("got %v, want %q of %s, false", err, weir.Unsupported, field)
+	}
+}

@@ -1,0 +1,492 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// byRecords is a store that takes by a record of its own while the configuration is read. It notes
+// what it is asked.
+type byRecords struct {
+	*fakeBackend
+	record   weir.Limit // nothing is taken without a name
+	parent   string     // that the record names
+	lost     error      // what ReserveUnplanned returns
+	readTime time.Duration
+
+	noted []string
+}
+
+func (s *byRecords) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noted = append(s.noted, what)
+}
+
+func (s *byRecords) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	what := "read " + of.Entity
+	if consistent {
+		what += " consistently"
+	}
+	s.note(what)
+	select {
+	case <-time.After(s.readTime):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c, err := s.fakeBackend.ReadConfig(ctx, of, consistent)
+	if err != nil {
+		return nil, err
+	}
+	of1 := *c
+	if of.Entity == "parent" {
+		of1.Parent, of1.Cascade = "", false
+	}
+	return &of1, nil
+}
+
+func (s *byRecords) ReserveUnplanned(
+	_ context.Context, now time.Time, u *driver.Unplanned,
+) (*driver.Plan, *driver.Outcome, error) {
+	s.note("take " + u.Subject.Entity)
+	if s.record.Name == "" || s.lost != nil {
+		return nil, nil, s.lost
+	}
+	p := &driver.Plan{ID: u.ID, New: u.New, Fingerprint: u.Fingerprint, Charges: 1, Lifetime: u.Lifetime}
+	p.Subjects = []driver.Judged{{Subject: u.Subject, Parent: s.parent}}
+	if s.parent != "" {
+		p.Subjects = append(p.Subjects,
+			driver.Judged{Subject: weir.Subject{Entity: s.parent, Resource: u.Subject.Resource}})
+	}
+	for _, j := range p.Subjects {
+		p.Takes = append(p.Takes, &driver.Take{
+			Subject: j.Subject, Limit: &s.record, Ceiling: s.record.Capacity,
+			Parts: []driver.Part{{Units: u.Costs["rpm"]}},
+		})
+	}
+	out := p.Outcome()
+	out.At = now.Truncate(time.Millisecond)
+	for i := range p.Takes {
+		out.Limits[i] = weir.LimitStatus{Entity: p.Takes[i].Entity, Limit: "rpm", Available: 7}
+		out.Taken[i].Pieces = []driver.Piece{{Units: 1, Mark: 42}}
+	}
+	return p, out, nil
+}
+
+func (s *byRecords) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
+	what := "reserve"
+	if p.Again {
+		what += " again"
+	}
+	s.note(what)
+	return s.fakeBackend.Reserve(ctx, now, p, out)
+}
+
+func (s *byRecords) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
+	what := string(u.Verb)
+	if u.Unplanned {
+		what = "give back"
+	}
+	for _, c := range u.Changes {
+		if u.Unplanned && (c.To != 0 || c.From != 1 || c.Holding.Pieces[0].Mark != 42) {
+			what += " something else"
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		what += " too late"
+	}
+	s.note(what)
+	return s.fakeBackend.Update(ctx, now, u, out)
+}
+
+// newByRecords makes a store whose records are what is configured, and its limiter.
+func newByRecords(t *testing.T, o *limiter.Options) (*byRecords, *limiter.Limiter) {
+	t.Helper()
+	s := &byRecords{fakeBackend: newFake(), readTime: 10 * time.Millisecond}
+	s.record = s.config.Levels[0].Limits[0]
+	l, err := limiter.New(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, l
+}
+
+// did checks what the store was asked, with the reads, which are in the background, first.
+func (s *byRecords) did(t *testing.T, want string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(s.noted, func(a, b string) int {
+		switch first, second := strings.HasPrefix(a, "read"), strings.HasPrefix(b, "read"); {
+		case first && second:
+			return strings.Compare(a, b)
+		case first:
+			return -1
+		case second:
+			return 1
+		}
+		return 0
+	})
+	if got := strings.Join(s.noted, ", "); got != want {
+		t.Errorf("the store was asked: %s\nwant: %s", got, want)
+	}
+	s.noted = nil
+}
+
+// unplannedCase is a reservation of one unit on a byRecords.
+type unplannedCase struct {
+	spoil func(s *byRecords)
+	ask   func(r *weir.Request)
+	want  string // that the store is asked
+	code  weir.Code
+}
+
+const tookUnplanned = "read acme, take acme"
+
+// unplannedTakes are what a store may have taken that is what the plan asks, or is not.
+func unplannedTakes() map[string]unplannedCase {
+	const took = tookUnplanned
+	return map[string]unplannedCase{
+		"the same": {want: took},
+		"another capacity": {
+			spoil: func(s *byRecords) { s.record.Capacity = 99 }, want: took + ", give back, reserve again",
+		},
+		"another name": {
+			spoil: func(s *byRecords) { s.record.Name = "tpm" }, want: took + ", give back, reserve again",
+		},
+		"a parent that it does not have": {
+			spoil: func(s *byRecords) { s.parent = "parent" },
+			want:  "read acme, read parent, take acme, give back, reserve again",
+		},
+		"without its parent": {
+			spoil: func(s *byRecords) { s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true },
+			want:  "read acme, read parent, take acme, give back, reserve again",
+		},
+		"with its parent": {
+			spoil: func(s *byRecords) {
+				s.parent = "parent"
+				s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true
+			},
+			want: "read acme, read parent, take acme",
+		},
+		"nothing": {
+			spoil: func(s *byRecords) { s.record.Name = "" }, want: took + ", reserve again",
+		},
+		"no answer": {
+			spoil: func(s *byRecords) { s.lost = errors.New("lost") }, want: took, code: weir.Unavailable,
+		},
+		"a cancel that fails": {
+			spoil: func(s *byRecords) {
+				s.record.Capacity = 99
+				s.settle = func(context.Context, *driver.Update) (*driver.Outcome, error) {
+					return nil, errors.New("lost")
+				}
+			},
+			want: took + ", give back, reserve again",
+		},
+	}
+}
+
+// unplannedMistakes are requests that cannot be planned.
+func unplannedMistakes() map[string]unplannedCase {
+	const took = tookUnplanned
+	return map[string]unplannedCase{
+		"a limit that is not configured": {
+			spoil: func(s *byRecords) {
+				other := s.record
+				other.Name = "tpm"
+				s.config.Levels = []weir.LevelLimits{{Level: weir.LevelSystem, Limits: []weir.Limit{other}}}
+			},
+			want: took + ", give back", code: weir.UnknownLimit,
+		},
+		"no limits": {
+			spoil: func(s *byRecords) { s.config.Levels = nil }, want: took + ", give back", code: weir.NoLimits,
+		},
+		"more than there can be": {
+			spoil: func(s *byRecords) {
+				l := s.record
+				l.Capacity = 0
+				s.config.Levels = []weir.LevelLimits{{Level: weir.LevelSystem, Limits: []weir.Limit{l}}}
+			},
+			want: took + ", give back", code: weir.NeverSatisfiable,
+		},
+		"a read that fails": {
+			spoil: func(s *byRecords) { s.configErr = errors.New("gone") },
+			want:  took + ", give back", code: weir.Unavailable,
+		},
+		"a read that is refused": {
+			spoil: func(s *byRecords) { s.configErr = &weir.Error{Code: weir.PermissionDenied} },
+			want:  took + ", give back", code: weir.PermissionDenied,
+		},
+	}
+}
+
+// neverUnplanned are requests that are planned first.
+func neverUnplanned() map[string]unplannedCase {
+	return map[string]unplannedCase{
+		"no costs": {ask: func(r *weir.Request) { r.Costs = nil }, want: "read acme, reserve"},
+		"brought limits": {
+			ask: func(r *weir.Request) {
+				r.Limits = []weir.Limit{{Name: "rpm", Capacity: 5}}
+			},
+			want: "read acme, reserve",
+		},
+		"several charges": {
+			ask: func(r *weir.Request) {
+				c := weir.Charge{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs}
+				*r = weir.Request{Charges: []weir.Charge{c, c}}
+			},
+			want: "read acme, reserve",
+		},
+	}
+}
+
+// What a store takes by its records stands only if it is what the limiter would have asked.
+// Otherwise it is given back once, whatever the answer.
+func TestUnplanned(t *testing.T) {
+	t.Parallel()
+	all := unplannedTakes()
+	maps.Copy(all, unplannedMistakes())
+	maps.Copy(all, neverUnplanned())
+	for name, tt := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, l := newByRecords(t, nil)
+				if tt.spoil != nil {
+					tt.spoil(s)
+				}
+				r := ask()
+				if tt.ask != nil {
+					tt.ask(r)
+				}
+				lease, err := l.Reserve(t.Context(), r)
+				if tt.code == "" && err != nil || tt.code != "" && !errors.Is(err, tt.code) {
+					t.Errorf("got %+v, %v; want %q", lease, err, tt.code)
+				}
+				time.Sleep(time.Second) // in a bubble: until the reads have ended
+				s.did(t, tt.want)
+			})
+		})
+	}
+}
+
+// The outcome of what stands is the store's, with the level and the ceiling of the plan. The lease
+// is settled where the store said that it is.
+func TestUnplannedOutcome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newByRecords(t, nil)
+		lease, err := l.Reserve(t.Context(), ask())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := weir.LimitStatus{
+			Entity: "acme", Limit: "rpm", Available: 7, Level: weir.LevelSystem, Capacity: 100,
+		}
+		if len(lease.Limits) != 1 || lease.Limits[0] != want {
+			t.Errorf("got %+v, want %+v", lease.Limits, want)
+		}
+		s.settle = func(_ context.Context, u *driver.Update) (*driver.Outcome, error) {
+			if h := u.Changes[0].Holding; len(h.Pieces) != 1 || h.Pieces[0].Mark != 42 || u.Unplanned {
+				t.Errorf("got %+v, want what the store took", h)
+			}
+			return &driver.Outcome{At: time.Now()}, nil
+		}
+		if _, err := lease.Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.did(t, "read acme, take acme, cancel")
+		if _, err := l.Reserve(t.Context(), ask()); err != nil {
+			t.Fatal(err)
+		}
+		s.did(t, "reserve") // the configuration is at hand
+	})
+}
+
+// Of those who come while the configuration is read, one writes without a plan; a read that began
+// before the cache was dropped is not theirs.
+func TestUnplannedIsOneAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newByRecords(t, nil)
+		var all sync.WaitGroup
+		reserve := func() {
+			all.Go(func() {
+				if _, err := l.Reserve(t.Context(), ask()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 3 {
+			reserve()
+		}
+		all.Wait()
+		s.did(t, "read acme, take acme, reserve, reserve")
+		l.DropCache()
+		reserve()
+		synctest.Wait()
+		l.DropCache()
+		reserve()
+		all.Wait()
+		s.did(t, "read acme, read acme, take acme, take acme")
+	})
+}
+
+// When the cache time is over, the parent's configuration is read beside the entity's.
+func TestUnplannedReadsTheParentToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newByRecords(t, nil)
+		s.parent = "parent"
+		s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true
+		for range 2 {
+			s.readTime = 500 * time.Millisecond
+			time.Sleep(2 * time.Minute) // in a bubble
+			start := time.Now()
+			if _, err := l.Reserve(t.Context(), ask()); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(start); got != s.readTime {
+				t.Errorf("got an answer after %v, want %v: one read's time", got, s.readTime)
+			}
+			s.did(t, "read acme, read parent, take acme")
+		}
+	})
+}
+
+// Nothing stays charged for a caller that leaves before the configuration has been read. The read
+// goes on for others.
+func TestUnplannedForACallerWhoLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newByRecords(t, nil)
+		s.readTime = 500 * time.Millisecond
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := l.Reserve(ctx, ask())
+			left <- err
+		}()
+		synctest.Wait()
+		stays := make(chan error)
+		go func() {
+			_, err := l.Reserve(t.Context(), ask())
+			stays <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that the caller has left", err)
+		}
+		s.did(t, "read acme, take acme, give back")
+		if err := <-stays; err != nil {
+			t.Error(err)
+		}
+		s.did(t, "reserve")
+	})
+}
+
+// A read takes no longer than the store may take, whoever waits for it.
+func TestUnplannedReadThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newByRecords(t, &limiter.Options{StoreTimeout: 100 * time.Millisecond})
+		s.readTime = time.Hour
+		start := time.Now()
+		if _, err := l.Reserve(t.Context(), ask()); !errors.Is(err, weir.Unavailable) {
+			t.Errorf("got %v, want %q", err, weir.Unavailable)
+		}
+		if got := time.Since(start); got != 100*time.Millisecond {
+			t.Errorf("got an answer after %v, want the store's timeout", got)
+		}
+		synctest.Wait()
+		s.did(t, "read acme, take acme, give back")
+	})
+}
+
+// A plan that is stale is made again from what is read consistently, and renews the cache. After
+// the third such read the reservation is denied as contended.
+func TestStalePlan(t *testing.T) {
+	t.Parallel()
+	for _, stale := range []int{1, 3, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			s, l := newByRecords(t, nil)
+			if _, err := l.Reserve(t.Context(), ask()); err != nil {
+				t.Fatal(err)
+			}
+			s.did(t, "read acme, take acme")
+			left, version := stale, uint64(0)
+			s.reserve = func(_ context.Context, p *driver.Plan) (*driver.Outcome, error) {
+				version = p.Subjects[0].Version
+				if left--; left >= 0 {
+					return nil, &driver.StaleError{}
+				}
+				return &driver.Outcome{At: time.Now(), Limits: make([]weir.LimitStatus, 1)}, nil
+			}
+			c := *s.config
+			c.Version = 7
+			s.config = &c
+			_, err := l.Reserve(t.Context(), ask())
+			var denied *weir.DeniedError
+			if stale <= 3 && err != nil || stale > 3 && (!errors.As(err, &denied) || !denied.Contended) {
+				t.Errorf("stale %d times: got %v", stale, err)
+			}
+			n := min(stale, 3)
+			s.did(t, strings.Repeat("read acme consistently, ", n)+"reserve"+
+				strings.Repeat(", reserve again", n))
+			if version != 7 {
+				t.Errorf("got version %d in the end, want 7", version)
+			}
+			left = 0
+			if _, err := l.Reserve(t.Context(), ask()); err != nil || version != 7 {
+				t.Errorf("got %v, version %d; want what was read last", err, version)
+			}
+			s.did(t, "reserve")
+		})
+	}
+}
+
+// Every store that is elsewhere is read once for all who ask at the same time.
+func TestSharedRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowReader{newFake(), make(chan struct{}), make(chan struct{})}
+		l, err := limiter.New(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if _, err := l.Reserve(t.Context(), ask()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		<-s.asked
+		synctest.Wait()
+		s.answer <- struct{}{}
+		all.Wait()
+		if s.reads != 1 || s.reserves != 5 {
+			t.Errorf("got %d reads for %d reservations, want one for 5", s.reads, s.reserves)
+		}
+	})
+}

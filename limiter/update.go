@@ -1,0 +1,349 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+)
+
+// Adjust sets what a live lease stands for; see [weir.Service].
+func (l *Limiter) Adjust(ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs) (*weir.Receipt, error) {
+	if seq < 1 {
+		return nil, invalid("seq", seq, "must be above zero")
+	}
+	return l.update(ctx, updateOp{verb: weir.VerbAdjust, id: id, seq: seq, totalsName: "totals", totals: totals})
+}
+
+// Complete replaces what was reserved by what was used and ends the lease; see [weir.Service].
+func (l *Limiter) Complete(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+	return l.update(ctx, updateOp{verb: weir.VerbComplete, id: id, totalsName: "actuals", totals: actuals})
+}
+
+// Cancel gives everything back and ends the lease; see [weir.Service].
+func (l *Limiter) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return l.update(ctx, updateOp{verb: weir.VerbCancel, id: id})
+}
+
+// Extend renews the lease and those of its holds that have not timed out; see [weir.Service].
+func (l *Limiter) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return l.update(ctx, updateOp{verb: weir.VerbExtend, id: id})
+}
+
+// updateOp is one call of a verb on a lease.
+type updateOp struct {
+	verb       weir.Verb
+	id         weir.LeaseID
+	seq        int64
+	totalsName string // what the totals are called on the wire
+	totals     []weir.Costs
+
+	lists       []costList // of totals
+	now         time.Time
+	fingerprint uint64
+	charges     uint8    // of the lease
+	keys        []uint64 // of the lease
+	replay      bool
+	degraded    bool
+}
+
+func (l *Limiter) update(ctx context.Context, of updateOp) (*weir.Receipt, error) {
+	c := l.newScratch()
+	defer l.releaseScratch(c)
+	c.op = of
+	s := &c.op
+	s.now = l.options.Now()
+	receipt, err := l.updateLease(ctx, c)
+	if l.options.Observer != nil {
+		l.observe(ctx, s.now, Event{Verb: s.verb, LeaseID: s.id, Replay: s.replay,
+			Degraded: s.degraded, RefundInDoubt: receipt != nil && receipt.RefundInDoubt, Err: err})
+	}
+	return receipt, err
+}
+
+func (l *Limiter) updateLease(ctx context.Context, c *scratch) (*weir.Receipt, error) {
+	s := &c.op
+	for i, costs := range s.totals {
+		if err := c.namedTotals.add(costs, s.totalsName); err != nil {
+			if len(s.totals) > 1 { // say which
+				err = c.namedTotals.lists[i].check(fmt.Sprintf("%s[%d]", s.totalsName, i), true, true)
+			}
+			return nil, err
+		}
+	}
+	s.lists = c.namedTotals.lists
+	s.fingerprint = fingerprintTotals(s.lists)
+	leaseNow := l.leases.clock(s.now)
+	entry, err := l.acquireKnown(ctx, s, leaseNow)
+	if err != nil {
+		return nil, err
+	}
+	defer l.leases.release(entry)
+	s.degraded = entry.degraded
+	if entry.state.ended() {
+		return l.answerEnded(s, entry)
+	}
+	if s.replays(entry) {
+		return l.answerReplay(s, entry), nil
+	}
+	return l.applyUpdate(ctx, c, entry)
+}
+
+// replays is true for an adjust that has been carried out, or came too late.
+func (s *updateOp) replays(e *leaseEntry) bool { return s.verb == weir.VerbAdjust && s.seq <= e.seq }
+
+// answerReplay answers like the last adjust.
+func (l *Limiter) answerReplay(s *updateOp, e *leaseEntry) *weir.Receipt {
+	s.replay = true
+	return l.receipt(s, e, timeLike(e.seqAt, s.now))
+}
+
+// acquireKnown gives the entry of a lease that is known here, or that the store can recover. A
+// cancel of any other one voids its ID.
+func (l *Limiter) acquireKnown(ctx context.Context, s *updateOp, leaseNow int64) (*leaseEntry, error) {
+	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil || s.verb == weir.VerbCancel)
+	if err != nil {
+		return nil, err
+	}
+	if entry == nil {
+		return nil, unknownLeaseError(s.id)
+	}
+	known := false
+	defer func() {
+		if !known { // also while a store panics
+			l.leases.release(entry)
+		}
+	}()
+	if entry.state == leasePending {
+		entry.caller = l.leases.caller(ctx, leaseNow)
+		storeCtx, cancel := l.storeContext(ctx)
+		defer cancel()
+		err := l.recoverLease(storeCtx, s.now, entry)
+		if s.verb == weir.VerbCancel && errors.Is(err, weir.UnknownLease) {
+			err = l.void(storeCtx, s.now, leaseNow, entry)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	again, err := l.recheckEnded(ctx, s.now, leaseNow, entry)
+	if err != nil {
+		return nil, err
+	}
+	known = true
+	return again, nil
+}
+
+// void ends the ID of a lease that neither the limiter nor the store knows, because its reserve
+// may still arrive, and returns the answer to the cancel. If the store has got the lease
+// meanwhile, void fills the entry instead. An ID that a reserve would be refused for is not
+// remembered.
+func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry) error {
+	if l.leases.checkID(e.id, leaseNow, e.caller) != nil {
+		return unknownLeaseError(e.id)
+	}
+	if l.voider != nil {
+		exists, err := l.voider.VoidLease(ctx, now, e.id)
+		if err != nil {
+			return classify(err)
+		}
+		if exists {
+			return l.recoverLease(ctx, now, e)
+		}
+	}
+	e.end(leaseVoided, now.UnixMilli())
+	return unknownLeaseError(e.id)
+}
+
+// answerEnded answers a verb on a lease that has ended: the same settlement again is a replay.
+func (l *Limiter) answerEnded(s *updateOp, e *leaseEntry) (*weir.Receipt, error) {
+	switch {
+	case e.state == leaseVoided:
+		return nil, unknownLeaseError(e.id)
+	case s.verb == weir.VerbComplete && e.state == leaseCompleted && s.fingerprint == e.endedAs,
+		s.verb == weir.VerbCancel && e.state == leaseCancelled:
+		s.replay = true
+		return l.receipt(s, e, timeLike(e.endedAt, s.now)), nil
+	case s.verb == weir.VerbComplete && e.state == leaseCompleted:
+		return nil, weir.NewError(weir.Conflict, "lease_id", e.id, "was completed with other actuals")
+	case s.verb == weir.VerbComplete && e.state == leaseCancelled,
+		s.verb == weir.VerbCancel && e.state == leaseCompleted:
+		return nil, weir.NewError(weir.Conflict, "lease_id", e.id, "was "+string(e.state.state()))
+	}
+	return nil, endedError(e)
+}
+
+// maxStale is how often an update is made again because the lease was changed elsewhere.
+const maxStale = 16
+
+// applyUpdate changes what a live lease stands for. The entry changes only after a definite answer.
+func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*weir.Receipt, error) {
+	s := &c.op
+	s.charges, s.keys = e.charges, e.keys
+	if e.degraded {
+		c.update.Lifetime = l.options.LeaseLifetime
+		return l.applied(c, e, &driver.Outcome{At: s.now.Truncate(time.Millisecond)}), nil
+	}
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	for range maxStale {
+		if err := c.makeUpdate(ctx, e); err != nil {
+			return l.checkUpdate(ctx, s, e, err)
+		}
+		out := c.updateOutcome()
+		err := l.store.Update(storeCtx, s.now, &c.update, out)
+		if err == nil && !c.update.Ends() {
+			err = checkTaken(out, len(c.update.Changes))
+		}
+		if err == nil {
+			return l.applied(c, e, out), nil
+		}
+		stale, ok := errors.AsType[*driver.StaleError](err)
+		if !ok {
+			return nil, classify(err)
+		}
+		if stale.Lease == nil {
+			return nil, wrongAnswer("the lease has been changed elsewhere, and nothing says to what")
+		}
+		if err := checkRecord(stale.Lease); err != nil {
+			return nil, err
+		}
+		e.replace(stale.Lease)
+		if e.state.ended() {
+			return l.answerEnded(s, e)
+		}
+		if s.replays(e) {
+			return l.answerReplay(s, e), nil
+		}
+	}
+	return nil, &weir.Error{Code: weir.Unavailable, Reason: "the lease was changed elsewhere each time"}
+}
+
+// replace puts what a store knows of a lease in the place of what was known here. What the store
+// has not kept, it does not take away.
+func (e *leaseEntry) replace(r *driver.LeaseRecord) {
+	known, limits := e.holdings, e.limits
+	e.definitionsUntil = 0 // its definitions are those of its own time
+	e.activate(r)
+	if len(known) != len(e.holdings) {
+		return
+	}
+	for i := range known {
+		h := &e.holdings[i]
+		h.Subject, h.Limit, h.Level, h.Ceiling = known[i].Subject, known[i].Limit, known[i].Level, known[i].Ceiling
+	}
+	e.limits = limits
+}
+
+// makeUpdate says what is to become of each holding.
+func (c *scratch) makeUpdate(ctx context.Context, e *leaseEntry) error {
+	s, u := &c.op, &c.update
+	u.ID, u.Verb, u.Seq, u.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
+	u.Lifetime = c.limiter.options.LeaseLifetime
+	c.changes = slices.Grow(c.changes[:0], len(e.holdings))[:len(e.holdings)]
+	u.Changes = c.changes
+	for i := range u.Changes {
+		h := &e.holdings[i]
+		cost := h.Cost()
+		u.Changes[i] = driver.Change{Holding: h, From: cost, To: cost, Parts: h.Parts}
+	}
+	if s.verb != weir.VerbExtend {
+		if err := c.splitTotals(e); err != nil {
+			return err
+		}
+	}
+	c.inForce(ctx, e)
+	for i := range u.Changes {
+		u.Lifetime = max(u.Lifetime, u.Changes[i].Limit.Timeout)
+	}
+	return nil
+}
+
+// updateOutcome returns an outcome for the update that was made.
+func (c *scratch) updateOutcome() *driver.Outcome {
+	n := len(c.update.Changes)
+	out := &c.outcome
+	*out = driver.Outcome{Taken: slices.Grow(c.taken[:0], n)[:n]}
+	c.taken = out.Taken
+	for i := range out.Taken {
+		out.Taken[i] = driver.Taken{Units: c.update.Changes[i].To}
+	}
+	return out
+}
+
+// applied notes what an update has done.
+func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.Receipt {
+	s := &c.op
+	e.inDoubt = e.inDoubt || out.RefundInDoubt
+	switch s.verb {
+	case weir.VerbComplete:
+		e.endedAs = s.fingerprint
+		e.end(leaseCompleted, out.At.UnixMilli())
+		return l.receipt(s, e, out.At)
+	case weir.VerbCancel:
+		e.end(leaseCancelled, out.At.UnixMilli())
+		return l.receipt(s, e, out.At)
+	case weir.VerbAdjust:
+		e.seq, e.seqAt = s.seq, out.At.UnixMilli()
+	case weir.VerbExtend:
+		expires := out.Expires
+		if expires.IsZero() {
+			expires = c.update.Expires(out.At)
+		}
+		e.expires = expires.UnixMilli()
+	}
+	for i := range e.holdings {
+		e.holdings[i].Changed(&c.update.Changes[i], &out.Taken[i])
+	}
+	return l.receipt(s, e, out.At)
+}
+
+func (l *Limiter) receipt(s *updateOp, e *leaseEntry, at time.Time) *weir.Receipt {
+	r := &weir.Receipt{LeaseID: e.id, At: at, Degraded: e.degraded, RefundInDoubt: e.inDoubt}
+	if !e.state.ended() {
+		r.Expires, r.HoldsUntil = timeLike(e.expires, s.now), holdsUntil(e.holdings, s.now)
+	}
+	return r
+}
+
+// definitionsInForce finds the definition that each holding's limit has by now. An update never
+// fails for want of it: if it cannot be had at once, the one of the reservation stands.
+func (c *scratch) inForce(ctx context.Context, e *leaseEntry) {
+	l, changes := c.limiter, c.update.Changes
+	now := l.leases.latestNow.Load()
+	if e.definitionsGeneration == l.cache.generation.Load() && e.definitionsUntil > now && e.definitionsUntil <= now+l.cache.ttl {
+		for i := range changes { // what the cache would say
+			changes[i].Limit = changes[i].Holding.Limit
+		}
+		return
+	}
+	mode := cached
+	if l.traits.Local || l.declarer != nil { // then the configuration is in the process
+		mode = usual
+	}
+	var resolved *resolution // of the subject at hand: its holdings follow one another
+	for i := range changes {
+		h := changes[i].Holding
+		changes[i].Limit = h.Limit
+		if h.Entity == "" { // recovered by a store that does not know whose it is
+			resolved = nil
+			continue
+		}
+		if i == 0 || h.Subject != changes[i-1].Holding.Subject {
+			var err error
+			if resolved, err = l.resolveSubject(ctx, h.Subject, mode); err != nil {
+				resolved = nil
+			}
+		}
+		if resolved == nil {
+			continue
+		}
+		if now := resolved.limit(h.Limit.Name); now != nil && now.Kind == h.Limit.Kind {
+			changes[i].Limit = now
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// wrongStore is a store whose answers are such as no store may give. It knows each lease as a
+// record.
+type wrongStore struct {
+	*fakeBackend
+	answer func(out *driver.Outcome) error // nil: nothing is wrong
+	record *driver.LeaseRecord
+}
+
+func (s *wrongStore) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+	if err := s.fakeBackend.Reserve(ctx, now, p, out); err != nil || s.answer == nil {
+		return err
+	}
+	return s.answer(out)
+}
+
+func (s *wrongStore) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+	if err := s.fakeBackend.Update(ctx, now, u, out); err != nil || s.answer == nil {
+		return err
+	}
+	return s.answer(out)
+}
+
+func (s *wrongStore) RecoverLease(context.Context, time.Time, weir.LeaseID) (*driver.LeaseRecord, error) {
+	return s.record, nil
+}
+
+func (s *wrongStore) Recovered() (time.Time, bool) { return time.Time{}, true }
+
+// The answers that are wrong.
+func takenOfNothing(out *driver.Outcome) error {
+	out.Taken = nil
+	return nil
+}
+
+func anotherOutcome(out *driver.Outcome) error {
+	*out = driver.Outcome{At: out.At}
+	return nil
+}
+
+func takenTwice(out *driver.Outcome) error {
+	out.Taken = append(out.Taken, out.Taken...)
+	return nil
+}
+
+func staleWithout(*driver.Outcome) error { return &driver.StaleError{} }
+
+// staleWith says that a lease stands for a holding that cannot be.
+func staleWith(h driver.Holding) func(*driver.Outcome) error {
+	return func(*driver.Outcome) error {
+		return &driver.StaleError{Lease: &driver.LeaseRecord{
+			State: driver.LeaseLive, Charges: 1, Holdings: []driver.Holding{h},
+		}}
+	}
+}
+
+// saysWrong expects an error that says that the outcome is unknown, and what was wrong.
+func saysWrong(t *testing.T, call string, err error, reason string) {
+	t.Helper()
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unavailable || !strings.Contains(e.Reason, reason) {
+		t.Errorf("%s: got %v, want %q because of %q", call, err, weir.Unavailable, reason)
+	}
+}
+
+// TestWrongAnswers: a store that answers as none may makes the call unavailable, and the error says
+// what was wrong. The lease stays as it was, and the call can be repeated.
+func TestWrongAnswers(t *testing.T) {
+	t.Parallel()
+	now := newClock()
+	store := &wrongStore{fakeBackend: newFake()}
+	l, err := limiter.New(store, &limiter.Options{Now: now.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	request := ask()
+	request.LeaseID = weir.NewLeaseID(now.Now())
+	for _, wrong := range []func(*driver.Outcome) error{takenOfNothing, anotherOutcome, takenTwice} {
+		store.answer = wrong
+		_, err := l.Reserve(ctx, request)
+		saysWrong(t, "reserve", err, "what was taken")
+	}
+	store.answer = nil
+	lease, err := l.Reserve(ctx, request)
+	if err != nil || lease.Replay {
+		t.Fatalf("reserve again: got %+v, %v", lease, err)
+	}
+	verbs := map[string]func() error{
+		"adjust": func() error {
+			_, err := l.Adjust(ctx, lease.ID, 1, []weir.Costs{{"rpm": 3}})
+			return err
+		},
+		"extend":   func() error { _, err := l.Extend(ctx, lease.ID); return err },
+		"complete": func() error { _, err := l.Complete(ctx, lease.ID, nil); return err },
+	}
+	for _, c := range []struct {
+		answer func(*driver.Outcome) error
+		reason string
+		verbs  []string
+	}{
+		{takenOfNothing, "what was taken", []string{"adjust", "extend"}},
+		{anotherOutcome, "what was taken", []string{"adjust", "extend"}},
+		{takenTwice, "what was taken", []string{"adjust", "extend"}},
+		{staleWithout, "changed elsewhere", []string{"adjust", "extend", "complete"}},
+		{staleWith(driver.Holding{}), "of no limit", []string{"adjust", "extend", "complete"}},
+		{staleWith(driver.Holding{Take: driver.Take{Limit: &weir.Limit{}, Parts: []driver.Part{{Charge: 1}}}}),
+			"of charge 1", []string{"adjust", "extend", "complete"}},
+	} {
+		store.answer = c.answer
+		for _, verb := range c.verbs {
+			saysWrong(t, verb, verbs[verb](), c.reason)
+		}
+	}
+	store.answer = nil
+	for _, verb := range []string{"adjust", "extend"} {
+		if err := verbs[verb](); err != nil {
+			t.Errorf("%s once the answers are right: %v", verb, err)
+		}
+	}
+	store.answer = takenOfNothing // which means nothing once a lease has ended
+	if err := verbs["complete"](); err != nil {
+		t.Errorf("complete: %v", err)
+	}
+}
+
+// noConfig has nothing to say of its configuration.
+type noConfig struct{ *fakeBackend }
+
+func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
+	return nil, nil
+}
+
+// TestWrongConfig: the same for what a store says of its configuration.
+func TestWrongConfig(t *testing.T) {
+	t.Parallel()
+	l, err := limiter.New(noConfig{newFake()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Reserve(t.Context(), ask())
+	saysWrong(t, "reserve", err, "a configuration")
+	_, err = l.Explain(t.Context(), "acme", "gpt-4o")
+	saysWrong(t, "explain", err, "a configuration")
+}
+
+// TestWrongRecords: the same for what a store knows of a lease that the limiter does not.
+func TestWrongRecords(t *testing.T) {
+	t.Parallel()
+	now := newClock()
+	store := &wrongStore{fakeBackend: newFake()}
+	l, err := limiter.New(store, &limiter.Options{Now: now.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := weir.NewLeaseID(now.Now())
+	store.record = &driver.LeaseRecord{
+		ID: id, State: driver.LeaseLive, Expires: now.Now().Add(time.Hour), Charges: 1, Holdings: make([]driver.Holding, 1),
+	}
+	_, err = l.Adjust(t.Context(), id, 1, []weir.Costs{{"rpm": 3}})
+	saysWrong(t, "adjust", err, "of no limit")
+	request := ask()
+	request.LeaseID = id
+	store.answer = func(out *driver.Outcome) error {
+		out.Replay = true
+		return nil
+	}
+	_, err = l.Reserve(t.Context(), request)
+	saysWrong(t, "reserve", err, "of no limit")
+	_, err = l.Cancel(t.Context(), id)
+	saysWrong(t, "cancel", err, "of no limit")
+}
