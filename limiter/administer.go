@@ -12,13 +12,15 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// The methods below read and change what the store has configured, a piece at a time. A place is a
-// [weir.Subject] of which parts may be empty: the system's limits where both are, a resource's
-// where it has no entity, otherwise an entity's own, on [weir.DefaultResource] for every resource
-// without limits of its own. A store that cannot answers with code [weir.Unsupported]. What a
-// change does to live state is in "Changed limits" in docs/semantics.md.
+// The methods below read and change the store's configuration, one place at a time. A place is a
+// [weir.Subject] whose parts may be empty: with both empty it is the system, without an entity it
+// is a resource, otherwise it is an entity on a resource. An entity on [weir.DefaultResource] means
+// every resource on which the entity has no limits of its own. If the store does not support a
+// method, the error has code [weir.Unsupported]. "Changed limits" in docs/semantics.md says what a
+// change does to leases and units in use.
 
-// Limits returns the limits that are configured at exactly one place, by name; none is no error.
+// Limits returns the limits that are configured at exactly one place, sorted by name. It is not an
+// error if there are none.
 func (l *Limiter) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error) {
 	level, err := l.levelOf(at)
 	if err != nil {
@@ -38,9 +40,9 @@ func (l *Limiter) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, er
 	return nil, nil
 }
 
-// SetLimits makes limits the only ones at a place, from the next call on; none removes them. An
-// entity that was not declared is declared by limits of its own. Every mistake in the limits is
-// reported, joined, and then nothing changes.
+// SetLimits makes limits the only ones at a place, from the next call on; an empty list removes
+// them. Setting limits of an undeclared entity declares it. If there are mistakes in the limits,
+// SetLimits returns all of them, joined, and changes nothing.
 func (l *Limiter) SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error {
 	editor, err := l.editor()
 	if err != nil {
@@ -63,7 +65,7 @@ func (l *Limiter) SetLimits(ctx context.Context, at weir.Subject, limits []weir.
 	})
 }
 
-// Policy returns the system's on_unavailable.
+// Policy returns the system's policy for when the store does not answer (on_unavailable).
 func (l *Limiter) Policy(ctx context.Context) (weir.Policy, error) {
 	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
@@ -77,7 +79,7 @@ func (l *Limiter) Policy(ctx context.Context) (weir.Policy, error) {
 	return config.OnUnavailable, nil
 }
 
-// SetPolicy makes p the system's on_unavailable.
+// SetPolicy sets the system's policy.
 func (l *Limiter) SetPolicy(ctx context.Context, p weir.Policy) error {
 	editor, err := l.editor()
 	if err != nil {
@@ -95,8 +97,9 @@ func (l *Limiter) SetPolicy(ctx context.Context, p weir.Policy) error {
 	})
 }
 
-// Applied returns the limits of a subject that the cache knows, and nil where it knows none: it
-// never asks the store, and time stands at the latest call. They are shared: do not change them.
+// Applied returns the limits of a subject that are in the cache, or nil. It does no I/O and reads
+// no clock: the latest call decides whether a resolution is still fresh. The limits are shared: do
+// not change them.
 func (l *Limiter) Applied(s weir.Subject) []weir.Limit {
 	r := l.cache.peek(l.cacheKey(s), l.leases.latestNow.Load())
 	if r == nil {
@@ -105,7 +108,7 @@ func (l *Limiter) Applied(s weir.Subject) []weir.Limit {
 	return r.limits
 }
 
-// levelOf says which level a place is, or what is wrong with it.
+// levelOf returns the level of a place, or an error if it is malformed.
 func (l *Limiter) levelOf(at weir.Subject) (weir.Level, error) {
 	if at.Entity != "" {
 		if reason := identifier.CheckEntity(at.Entity, l.traits.EntitySlash); reason != "" {
@@ -126,13 +129,13 @@ func (l *Limiter) levelOf(at weir.Subject) (weir.Level, error) {
 	return weir.LevelEntity, nil
 }
 
-// changeConfig checks and does something to the configuration, one change at a time, and forgets
-// what was resolved before.
+// changeConfig calls write and drops the cache. Changes by this process run one at a time, so that
+// write may first read the configuration and check the change against it.
 func (l *Limiter) changeConfig(ctx context.Context, write func(ctx context.Context) error) error {
 	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	select {
-	case l.configLock <- struct{}{}: // also for a caller who is about to leave
+	case l.configLock <- struct{}{}: // even if the context has ended
 	default:
 		select {
 		case l.configLock <- struct{}{}:
@@ -142,7 +145,8 @@ func (l *Limiter) changeConfig(ctx context.Context, write func(ctx context.Conte
 	}
 	defer func() { <-l.configLock }()
 	err := write(storeCtx)
-	l.DropCache() // whatever came of it: a write that is reported as failed may have happened
+	// The cache is dropped after an error too: the write may have been applied.
+	l.DropCache()
 	if err != nil {
 		return classify(err)
 	}
@@ -156,9 +160,10 @@ func (l *Limiter) editor() (driver.ConfigEditor, error) {
 	return nil, weir.NewError(weir.Unsupported, "store", "", "cannot change its configuration a piece at a time")
 }
 
-// Configure makes d the store's whole configuration, from the next call on; see "Changed limits" in
-// docs/semantics.md. Every mistake is reported, joined, and then nothing changes. A store that
-// keeps its configuration elsewhere answers with code [weir.Unsupported].
+// Configure replaces the store's whole configuration by d, from the next call on; see "Changed
+// limits" in docs/semantics.md. If there are mistakes in d, Configure returns all of them, joined,
+// and changes nothing. If the store's configuration cannot be replaced, the error has code
+// [weir.Unsupported].
 func (l *Limiter) Configure(ctx context.Context, d *weir.Definitions) error {
 	writer, ok := l.store.(driver.ConfigWriter)
 	if !ok {
@@ -183,7 +188,7 @@ func (l *Limiter) Configure(ctx context.Context, d *weir.Definitions) error {
 	})
 }
 
-// checkDefinitions refuses what the store or the options cannot do.
+// checkDefinitions refuses definitions that the store or the options do not support.
 func (l *Limiter) checkDefinitions(d *weir.Definitions) error {
 	var errs []error
 	for field, limit := range d.All {

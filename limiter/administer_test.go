@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// slowReader answers a read of the configuration when it is told to.
+// slowReader answers a read of the configuration only when the test says so.
 type slowReader struct {
 	*fakeBackend
 	asked, answer chan struct{}
@@ -48,7 +48,8 @@ func (s *slowReader) WriteEntity(context.Context, time.Time, string, string, boo
 
 func (s *slowReader) DeleteEntity(context.Context, time.Time, string) error { return nil }
 
-// TestPolicyReadBeforeItWasSet: what was read before a change must not come back after it.
+// TestPolicyReadBeforeItWasSet checks that a read that began before SetPolicy does not bring back
+// the old policy.
 func TestPolicyReadBeforeItWasSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestPolicyReadBeforeItWasSet(t *testing.T) {
 		}
 		var reader sync.WaitGroup
 		reader.Go(func() { _, _ = l.Explain(t.Context(), "acme", "gpt-4o") })
-		<-store.asked // it has read that the policy is allow
+		<-store.asked // the reader has the old policy, allow
 		if err := l.SetPolicy(t.Context(), weir.Block); err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +82,8 @@ func TestPolicyReadBeforeItWasSet(t *testing.T) {
 	})
 }
 
-// TestCallsOnOneLeaseWaitNoLongerThanForTheStore: callers that repeat what got no answer must not
-// queue up, each behind the store's time of those before.
+// TestCallsOnOneLeaseWaitNoLongerThanForTheStore checks that calls that repeat an unanswered one do
+// not queue up, each waiting for the store's timeout of all calls before it.
 func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,8 +114,8 @@ func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	})
 }
 
-// meeting is a store in which those who have read an entity's children wait a second for somebody
-// else to.
+// meeting is a store that makes two concurrent changes read before either writes: a call that has
+// read the children of an entity waits up to a second for another call to do so.
 type meeting struct {
 	*memory.Store
 	met chan struct{}
@@ -130,7 +131,8 @@ func (m *meeting) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.
 	return page, err
 }
 
-// TestChangesAtOnceNeverCascadeTooDeep: each of two changes is right alone, but not both.
+// TestChangesAtOnceNeverCascadeTooDeep makes two changes of which each alone is within the depth,
+// and both together are not.
 func TestChangesAtOnceNeverCascadeTooDeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,8 +161,8 @@ func TestChangesAtOnceNeverCascadeTooDeep(t *testing.T) {
 	})
 }
 
-// TestAChangeWaitsAsLongAsItsCaller: a store that hangs in one change must not hold the others for
-// ever.
+// TestAChangeWaitsAsLongAsItsCaller checks that a store that hangs in one change does not delay
+// another change beyond its caller's deadline.
 func TestAChangeWaitsAsLongAsItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (s *silentStore) Status(
 	return nil, silence(ctx)
 }
 
-// slowCalls may concern as much as there is in the store.
+// slowCalls returns calls whose work grows with what is stored.
 func slowCalls(l *limiter.Limiter) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"limits": func(ctx context.Context) error {
@@ -83,7 +83,7 @@ func slowCalls(l *limiter.Limiter) map[string]func(context.Context) error {
 	}
 }
 
-// quickCalls concern one subject, and requests may wait for them.
+// quickCalls returns calls that concern one subject, and for which requests may wait.
 func quickCalls(l *limiter.Limiter) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"status":  func(ctx context.Context) error { _, err := l.Status(ctx, "a", "gpt-4o"); return err },
@@ -92,13 +92,13 @@ func quickCalls(l *limiter.Limiter) map[string]func(context.Context) error {
 	}
 }
 
-// TestAdministrationTimeout: what may concern thousands of items has the caller's time, and no
-// request waits any longer for that.
+// TestAdministrationTimeout checks that calls that may concern thousands of items get all of the
+// caller's time, and that calls for which requests wait do not.
 func TestAdministrationTimeout(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name             string
-		option, deadline time.Duration // 0: none
+		option, deadline time.Duration // 0 means none
 		slow, quick      time.Duration
 	}{
 		{"no deadline", 0, 0, time.Minute, time.Second},
@@ -122,7 +122,7 @@ func TestAdministrationTimeout(t *testing.T) {
 				for name, call := range quickCalls(l) {
 					wantAnswerAfter(t, name, call, tt.deadline, tt.quick)
 				}
-				time.Sleep(tt.quick + time.Second) // in a bubble: a read goes on without its caller
+				time.Sleep(tt.quick + time.Second) // in a bubble: let the shared read end
 			})
 		})
 	}

@@ -14,7 +14,7 @@ func TestAppliedNeverAsksTheStore(t *testing.T) {
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System: []weir.Limit{{Name: "rpm", Capacity: 60}},
-		// Those that are not declared share what the cache has.
+		// Entities that are not declared share one cached resolution, so declare these.
 		Entities: map[string]weir.EntityDefinition{"acme": {}, "other": {}},
 	}})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestAppliedNeverAsksTheStore(t *testing.T) {
 	}
 	applied("after a call", 1)
 	now = now.Add(time.Minute)
-	if _, err := lim.Status(t.Context(), "other", acme.Resource); err != nil { // time moves with calls
+	if _, err := lim.Status(t.Context(), "other", acme.Resource); err != nil { // moves the cache's time
 		t.Fatal(err)
 	}
 	applied("after the cache time", 0)

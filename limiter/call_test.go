@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// declaring gives an entity limits of its own just before its configuration is read for the first
-// time.
+// declaring is a store that gives an entity limits of its own just before its configuration is read
+// for the first time.
 type declaring struct {
 	*memory.Store
 	entity string
@@ -36,8 +36,8 @@ func (d *declaring) ReadConfig(
 	return d.Store.ReadConfig(ctx, s, consistent)
 }
 
-// An entity that is declared while it is resolved, perhaps through another limiter, has its own
-// limits, and those who are not declared keep theirs.
+// An entity that is declared while it is resolved, perhaps through another limiter, gets its own
+// limits, and undeclared entities keep theirs.
 func TestEntityIsDeclaredWhileItIsResolved(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
@@ -63,7 +63,8 @@ func TestEntityIsDeclaredWhileItIsResolved(t *testing.T) {
 	}
 }
 
-// replaying knows one lease, and says so only once it has planned.
+// replaying is a store that knows one lease, and answers with Replay when it is given a plan for
+// it.
 type replaying struct {
 	*fakeBackend
 	record driver.LeaseRecord
@@ -77,11 +78,11 @@ func (r *replaying) RecoverLease(
 
 func (r *replaying) Recovered() (time.Time, bool) { return time.Time{}, true }
 
-// A lease that the store had taken under a definition that has changed is settled under the one in
-// force.
+// A lease that the store had reserved under a definition that has changed since is settled under
+// the definition in force.
 func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	t.Parallel()
-	fake := newFake() // a capacity of 100
+	fake := newFake() // its capacity is 100
 	fake.traits.Local = true
 	fake.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) {
 		return &driver.Outcome{Replay: true}, nil
@@ -112,10 +113,10 @@ func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	}
 }
 
-// late leaves when the context ends, and goes on nevertheless with what it was given.
+// late is a store that returns when the context ends, and goes on reading what it was given.
 type late struct {
 	*fakeBackend
-	goOn chan struct{} // closed when it may
+	goOn chan struct{} // closed to let it read
 	all  sync.WaitGroup
 }
 
@@ -128,8 +129,8 @@ func (s *late) Reserve(ctx context.Context, now time.Time, p *driver.Plan, _ *dr
 	return ctx.Err()
 }
 
-// A store that still works on a reservation when it has answered shares nothing with the lease or
-// with the next call; the race detector would see it.
+// A store that still reads a plan after it has answered shares no memory with the lease or with the
+// next call. The race detector would report it.
 func TestStoreThatWorksOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestStoreThatWorksOn(t *testing.T) {
 	})
 }
 
-// mirrored takes everything in two stores, and answers what the first one said.
+// mirrored is a store that reserves in two stores, and returns the answer of the first.
 type mirrored struct{ *memory.Store }
 
 func (s mirrored) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
@@ -173,7 +174,7 @@ func (s mirrored) Reserve(ctx context.Context, now time.Time, p *driver.Plan, ou
 	return other.Reserve(ctx, now.Add(time.Second), p, p.Outcome())
 }
 
-// An outcome stays what it is when the reservation is planned again.
+// An outcome does not change when the reservation is planned again.
 func TestStoreThatPlansAgain(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
@@ -203,7 +204,7 @@ func TestStoreThatPlansAgain(t *testing.T) {
 	}
 }
 
-// Every instant of an answer is in the zone of the limiter's clock, repeated answers too.
+// Every instant in an answer is in the zone of the limiter's clock, in repeated answers too.
 func TestInstantsAreInTheZoneOfTheClock(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
@@ -257,7 +258,7 @@ func (u unread) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, e
 	return nil, u.err
 }
 
-// A reservation fails as its plan does.
+// A reservation that cannot be planned returns the error of the plan.
 func TestReserveFailsAsThePlanDoes(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{

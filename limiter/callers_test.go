@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// callersLimiter opens a limiter over a store in memory with a limit that admits everything.
+// callersLimiter opens a limiter over a memory store with a limit that admits everything.
 func callersLimiter(t *testing.T, o limiter.Options) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(nil)
@@ -29,7 +29,7 @@ func callersLimiter(t *testing.T, o limiter.Options) *limiter.Limiter {
 	return l
 }
 
-// settledAs reserves and cancels under an ID of a time.
+// settledAs reserves and cancels under an ID made at a time.
 func settledAs(ctx context.Context, t *testing.T, l *limiter.Limiter, at time.Time) *weir.Request {
 	t.Helper()
 	r := ask()
@@ -44,8 +44,9 @@ func settledAs(ctx context.Context, t *testing.T, l *limiter.Limiter, at time.Ti
 	return r
 }
 
-// TestOneCallersIDsRefuseNoOthers: a caller that fills the memory of ended leases with IDs 58
-// seconds ahead moves its own horizon, and makes the limiter forget no lease of another caller.
+// TestOneCallersIDsRefuseNoOthers checks that a caller that fills the memory of ended leases with
+// IDs 58 seconds ahead raises only its own horizon, and that the limiter forgets no lease of
+// another caller.
 func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, 5_000, soak.Amount(5_000, 1_000_000)} {
@@ -56,7 +57,7 @@ func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 		mine := settledAs(good, t, l, now)
 		var first *weir.Request
 		flood := 2*size + size/2
-		for i := range flood { // rising, because its own horizon rises
+		for i := range flood { // rising times, because the caller's horizon rises
 			ahead := time.Second + 57*time.Second*time.Duration(i)/time.Duration(flood)
 			r := ask()
 			r.LeaseID = weir.NewLeaseID(now.Add(ahead))
@@ -70,7 +71,7 @@ func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 		for range 10 {
 			settledAs(good, t, l, now)
 		}
-		settledAs(t.Context(), t, l, now) // the program itself
+		settledAs(t.Context(), t, l, now) // without a caller
 		if _, err := l.Reserve(good, mine); !errors.Is(err, weir.Ended) {
 			t.Errorf("%d: the other caller's lease: got %v, want that it is remembered", size, err)
 		}
@@ -89,8 +90,8 @@ func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 	}
 }
 
-// checkForgottenEarly wants the error of an ID that a caller has made the limiter forget: it names
-// the bound, and a time from which on the caller's IDs are accepted.
+// checkForgottenEarly checks the error for an ID that the limiter may have forgotten early: it
+// names the bound, and the time from which IDs of the caller are accepted.
 func checkForgottenEarly(t *testing.T, name string, size int, now time.Time, err error) {
 	t.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
@@ -108,8 +109,7 @@ func checkForgottenEarly(t *testing.T, name string, size int, now time.Time, err
 
 var leaseEpoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// wantOverloaded reserves, and fails the test unless that is refused with a retry-after and the
-// bound.
+// wantOverloaded checks that a reservation is refused with a retry-after and the bound.
 func wantOverloaded(ctx context.Context, t *testing.T, l *limiter.Limiter, live, most int) {
 	t.Helper()
 	reason := fmt.Sprintf("this caller has %d live leases, the most for one caller", live)
@@ -124,8 +124,8 @@ func wantOverloaded(ctx context.Context, t *testing.T, l *limiter.Limiter, live,
 	}
 }
 
-// TestLiveLeasesAreBounded: above the bounds nothing is reserved, known leases are answered, and a
-// lease that ends makes room, be it settled or expired.
+// TestLiveLeasesAreBounded checks that nothing is reserved above the bounds, that known leases are
+// still answered, and that a lease that is settled or has expired makes room.
 func TestLiveLeasesAreBounded(t *testing.T) {
 	t.Parallel()
 	ten := limiter.Options{MaxLeases: 10}
@@ -133,10 +133,10 @@ func TestLiveLeasesAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		o            limiter.Options
-		others       int // that have had a lease before
+		others       int // callers that have had a lease before
 		caller       string
 		want         int
-		thenAnyOther bool // another caller gets a lease after that
+		thenAnyOther bool // another caller is then admitted
 	}{
 		{"the program itself", ten, 0, "", 10, false},
 		{"a caller alone", ten, 0, "a", 9, true},
@@ -195,7 +195,7 @@ func TestLiveLeasesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDeniedLeasesDoNotCount: what was not reserved holds no place.
+// TestDeniedLeasesDoNotCount checks that a denied reservation does not count as a live lease.
 func TestDeniedLeasesDoNotCount(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
@@ -219,8 +219,8 @@ func TestDeniedLeasesDoNotCount(t *testing.T) {
 	}
 }
 
-// TestCallersAreBounded: any number of callers, such as addresses, takes bounded memory, and each
-// is served.
+// TestCallersAreBounded checks that any number of callers, such as addresses, takes bounded memory,
+// and that each can reserve.
 func TestCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	l := callersLimiter(t, limiter.Options{LeaseMemorySize: 1000})

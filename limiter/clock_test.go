@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// corrected is a store whose clock is not the process's.
+// corrected is a store whose clock differs from the process's.
 type corrected struct {
 	*fakeBackend
 	off time.Duration
@@ -16,7 +16,7 @@ type corrected struct {
 
 func (c *corrected) ClockOffset() time.Duration { return c.off }
 
-// A process whose clock is off goes by the store's, for leases and what is reserved alike.
+// A process whose clock is wrong uses the store's time, for leases and for limits.
 func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	wrong := time.Date(2026, 6, 1, 12, 10, 0, 0, time.UTC)

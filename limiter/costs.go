@@ -8,14 +8,14 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// namedCost is one of the costs, read from its map once: a map is slow to walk.
+// namedCost is one entry of a [weir.Costs].
 type namedCost struct {
 	name  string
 	units int64
-	key   uint64 // of the charge that a full name is for; 0 if the name is not a full one
+	key   uint64 // of the charge, if name is a full name; 0 otherwise
 }
 
-// limit returns the name of the limit alone.
+// limit returns the name of the limit, without the entity and resource of a full name.
 func (c *namedCost) limit() string {
 	if c.key == 0 {
 		return c.name
@@ -23,10 +23,12 @@ func (c *namedCost) limit() string {
 	return c.name[strings.LastIndexByte(c.name, weir.NameSeparator)+1:]
 }
 
-// costList has costs in the order of their names.
+// costList is a [weir.Costs] sorted by name. A list of a few entries is faster to search and to
+// walk than a map.
 type costList []namedCost
 
-// appendCosts appends costs to a list, in order among themselves.
+// appendCosts appends the costs to a list, sorted among themselves. A few are sorted by insertion,
+// which needs no allocation.
 func appendCosts(c weir.Costs, list costList) costList {
 	const few = 16
 	from := len(list)
@@ -42,8 +44,9 @@ func appendCosts(c weir.Costs, list costList) costList {
 	return list
 }
 
-// check refuses malformed names and negative amounts, the first by name. If full is set, names may
-// be full ones, and it notes which charges they are for.
+// check returns an error for the first malformed name or negative amount in the list. It skips the
+// names unless names is set. If full is set, names may be full ones, and check records the keys of
+// the charges that they name.
 func (list costList) check(field string, names, full bool) error {
 	for i := range list {
 		c := &list[i]
@@ -66,7 +69,7 @@ func (list costList) check(field string, names, full bool) error {
 	return nil
 }
 
-// find returns the cost of that name. Lists are short: a request has at most 32 costs.
+// find returns the cost with a name. It searches linearly, because a request has at most 32 costs.
 func (list costList) find(name string) (units int64, ok bool) {
 	for i := range list {
 		if list[i].name == name {
@@ -76,7 +79,7 @@ func (list costList) find(name string) (units int64, ok bool) {
 	return 0, false
 }
 
-// findKey returns the cost of a limit of the charge with that key.
+// findKey returns the cost of a limit of the charge with a key.
 func (list costList) findKey(key uint64, limit string) (units int64, ok bool) {
 	for i := range list {
 		if c := &list[i]; c.key == key && c.limit() == limit {
@@ -86,19 +89,20 @@ func (list costList) findKey(key uint64, limit string) (units int64, ok bool) {
 	return 0, false
 }
 
-// costLists has the costs of each charge of a request, or the totals of a settlement, as lists.
+// costLists has the costs of each charge of a request, or the totals of an update, as lists.
 type costLists struct {
 	lists  []costList
 	buffer costList // the memory of the lists
-	// names are those of the last costs that were in order. The next ones mostly have the same, and
-	// to look them up is quicker than to walk a map.
+	// names are the names of the last costs, sorted and checked. Consecutive calls mostly use the
+	// same names, and looking up each of them is faster than ranging over the map, sorting and
+	// checking. They are empty after costs with full names, whose keys are computed for each call.
 	names []string
 	// full allows full names.
 	full bool
 }
 
-// add reads the costs of the next charge, or says what is wrong with them: a malformed name or a
-// negative amount, the first by name.
+// add appends the costs of the next charge as a list. It returns an error for the first malformed
+// name or negative amount.
 func (b *costLists) add(c weir.Costs, field string) error {
 	from := len(b.buffer)
 	known := b.addNamed(c)
@@ -113,7 +117,7 @@ func (b *costLists) add(c weir.Costs, field string) error {
 	if !known {
 		b.names = b.names[:0]
 		for i := range list {
-			if list[i].key != 0 { // it is taken apart each time
+			if list[i].key != 0 {
 				b.names = b.names[:0]
 				break
 			}
@@ -123,7 +127,8 @@ func (b *costLists) add(c weir.Costs, field string) error {
 	return nil
 }
 
-// addNamed reads costs that have the names that are known, and no other.
+// addNamed appends the costs if they have exactly the names in b.names. Otherwise it returns false,
+// and may leave costs in the buffer for the caller to discard.
 func (b *costLists) addNamed(c weir.Costs) bool {
 	if len(c) != len(b.names) {
 		return false
@@ -138,5 +143,5 @@ func (b *costLists) addNamed(c weir.Costs) bool {
 	return true
 }
 
-// reset empties the book and keeps its memory.
+// reset empties the lists and keeps their memory.
 func (b *costLists) reset() { b.lists, b.buffer = b.lists[:0], b.buffer[:0] }

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// A book that has seen other costs reads the next ones as a new book does: the same lists, the same
-// mistakes.
+// A costLists that has read other costs reads the next ones as a new one does: the same lists, the
+// same mistakes.
 func TestCostBookForgetsNothingWrong(t *testing.T) {
 	t.Parallel()
 	names := []string{"rpm", "tpm", "a", "b", "usd_micros", "parallel", "wcu", "é", "", "-x", "in.out"}
@@ -54,7 +54,8 @@ func TestCostBookForgetsNothingWrong(t *testing.T) {
 	t.Log(counts)
 }
 
-// The fingerprint is the same for the same content and another for another, however alike.
+// Equal contents have equal fingerprints, and different contents different ones, however similar
+// they are.
 func TestFingerprintTellsApart(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]string{}

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// settled notes how leases were settled on a fake store.
+// settled records how leases were settled on a fake store.
 type settled struct {
 	verbs []weir.Verb
-	units []int64 // of the last settlement
+	units []int64 // of the last update
 }
 
 func (s *settled) watch(f *fakeBackend) {
@@ -117,7 +117,7 @@ func TestDoWithAPanic(t *testing.T) {
 	}
 }
 
-// While the function runs the lease is extended, three times within its life.
+// While the function runs, the lease is extended three times in each lifetime.
 func TestDoExtends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// Wait goes on after an overload, which is no denial but left nothing behind either.
+// Wait goes on after an Overloaded error, which is not a denial but reserved nothing either.
 func TestWaitAfterOverload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,27 +1,52 @@
-// Package limiter is the engine between callers and a store.
+// Package limiter implements [weir.Service] in the process, over a store.
 //
 // [New] makes a [Limiter] over a [driver.Store]:
 //
 //	l, err := limiter.New(store, nil)
 //
-// A reservation goes through the limiter as follows.
+// # A reservation
 //
-//  1. The request is checked and put into a common form (request.go, costs.go).
-//  2. Its lease ID is looked up. A live lease is answered again if the request is the same, and refused otherwise; a
-//     lease that has ended is refused (leases.go).
-//  3. The limits of each subject, an entity on a resource, are resolved, from a cache if possible (resolve.go).
-//     The takes of all limits are summed in a plan (plan.go).
-//  4. The store judges the plan and takes all of it, or nothing (limiter.go). If it says that the plan is stale, the
-//     limits are read again and the reservation is planned again.
-//  5. The lease is kept until it ends, and remembered for a while after that (lease_entry.go, leases_ended.go).
+// [Limiter.Reserve] takes a request through these steps:
 //
-// An update of a lease (adjust, complete, cancel, extend) finds the lease, turns the totals that
-// the caller names into what the lease stands for on each limit (totals.go), and passes the changes
-// to the store (update.go). Two calls with one lease ID wait for one another.
+//  1. Check the request and normalize it: charges, costs as sorted lists, brought limits, and a
+//     fingerprint of all three (request.go, costs.go, fingerprint.go).
+//  2. Look up the lease ID. A live lease is returned again if the fingerprint is the same, and is
+//     a conflict otherwise. An ended lease is refused (leases.go).
+//  3. Resolve the limits of each subject (an entity on a resource), from a cache if possible, and
+//     sum the costs that fall on each limit in a [driver.Plan] (resolve.go, plan.go).
+//  4. Let the store judge the plan: it takes everything or nothing. If it answers that the plan is
+//     stale, read the configuration again and repeat with a new plan (limiter.go).
+//  5. Keep the lease until it ends, and remember it for a while after that, so that a repeated
+//     call gets the same answer (lease_entry.go, leases_ended.go).
 //
-// If the store does not answer in time, the outcome is [weir.Unavailable], or a degraded lease if
+// An update of a lease (adjust, complete, cancel or extend) finds the lease, converts the totals
+// that the caller names into what the lease stands for on each limit (totals.go), and passes the
+// changes to the store (update.go). If another server has changed the lease, the store returns it
+// as it is now, and the update is computed again (leases_shared.go).
+//
+// If the store does not answer in time, Reserve returns [weir.Unavailable], or a degraded lease if
 // the policy allows it (unavailable.go).
 //
-// A limiter starts no goroutine of its own that outlives a call, except for reads that callers
-// share. Leases expire when they are looked at.
+// # State and locks
+//
+// A Limiter keeps no counts of its own. It keeps leases and resolutions:
+//
+//   - leaseTable has the leases, in segments chosen by the hash of the lease ID. Each segment has a
+//     mutex for its maps and lists. An entry belongs to the call that acquired it until the call
+//     releases it; other calls with the same lease ID wait. The call does not hold the segment's
+//     mutex meanwhile, so that a slow store delays one lease and not a segment.
+//   - resolutionCache has the resolutions, in segments chosen by the entity, each with a mutex.
+//     Dropping the cache starts a new generation; a read that began in an earlier generation is
+//     not stored.
+//   - sharedReads has the reads of the configuration that are in progress, so that reservations
+//     that need the same subject at the same time share one read. Its mutex is locked before a
+//     cache segment's, never after.
+//   - scratch is the working memory of one call. It is pooled and needs no lock.
+//
+// No mutex is locked during a call to the store. A change of the configuration holds configLock, a
+// semaphore, which delays only other changes of the configuration.
+//
+// A Limiter starts no background goroutine: the only goroutines that may outlive a call are shared
+// reads, which end with the store's timeout. Expired leases are found when they are looked up, or
+// when a later call sweeps its segment.
 package limiter

@@ -12,13 +12,14 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// Bounds of a page of entities.
+// Bounds of a page of entities, in names.
 const (
 	defaultPage = 100
 	maxPage     = 1000
 )
 
-// Entity returns what is configured for an entity, or an error with code [weir.NotFound].
+// Entity returns what is configured for an entity, or an error with code [weir.NotFound] if it is
+// not declared.
 func (l *Limiter) Entity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	reader, err := l.entityReader()
 	if err != nil {
@@ -40,7 +41,8 @@ func (l *Limiter) Entity(ctx context.Context, name string) (*weir.EntityDefiniti
 }
 
 // SetEntity declares an entity, or changes its parent and whether it cascades; its limits stay. A
-// parent that does not exist, a cycle and a cascade deeper than the option are [weir.Invalid].
+// parent that is not declared, a cycle of parents, and a cascade deeper than [Options.CascadeDepth]
+// are errors with code [weir.Invalid].
 func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bool) error {
 	editor, err := l.editor()
 	if err != nil {
@@ -67,8 +69,8 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 	})
 }
 
-// reparentError puts a mistake that a store found in its whole configuration into the words of the
-// caller, who only named a parent: whatever does not fit, it is that.
+// reparentError returns a store's error about its configuration as an error about the parent, which
+// is the only part of the configuration that the caller named.
 func reparentError(err error, parent string) error {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Invalid || !strings.HasPrefix(e.Field, "entities.") {
@@ -79,8 +81,9 @@ func reparentError(err error, parent string) error {
 	return &c
 }
 
-// DeleteEntity removes an entity and its limits: [weir.NotFound] where it is not declared,
-// [weir.Conflict] where another one has it as parent. Its live leases can still be settled.
+// DeleteEntity removes an entity and its limits. The error has code [weir.NotFound] if the entity
+// is not declared, and [weir.Conflict] if it is the parent of another entity. Live leases of the
+// entity can still be settled.
 func (l *Limiter) DeleteEntity(ctx context.Context, name string) error {
 	editor, err := l.editor()
 	if err != nil {
@@ -94,7 +97,8 @@ func (l *Limiter) DeleteEntity(ctx context.Context, name string) error {
 	})
 }
 
-// Entities lists the names of declared entities in order, a page at a time. Nil lists all.
+// Entities returns a page of the names of declared entities, in order. A nil query means the first
+// page of all.
 func (l *Limiter) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	reader, err := l.entityReader()
 	if err != nil {
@@ -132,8 +136,8 @@ func (l *Limiter) checkQuery(q *weir.EntityQuery) error {
 	return nil
 }
 
-// Capacity reports the limits of every entity that uses a resource, or has limits of its own on it,
-// in the order of their names. Nobody is no error.
+// Capacity returns the statuses of a resource's limits for every entity that has something in use
+// on it or limits of its own on it, sorted by entity. It is not an error if there are none.
 func (l *Limiter) Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error) {
 	if reason := identifier.CheckResource(resource); reason != "" {
 		return nil, invalid("resource", resource, reason)
@@ -157,12 +161,12 @@ func (l *Limiter) Capacity(ctx context.Context, resource string) ([]weir.LimitSt
 	return l.status(storeCtx, now, of)
 }
 
-// checkDepth refuses a cascade that would reach further than it may, counted up from the parent and
-// down to the children that cascade to the entity.
+// checkDepth refuses a parent if a charge would then reach too many ancestors: those above the
+// parent, together with the descendants that cascade to the entity.
 func (l *Limiter) checkDepth(ctx context.Context, name, parent string) error {
 	reader, ok := l.store.(driver.EntityReader)
 	if !ok {
-		return nil // a store that cannot name its entities cannot be asked; a charge finds out
+		return nil // the store cannot list entities; a charge that is too deep is refused later
 	}
 	depth := 1
 	for at := parent; depth <= l.options.CascadeDepth; depth++ {
@@ -171,7 +175,7 @@ func (l *Limiter) checkDepth(ctx context.Context, name, parent string) error {
 			return err
 		}
 		if e == nil || !e.Cascade || at == name {
-			break // a missing parent and a cycle are the store's to refuse
+			break // the store refuses a missing parent and a cycle
 		}
 		at = e.Parent
 	}
@@ -181,7 +185,7 @@ func (l *Limiter) checkDepth(ctx context.Context, name, parent string) error {
 	}
 	if depth+below > l.options.CascadeDepth {
 		if cycle, err := leadsToCycle(ctx, reader, name, parent); err != nil || cycle {
-			return err // a cycle is the store's to refuse
+			return err // the store refuses a cycle
 		}
 		return invalid("cascade", true,
 			fmt.Sprintf("would reach more than the %d levels that are allowed", l.options.CascadeDepth))
@@ -189,8 +193,8 @@ func (l *Limiter) checkDepth(ctx context.Context, name, parent string) error {
 	return nil
 }
 
-// leadsToCycle reports whether the ancestors of an entity with this parent would come back to it,
-// or to one of themselves, which another program can have stored.
+// leadsToCycle reports whether the ancestors of an entity with this parent contain the entity, or
+// contain a cycle that another program has stored.
 func leadsToCycle(ctx context.Context, r driver.EntityReader, name, parent string) (bool, error) {
 	seen := map[string]bool{name: true}
 	for at := parent; at != ""; {
@@ -207,7 +211,7 @@ func leadsToCycle(ctx context.Context, r driver.EntityReader, name, parent strin
 	return false, nil
 }
 
-// cascadeBelow counts the levels of descendants that cascade to an entity, up to most.
+// cascadeBelow returns the number of levels of descendants that cascade to an entity, at most most.
 func (l *Limiter) cascadeBelow(ctx context.Context, r driver.EntityReader, name string, most int) (int, error) {
 	deepest := 0
 	q := &weir.EntityQuery{Parent: name, Size: maxPage}

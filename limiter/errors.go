@@ -15,8 +15,8 @@ func invalid(field string, value any, reason string) *weir.Error {
 	return weir.NewError(weir.Invalid, field, value, reason)
 }
 
-// classify makes every failure of a store an [*weir.Error]. One that says nothing of itself means
-// that the store did not answer.
+// classify returns a store's error as an [*weir.Error]. An error of any other type means that the
+// store did not answer.
 func classify(err error) error {
 	if e, ok := errors.AsType[*weir.Error](err); ok {
 		return e
@@ -24,13 +24,13 @@ func classify(err error) error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "the store did not answer", Err: err}
 }
 
-// wrongAnswer is the error of a call that a store has answered as no store may. What the call has
-// done is unknown then, as if the answer had been lost, and it may be repeated.
+// wrongAnswer returns the error for an answer that no store may give. The outcome of the call is
+// then unknown, as if the answer had been lost, and the call may be repeated.
 func wrongAnswer(format string, args ...any) error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "the store's answer is wrong: " + fmt.Sprintf(format, args...)}
 }
 
-// checkTaken refuses an outcome that does not say what a lease stands for on each of n limits.
+// checkTaken refuses an outcome that does not say what was taken of each of n limits.
 func checkTaken(out *driver.Outcome, n int) error {
 	switch {
 	case out == nil:
@@ -41,7 +41,7 @@ func checkTaken(out *driver.Outcome, n int) error {
 	return nil
 }
 
-// checkRecord refuses a store's record of a lease with which nothing can be done.
+// checkRecord refuses a store's record of a lease whose holdings are incomplete.
 func checkRecord(r *driver.LeaseRecord) error {
 	for i := range r.Holdings {
 		h := &r.Holdings[i]
@@ -57,8 +57,8 @@ func checkRecord(r *driver.LeaseRecord) error {
 	return nil
 }
 
-// callerGone returns an error if the caller has gone. It is called after the last wait before a
-// reservation is written: what is reserved for a caller that has gone, nobody settles.
+// callerGone returns an error if the caller's context has ended. It is called after the last wait
+// before a reservation is written, because a caller that has left would not settle it.
 func callerGone(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
@@ -66,8 +66,8 @@ func callerGone(ctx context.Context) error {
 	return nil
 }
 
-// nameLease puts the lease's ID into an error after which the call may be repeated: the caller may
-// not have brought one.
+// nameLease adds the lease ID to an error with code [weir.Unavailable]: to repeat the call safely,
+// the caller needs the ID, which the limiter may have made.
 func nameLease(err error, id weir.LeaseID) error {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Unavailable || e.Field != "" {
@@ -91,7 +91,7 @@ func endedError(e *leaseEntry) *weir.Error {
 		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
 }
 
-// newDeniedError makes the error of a denial.
+// newDeniedError returns the error for a denial. Its wait is the longest of the limits that denied.
 func newDeniedError(id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
 	e := &weir.DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
 	for i := range out.Limits {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// fakeBackend is a store whose answers a test decides. It knows one limit, rpm, of every subject.
+// fakeBackend is a store whose answers the test decides. It has one limit, rpm, for every subject.
 type fakeBackend struct {
 	mu      sync.Mutex
 	traits  driver.Traits
@@ -89,7 +89,7 @@ func (f *fakeBackend) Status(
 
 func (f *fakeBackend) Close() error { return nil }
 
-// clock is a test's own time.
+// clock is a clock that the test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

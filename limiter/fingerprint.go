@@ -7,9 +7,9 @@ import (
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
-// fingerprint is a hash of content that is the same in every process, so that a store may keep it
-// beside a lease and another server may compare. Nobody is kept from making two contents with one
-// fingerprint, but whoever does only harms their own lease.
+// fingerprint is a hash that is the same in every process, so that a store can keep it with a lease
+// and another server can compare it. It is not cryptographic: a caller can construct two requests
+// with one fingerprint, but can only confuse its own leases by that.
 type fingerprint hash.Hash
 
 const fingerprintSeed = fingerprint(hash.Seed)
@@ -18,7 +18,7 @@ func (f fingerprint) addInt(n int64) fingerprint { return fingerprint(hash.Hash(
 
 func (f fingerprint) addString(s string) fingerprint { return fingerprint(hash.Hash(f).String(s)) }
 
-// addLeaseID is a hash of a lease ID, to find it by.
+// addLeaseID adds a lease ID, for hash tables.
 func (f fingerprint) addLeaseID(id weir.LeaseID) fingerprint {
 	h := hash.Hash(f).Word(binary.LittleEndian.Uint64(id[:8]))
 	return fingerprint(h.Word(binary.LittleEndian.Uint64(id[8:])))
@@ -32,7 +32,8 @@ func (f fingerprint) addCosts(list costList) fingerprint {
 	return f
 }
 
-// fingerprintRequest covers all that decides a reservation: charges in order, and brought limits.
+// fingerprintRequest covers everything that decides a reservation: the charges in order and the
+// brought limits.
 func fingerprintRequest(charges []weir.Charge, costs []costList, brought []weir.Limit) uint64 {
 	f := fingerprintSeed.addInt(int64(len(charges)))
 	for i := range charges {
@@ -50,7 +51,8 @@ func fingerprintRequest(charges []weir.Charge, costs []costList, brought []weir.
 	return uint64(f)
 }
 
-// fingerprintTotals covers what a settlement named. However nothing is named, it is the same.
+// fingerprintTotals covers the totals of an update. No lists and lists without names have the same
+// fingerprint, because they mean the same.
 func fingerprintTotals(totals []costList) uint64 {
 	named := false
 	for _, list := range totals {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// ending is a context that has ended, though whoever waits for it has not noticed yet.
+// ending is a context that has ended, but whose Done channel is not closed, like one that ends at
+// the same time as something else that a call waits for.
 type ending struct {
 	context.Context
 	ended atomic.Bool
@@ -27,8 +28,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// A call that waited for another one of its lease writes nothing if its caller has gone
-// meanwhile.
+// A call that waited for another call on its lease writes nothing if its caller has left meanwhile.
 func TestGoneWhileWaitingForTheLease(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestGoneWhileWaitingForTheLease(t *testing.T) {
 	}
 }
 
-// slowConfig takes its time to say what is configured.
+// slowConfig is a store that takes some time to read its configuration.
 type slowConfig struct {
 	*fakeBackend
 	wrote bool
@@ -84,8 +84,7 @@ func (s *slowConfig) Reserve(_ context.Context, now time.Time, _ *driver.Plan, o
 	return nil
 }
 
-// A store in the process writes nothing for a caller that has gone while its limits were looked
-// up.
+// A store in the process writes nothing for a caller that left while the limits were resolved.
 func TestGoneWhilePlanning(t *testing.T) {
 	for _, patience := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,7 +116,7 @@ func (s *lateService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease
 	return lease, err
 }
 
-// Do gives a lease back, and runs nothing, if the context ended while it was reserved.
+// Do cancels the lease and does not run the function if the context ended during the reservation.
 func TestDoGivesBackWhatComesTooLate(t *testing.T) {
 	t.Parallel()
 	store := newFake()

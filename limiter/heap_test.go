@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// heapLimits are one limit of each kind; what they hold is back within an hour.
+// heapLimits returns one limit of each kind, whose units return within an hour.
 func heapLimits() *weir.Definitions {
 	return &weir.Definitions{System: []weir.Limit{
 		{Name: "rpm", Capacity: 600},
@@ -22,9 +22,9 @@ func heapLimits() *weir.Definitions {
 	}}
 }
 
-// Entities that come once and leases that nobody ends must not stay for ever. What takes longest is
-// the lease lifetime and the lease memory after it: 70 minutes. Some calls a second go on
-// meanwhile, since nothing in weir wakes up by itself.
+// The memory for entities that call once and for leases that are never settled is freed in the end,
+// at the latest after the lease lifetime and the lease memory: 70 minutes. Some calls a second go
+// on meanwhile, because a limiter frees nothing by itself.
 func TestHeapComesBack(t *testing.T) {
 	entities, abandoned := soak.Amount(20_000, 10_000_000), soak.Amount(2_000, 1_000_000)
 	rate := soak.Amount(5, 100)
@@ -52,8 +52,8 @@ func TestHeapComesBack(t *testing.T) {
 			}
 		}
 	}
-	// Steady traffic first, so that what it needs is part of the idle heap: over a thousand
-	// entities, for as long as leases are remembered.
+	// Steady traffic first, so that the memory it needs counts as part of the idle heap: over a
+	// thousand entities, for as long as leases are remembered.
 	steady := func(d time.Duration) {
 		for i := range int(d/time.Second) * rate {
 			now.Advance(time.Second / time.Duration(rate))
@@ -85,7 +85,7 @@ func TestHeapComesBack(t *testing.T) {
 		(full-idle)/int64(entities))
 	slack := idle / 10
 	if entities < 1_000_000 {
-		slack += 1 << 20 // at this size, what maps round up to counts
+		slack += 1 << 20 // at this size the growth of maps matters
 	}
 	if later > idle+slack {
 		t.Errorf("the heap has %d bytes, want at most %d more than the %d at idle", later, slack, idle)
@@ -93,7 +93,7 @@ func TestHeapComesBack(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// heap returns the bytes that are live.
+// heap returns the live bytes on the heap.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

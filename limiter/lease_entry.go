@@ -6,57 +6,58 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// leaseEntry is what the limiter knows of a lease that has not ended. Between acquire and release
-// it belongs to the caller; what follows busy belongs to the shard. An ended lease is handed out as
-// an entry too, but one that is the caller's alone.
+// leaseEntry is a pending or live lease in the lease table. The fields before busy belong to the
+// call that has acquired the entry, until it releases it. The fields from busy on are guarded by
+// the mutex of the entry's segment. An ended lease is returned as an entry too, but as a copy that
+// only the caller has.
 type leaseEntry struct {
 	id          weir.LeaseID
-	caller      *callerQuota // who reserved it
-	counted     bool         // as a live lease
+	caller      *callerQuota // whose quota the lease counts for
+	counted     bool         // in caller, as a live lease
 	state       leasePhase
 	degraded    bool
-	inDoubt     bool // something that was given back may still be charged
+	inDoubt     bool // units that it gave back may still be charged
 	charges     uint8
 	fingerprint uint64 // of the request
 	// at, expires, seqAt and endedAt are in milliseconds.
 	at, expires           int64
 	seq, seqAt            int64
 	endedAt               int64
-	endedAs               uint64   // the fingerprint of what was named then
+	endedAs               uint64   // fingerprint of the actuals of complete
 	keys                  []uint64 // of the charges; nil if the request was not keyed
 	holdings              []driver.Holding
 	limits                []weir.LimitStatus
-	holdingBuf            [1]driver.Holding // memory for holdings, as one is the most usual number
+	holdingBuf            [1]driver.Holding // memory of holdings: most leases have one
 	partBuf               [1]driver.Part
-	definitionsUntil      int64 // when the definitions in holdings have to be looked up again, in milliseconds
-	definitionsGeneration int64 // the generation of the cache that they are from
+	definitionsUntil      int64 // in milliseconds: when to look up the definitions in holdings again
+	definitionsGeneration int64 // cache generation of those definitions
 
 	busy       bool
-	detached   bool          // made for one caller, in no shard
-	ref        leaseRef      // its slot
-	wait       chan struct{} // closed on release; nil while nobody waits
+	detached   bool          // a copy that is in no segment
+	ref        leaseRef      // its slot in the segment
+	wait       chan struct{} // closed on release; nil while no call waits
 	list       *leaseList
 	prev, next *leaseEntry
-	due        int64 // when it expires, as filed in a live list
-	sequence   int64 // of those due in one millisecond, the one filed last expires last
+	due        int64 // expires, as of when the entry was filed in a list
+	sequence   int64 // orders entries that are due in the same millisecond
 }
 
-// leasePhase is what is known of a lease.
+// leasePhase is the state of a lease in this process: [driver.LeaseState], and leasePending.
 type leasePhase uint8
 
 const (
-	leasePending leasePhase = iota // nothing was reserved
+	leasePending leasePhase = iota // nothing is reserved
 	leaseLive
 	leaseCompleted
 	leaseCancelled
 	leaseExpired
-	leaseVoided // it was cancelled before it was reserved
+	leaseVoided // cancelled before it was reserved
 )
 
-// ended is true for leases that are over.
+// ended reports whether the lease has ended.
 func (c leasePhase) ended() bool { return c > leaseLive }
 
-// state is the word for it.
+// state returns the [driver.LeaseState] of a lease that is not pending.
 func (c leasePhase) state() driver.LeaseState {
 	switch c {
 	case leaseCompleted:
@@ -87,7 +88,7 @@ func phaseOf(s driver.LeaseState) leasePhase {
 	}
 }
 
-// activate fills a pending entry.
+// activate fills an entry from a record.
 func (e *leaseEntry) activate(r *driver.LeaseRecord) {
 	e.fingerprint, e.charges = r.Fingerprint, uint8(r.Charges)
 	e.at, e.expires = r.At.UnixMilli(), r.Expires.UnixMilli()
@@ -99,14 +100,15 @@ func (e *leaseEntry) activate(r *driver.LeaseRecord) {
 	}
 }
 
-// end makes a lease an ended one, which holds nothing.
+// end makes the lease an ended one that stands for nothing. It keeps the memory of the holdings.
 func (e *leaseEntry) end(as leasePhase, atMS int64) {
 	e.state, e.endedAt = as, atMS
 	e.keys, e.holdings, e.limits = nil, e.holdings[:0], nil
 }
 
-// leaseList is a list of entries in the order in which they are due, linked through them:
-// [container/list] would allocate an element for each reservation and each extend.
+// leaseList is a doubly linked list of entries in the order in which they are due. It is linked
+// through the entries themselves, because [container/list] would allocate an element for each
+// reservation and each extend.
 type leaseList struct {
 	head, tail *leaseEntry
 	len        int

@@ -6,41 +6,44 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// leaseIndex says where the leases of a shard are. IDs begin with the time of their making, and a
-// lease is mostly settled soon and forgotten in the order of its making. So the index is a row of
-// small maps, each for the IDs of a span of time: the calls of now touch only the last few, however
-// many leases are remembered.
+// leaseIndex maps the lease IDs of a segment to places.
 //
-// Leases that are forgotten stay in their map until that goes as a whole, which is soon: whoever
-// gets a place asks whether it is still the lease's.
+// Lease IDs begin with the time at which they were made, and most leases end soon and are forgotten
+// in the order in which they were made. So the index is a sequence of small hash tables, each for
+// the IDs of a span of time. Calls touch only the last few tables, which stay in the processor's
+// cache however many leases are remembered, and a table is dropped as a whole when its last lease
+// is forgotten.
+//
+// A forgotten lease keeps its cell until its table is dropped or rebuilt. So the place that the
+// index returns may have been given to another lease meanwhile; [leaseSegment.find] checks that.
 type leaseIndex struct {
 	chunks []indexChunk // in the order of time; never empty
-	spare  []leaseCell  // of a chunk that is gone, empty
+	spare  []leaseCell  // cleared memory of a dropped chunk, for the next one
 	seed   fingerprint
 	len    int // leases that are not forgotten
 }
 
-// indexChunk has the IDs from one millisecond up to the next chunk's; the first also has older
-// ones.
+// indexChunk has the IDs from a millisecond up to the next chunk's. The first chunk also has all
+// older ones.
 type indexChunk struct {
 	from, newest int64 // milliseconds
 	places       leaseHash
 	left         int // leases that are not forgotten
 }
 
-// fullChunk is how many IDs a chunk has before the next one begins. Those of one millisecond stay
-// together.
+// fullChunk is the number of IDs in a chunk after which the next one begins. IDs of one millisecond
+// are never divided between chunks.
 const fullChunk = 64
 
 func newLeaseIndex(seed fingerprint) leaseIndex {
 	return leaseIndex{chunks: make([]indexChunk, 1), seed: seed}
 }
 
-// chunk returns the number of the chunk that has the IDs of a millisecond.
+// chunk returns the number of the chunk for the IDs of a millisecond.
 func (x *leaseIndex) chunk(ms int64) int {
 	low, high := 0, len(x.chunks) // the answer is in [low, high)
 	if high == 1 || ms < x.chunks[1].from {
-		return 0 // as for the leases that are forgotten
+		return 0 // the usual case for the lease that is forgotten next
 	}
 	for near := high - 1; near > 0 && near > high-4; near-- {
 		if x.chunks[near].from <= ms {
@@ -61,12 +64,13 @@ func (x *leaseIndex) get(id weir.LeaseID) (leaseRef, bool) {
 	return x.chunks[x.chunk(id.UnixMilli())].places.get(id, x.seed)
 }
 
-// move makes another place that of a lease that is there.
+// move changes the place of a lease that is in the index.
 func (x *leaseIndex) move(id weir.LeaseID, place leaseRef) {
 	x.chunks[x.chunk(id.UnixMilli())].places.move(id, place, x.seed)
 }
 
-// add notes the place of a new lease; valid says which others are not forgotten.
+// add inserts a new lease. valid reports whether a cell is still that of its lease, so that
+// forgotten ones are dropped when a full table is rebuilt.
 func (x *leaseIndex) add(id weir.LeaseID, place leaseRef, valid func(weir.LeaseID, leaseRef) bool) {
 	ms := id.UnixMilli()
 	at := x.chunk(ms)
@@ -75,7 +79,7 @@ func (x *leaseIndex) add(id weir.LeaseID, place leaseRef, valid func(weir.LeaseI
 		c.rehash(x.seed, valid)
 	}
 	switch full := c.places.len >= fullChunk && ms > c.newest && at == len(x.chunks)-1; {
-	case full && c.left == 0: // it would never go
+	case full && c.left == 0: // forget did not drop it because it was last: reuse it
 		clear(c.places.slots)
 		c.places.len = 0
 	case full:
@@ -92,8 +96,8 @@ func (x *leaseIndex) add(id weir.LeaseID, place leaseRef, valid func(weir.LeaseI
 	x.len++
 }
 
-// rehash gives a full chunk as much room as those need that are not forgotten. One ID that was far
-// ahead must not keep the next chunk from beginning for longer.
+// rehash rebuilds a full table without forgotten leases. It recomputes newest, because an ID far in
+// the future would otherwise keep the next chunk from beginning even after that lease is forgotten.
 func (c *indexChunk) rehash(seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) {
 	c.places.rebuild(c.left, seed, valid)
 	c.newest = 0
@@ -104,12 +108,13 @@ func (c *indexChunk) rehash(seed fingerprint, valid func(weir.LeaseID, leaseRef)
 	}
 }
 
-// forget notes that a lease is forgotten; valid says which others are not. One that came to nothing
-// has a slot that others will get, so its place is taken from it at once.
-func (x *leaseIndex) forget(id weir.LeaseID, unborn bool, valid func(weir.LeaseID, leaseRef) bool) {
+// forget records that a lease is forgotten; valid is as in add. pending means that the lease was
+// never live. Its slot is free for other leases from now on, so its cell is pointed to no place at
+// once.
+func (x *leaseIndex) forget(id weir.LeaseID, pending bool, valid func(weir.LeaseID, leaseRef) bool) {
 	at := x.chunk(id.UnixMilli())
 	c := &x.chunks[at]
-	if c.left--; unborn {
+	if c.left--; pending {
 		c.places.move(id, leaseNowhere, x.seed)
 	}
 	x.len--
@@ -117,13 +122,13 @@ func (x *leaseIndex) forget(id weir.LeaseID, unborn bool, valid func(weir.LeaseI
 		x.remove(at)
 		return
 	}
-	// The first is soon gone as a whole, unless it is large.
 	if c.places.len >= fullChunk && c.left < c.places.len/8 && (at > 0 || c.places.len > 4*fullChunk) {
+		// The first chunk is dropped soon, so it is rebuilt only if it is large.
 		x.reuse(c.places.rebuild(c.left, x.seed, valid))
 	}
 }
 
-// remove takes a chunk out in which every lease is forgotten.
+// remove drops a chunk of which every lease is forgotten.
 func (x *leaseIndex) remove(at int) {
 	x.reuse(x.chunks[at].places.slots)
 	if at == 0 {
@@ -134,7 +139,7 @@ func (x *leaseIndex) remove(at int) {
 	x.chunks = slices.Delete(x.chunks, at, at+1)
 }
 
-// reuse keeps the memory of a chunk for the next one, if it is of the usual size.
+// reuse keeps the cells of a dropped chunk for the next chunk if they are of the usual number.
 func (x *leaseIndex) reuse(slots []leaseCell) {
 	if len(slots) == 2*fullChunk {
 		clear(slots)
@@ -142,24 +147,25 @@ func (x *leaseIndex) reuse(slots []leaseCell) {
 	}
 }
 
-// leaseHash maps lease IDs to places: a table with a power of two of slots, in which an ID stands
-// in the first free slot after the one that its hash names. Nothing is taken out singly, and there
-// are no pointers for the collector to follow.
+// leaseHash maps lease IDs to places. It is an open-addressing table with linear probing: the
+// number of cells is a power of two, and an ID is in the first free cell at or after its hash.
+// Cells are never deleted one by one, so probing needs no marks of deleted cells. Cells have no
+// pointers, so the garbage collector does not scan them.
 type leaseHash struct {
 	slots []leaseCell
 	len   int
 }
 
-// leaseCell is empty where the ID is zero, which is no lease's.
+// leaseCell is one cell; empty if the ID is zero, which no lease has.
 type leaseCell struct {
 	id    weir.LeaseID
 	place leaseRef
 }
 
-// leastSlots is how many slots the smallest table has.
+// leastSlots is the number of cells of the smallest table.
 const leastSlots = 16
 
-// slot returns the number of the slot that an ID has or would get.
+// slot returns the number of the cell that has an ID, or that would get it.
 func (p *leaseHash) slot(id weir.LeaseID, seed fingerprint) int {
 	last := len(p.slots) - 1
 	at := int(seed.addLeaseID(id)) & last
@@ -177,7 +183,8 @@ func (p *leaseHash) get(id weir.LeaseID, seed fingerprint) (leaseRef, bool) {
 	return s.place, !s.id.IsZero()
 }
 
-// full is true where the table grows before it takes another.
+// full reports whether the table has to grow before the next insert: it is at most three quarters
+// full, so that probing ends soon.
 func (p *leaseHash) full() bool { return p.len >= len(p.slots)/4*3 }
 
 func (p *leaseHash) set(id weir.LeaseID, place leaseRef, seed fingerprint) {
@@ -192,13 +199,12 @@ func (p *leaseHash) set(id weir.LeaseID, place leaseRef, seed fingerprint) {
 	s.place = place
 }
 
-// move gives another place to an ID that is there.
+// move changes the place of an ID that is in the table.
 func (p *leaseHash) move(id weir.LeaseID, place leaseRef, seed fingerprint) {
 	p.slots[p.slot(id, seed)].place = place
 }
 
-// rebuild makes the table anew with those that are valid, of which there are so many, and returns
-// the memory of the old one.
+// rebuild makes a new table of the valid cells, of which there are n, and returns the old cells.
 func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) []leaseCell {
 	old := p.slots
 	size := leastSlots
@@ -209,8 +215,8 @@ func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, le
 	return old
 }
 
-// resize moves the places to a table of another size, without those that are not valid; nil means
-// all are.
+// resize copies the valid cells to a table of another size. A nil valid means that all cells are
+// valid.
 func (p *leaseHash) resize(size int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) {
 	old := p.slots
 	p.slots, p.len = make([]leaseCell, size), 0

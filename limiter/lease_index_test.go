@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// indexWorld keeps a shard's places beside a plain map.
+// indexWorld keeps the leases of a segment in a plain map too.
 type indexWorld struct {
 	t     *testing.T
 	shard leaseSegment
@@ -36,9 +36,9 @@ func (w *indexWorld) check() {
 	}
 }
 
-// IDs of now, of the past and of a minute ahead, settled at once, late or never: what the index
-// finds is what a map would find, what was forgotten is not found, and it does not keep more than a
-// few times what is there.
+// The index finds the same leases as a map: for IDs of now, of the past and of a minute ahead, that
+// are settled at once, late or never. It does not find what was forgotten, and its memory is at
+// most a few times what it holds.
 func TestLeaseIndexAgainstAMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -59,8 +59,8 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 				w.shard.add(e)
 				live[e.id], w.plain[e.id] = e, false
 			case move < 8 && len(live) > 0:
-				for id, e := range live { // any
-					if rng.IntN(8) == 0 { // came to nothing
+				for id, e := range live { // an arbitrary one
+					if rng.IntN(8) == 0 { // nothing was reserved
 						w.shard.remove(e)
 						w.shard.index.forget(id, true, w.shard.valid)
 						delete(w.plain, id)
@@ -101,7 +101,7 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 	}
 }
 
-// A chunk of which every lease was forgotten while it was the last does not stay.
+// The last chunk does not stay after all of its leases have been forgotten.
 func TestLeaseIndexAfterSilence(t *testing.T) {
 	t.Parallel()
 	for _, leases := range []int{fullChunk, 2 * fullChunk, 10 * fullChunk} {
@@ -131,7 +131,7 @@ func TestLeaseIndexAfterSilence(t *testing.T) {
 	}
 }
 
-// An ID that is far ahead, and is refused, does not make the index one large chunk.
+// A refused ID in the far future does not make the index one large chunk.
 func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []bool{false, true} {
@@ -161,7 +161,7 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 	}
 }
 
-// The numbers of ended leases run over after four thousand million of them.
+// The numbers of ended leases wrap around after 2^32 leases.
 func TestEndedLeasesRunOver(t *testing.T) {
 	t.Parallel()
 	for _, from := range []uint32{0, 1<<31 - 300, math.MaxUint32 - 300} {
@@ -174,7 +174,7 @@ func TestEndedLeasesRunOver(t *testing.T) {
 		for i := range 900 {
 			id := weir.NewLeaseID(leaseStart)
 			in = append(in, placed{id, q.push(&own, endedLease{id: id, at: int64(i)})})
-			if i%3 == 2 { // it grows slowly
+			if i%3 == 2 { // let the queue grow slowly
 				if q.first().id != in[0].id {
 					t.Fatalf("from %d: the first is not the oldest", from)
 				}

@@ -14,45 +14,49 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// leaseTable remembers the leases of a limiter: live ones until they end, ended ones for as long as
-// somebody might repeat a call. Each shard has a lock of its own; an entry is worked on by one call
-// at a time, and no lock is held meanwhile.
+// leaseTable has the leases of a limiter: live ones until they end, and ended ones for as long as a
+// call may be repeated. Each segment has its own mutex. An entry belongs to one call at a time, and
+// the segment's mutex is not locked while the call works on it.
 //
-// Nothing here wakes up by itself: expiry is judged when a lease is asked for, and every call
-// sweeps a few leases that are due in its shard.
+// The table starts no goroutine and no timer. Whether a lease has expired is decided when it is
+// looked up, and every call sweeps some of the leases that are due in its segment.
 type leaseTable struct {
 	shards []leaseSegment
-	seed   fingerprint // so that no caller can choose the shard of the IDs that it brings
-	// memory is how long ended leases are remembered, in milliseconds, and memorySize how many at
-	// most.
+	seed   fingerprint // random, so that callers cannot direct all their IDs to one segment
+	// memory is how long ended leases are remembered, in milliseconds; memorySize bounds their
+	// number.
 	memory     int64
 	memorySize int
-	latestNow  atomic.Int64 // the latest now, see clock
-	horizon    atomic.Int64 // lease IDs older than this may have been used before the table was opened
-	// callers have the horizons that lease IDs forgotten early have moved.
+	latestNow  atomic.Int64 // the table's time, in milliseconds; see clock
+	horizon    atomic.Int64 // older lease IDs may have been used before the opening
+	// callers counts the leases of each caller, and has the horizons of callers whose ended leases
+	// were forgotten early.
 	callers callerQuotas
-	// entries has entries that were used and are empty now, with room for holdings. It stays empty
-	// where a store may still read the holdings of a lease after its answer.
+	// entries has empty entries for new leases, with memory for holdings. It is used only if reuse
+	// is set, that is, if the store is local: a remote store may read the holdings of a lease after
+	// it has answered.
 	entries sync.Pool
 	reuse   bool
 }
 
-// leaseSegment is one part of the table.
+// leaseSegment is one part of the table. mu guards all of it.
 type leaseSegment struct {
 	mu    sync.Mutex
 	index leaseIndex
 	slots []*leaseEntry // the leases that have not ended
-	free  []leaseRef    // the slots that are empty
-	// live has a list for each lifetime: leases of one lifetime end in the order of their renewal,
-	// so no heap is needed.
+	free  []leaseRef    // the indexes in slots that are nil
+	// live has the live leases in lists, each sorted by the time at which its leases are due.
+	// Leases with one lifetime are due in the order in which they were renewed, so appending keeps
+	// a list sorted, and there is about one list for each lifetime. No heap is needed.
 	live     []*leaseList
 	sequence int64
 	ended    endedLeases
-	maxEnded int   // for ended leases
-	nextDue  int64 // nothing is due before this instant, in milliseconds
+	maxEnded int   // bounds the number of ended leases
+	nextDue  int64 // the sweep has nothing to do before this instant, in milliseconds
 }
 
-// leaseRef says where a lease is: in a slot, or among those that have ended.
+// leaseRef is the place of a lease in its segment: an index in slots or, with the bit
+// leaseHasEnded, a number in the queue of ended leases.
 type leaseRef uint32
 
 const (
@@ -60,24 +64,25 @@ const (
 	leaseNowhere           = leaseHasEnded - 1
 )
 
-// A call clears away at most sweepLeast due leases of its shard and a sixteenth of those there are:
-// few enough not to be felt, and enough that a hundred calls a second are rid of a million leases
-// that came due in one instant within some ten seconds.
+// A call sweeps at most sweepLeast due leases of its segment and a sixteenth of all leases in it.
+// That is little enough for one call, and enough for a hundred calls a second to sweep a million
+// leases that became due at once in about ten seconds.
 const (
 	sweepLeast = 64
 	sweepShare = 16
 )
 
-// clockReset is how far time may step back before the table believes it.
+// clockReset is how far behind the table's time a call's time may be, in milliseconds. If it is
+// further behind, the clock is taken to have been corrected.
 const clockReset = 60_000
 
 func newLeaseTable(o *Options, opened time.Time) *leaseTable {
-	n := 8 // few, since each has memory of its own to go through, and enough for calls at once
+	n := 8 // few, because every sweep walks a segment; enough for concurrent calls
 	for n < 4*runtime.GOMAXPROCS(0) {
 		n *= 2
 	}
 	if o.LeaseMemorySize < 4096 {
-		n = 1 // so that a small memory forgets exactly the oldest
+		n = 1 // a small memory must forget exactly the oldest lease, and segments forget independently
 	}
 	t := &leaseTable{
 		shards: make([]leaseSegment, n), seed: fingerprint(rand.Uint64()),
@@ -93,8 +98,9 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 	return t
 }
 
-// clock returns the table's time: the latest that any call has brought. A now more than a minute
-// behind it means that the clock had been wrong and was put right.
+// clock returns the table's time: the latest time of any call, so that an expired lease does not
+// come back to life. A time more than clockReset behind it means that the clock had been ahead and
+// was corrected; the table's time then goes back too.
 func (t *leaseTable) clock(now time.Time) int64 {
 	ms := now.UnixMilli()
 	for {
@@ -108,8 +114,9 @@ func (t *leaseTable) clock(now time.Time) int64 {
 	}
 }
 
-// checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far
-// ahead.
+// checkID refuses an ID for a new reservation if its lease may have been forgotten, because then it
+// could be charged twice. It also refuses an ID that is more than a minute ahead, because its lease
+// would have to be remembered until the horizon has passed that time.
 func (t *leaseTable) checkID(id weir.LeaseID, now int64, by *callerQuota) error {
 	ms, early := id.UnixMilli(), by.horizon.Load()
 	switch {
@@ -129,9 +136,9 @@ func (t *leaseTable) shard(id weir.LeaseID) *leaseSegment {
 	return &t.shards[uint64(t.seed.addLeaseID(id))>>32&uint64(len(t.shards)-1)]
 }
 
-// acquire gives the caller the entry of a lease, waiting for whoever works on it. Without one it
-// makes a pending entry if create says so, otherwise it returns nil. What has been forgotten counts
-// as absent.
+// acquire returns the entry of a lease for the caller's exclusive use until release. While another
+// call uses the entry, acquire waits. If the lease is unknown or forgotten, acquire makes a pending
+// entry if create is set, and returns nil otherwise.
 func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, create bool) (*leaseEntry, error) {
 	for {
 		e, busy := t.tryAcquire(id, now, create)
@@ -147,8 +154,8 @@ func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, cr
 	}
 }
 
-// tryAcquire is acquire without waiting: where somebody works on the entry, it returns a channel
-// that is closed when they are done.
+// tryAcquire is acquire without waiting: if another call uses the entry, it returns a channel that
+// is closed when that call releases it.
 func (t *leaseTable) tryAcquire(id weir.LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
 	s := t.shard(id)
 	s.mu.Lock()
@@ -168,7 +175,7 @@ func (t *leaseTable) tryAcquire(id weir.LeaseID, now int64, create bool) (e *lea
 			return e, nil
 		}
 		s.expire(t, e)
-		place, known = s.find(id) // the memory may have room for none
+		place, known = s.find(id) // moving it to the ended leases may have forgotten it at once
 	}
 	if known {
 		ended := s.ended.at(place)
@@ -186,7 +193,7 @@ func (t *leaseTable) tryAcquire(id weir.LeaseID, now int64, create bool) (e *lea
 	return e, nil
 }
 
-// entry returns a new entry, in no shard.
+// entry returns a pending entry that is in no segment.
 func (t *leaseTable) entry(id weir.LeaseID) *leaseEntry {
 	e, ok := t.entries.Get().(*leaseEntry)
 	if !ok {
@@ -198,8 +205,7 @@ func (t *leaseTable) entry(id weir.LeaseID) *leaseEntry {
 	return e
 }
 
-// insert takes over an entry that was made outside the table, under an ID that nobody else can know
-// yet.
+// insert adds an entry whose ID the caller has just made, so that it cannot be in the table.
 func (t *leaseTable) insert(e *leaseEntry, now int64) {
 	s := t.shard(e.id)
 	s.mu.Lock()
@@ -210,7 +216,7 @@ func (t *leaseTable) insert(e *leaseEntry, now int64) {
 	s.file(e)
 }
 
-// countLive keeps the count of live leases: e was filed as what it is now.
+// countLive makes the count of live leases match the entry's state.
 func (t *leaseTable) countLive(e *leaseEntry) {
 	switch live := e.state == leaseLive; {
 	case live && !e.counted:
@@ -221,8 +227,7 @@ func (t *leaseTable) countLive(e *leaseEntry) {
 	e.counted = e.state == leaseLive
 }
 
-// recycle takes back an entry that is in no shard any more. What its holdings point to stays until
-// they are used again, or the collector empties the pool.
+// recycle keeps an entry that is in no segment for a later lease, with the memory of its holdings.
 func (t *leaseTable) recycle(e *leaseEntry) {
 	if !t.reuse {
 		return
@@ -236,7 +241,8 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 	t.entries.Put(e)
 }
 
-// release gives an entry back and files it by what became of it.
+// release ends the caller's exclusive use of an entry and files the entry by its state: a live
+// lease stays in its slot, an ended one becomes a small record, and a pending one is removed.
 func (t *leaseTable) release(e *leaseEntry) {
 	if e.detached {
 		return
@@ -267,13 +273,13 @@ func (t *leaseTable) release(e *leaseEntry) {
 	}
 }
 
-// find returns the place of a lease.
+// find returns the place of a lease, and whether the segment has it.
 func (s *leaseSegment) find(id weir.LeaseID) (leaseRef, bool) {
 	place, ok := s.index.get(id)
 	return place, ok && s.valid(id, place)
 }
 
-// valid reports whether a place is still that of a lease.
+// valid reports whether a place that the index returned is still that of the lease.
 func (s *leaseSegment) valid(id weir.LeaseID, place leaseRef) bool {
 	if place&leaseHasEnded != 0 {
 		return s.ended.has(id, place)
@@ -281,7 +287,7 @@ func (s *leaseSegment) valid(id weir.LeaseID, place leaseRef) bool {
 	return int(place) < len(s.slots) && s.slots[place] != nil && s.slots[place].id == id
 }
 
-// add gives an entry a slot.
+// add gives an entry a slot and puts it into the index.
 func (s *leaseSegment) add(e *leaseEntry) {
 	if n := len(s.free); n > 0 {
 		e.ref = s.free[n-1]
@@ -294,7 +300,7 @@ func (s *leaseSegment) add(e *leaseEntry) {
 	s.index.add(e.id, e.ref, s.valid)
 }
 
-// remove takes an entry out of its slot and its list. The index still has its place.
+// remove takes an entry out of its slot and its list. The caller updates the index.
 func (s *leaseSegment) remove(e *leaseEntry) {
 	if e.list != nil {
 		e.list.remove(e)
@@ -304,7 +310,7 @@ func (s *leaseSegment) remove(e *leaseEntry) {
 	s.compact()
 }
 
-// file puts a live lease at the end of the list for its lifetime.
+// file puts a live lease at the end of the first list that stays sorted by it.
 func (s *leaseSegment) file(e *leaseEntry) {
 	due := e.expires
 	if e.list != nil {
@@ -327,16 +333,17 @@ func (s *leaseSegment) file(e *leaseEntry) {
 	l.push(e)
 }
 
-// expire ends a live lease whose time is over and that nobody works on.
+// expire ends a live lease that is due and that no call uses. The entry is not recycled: a million
+// leases may expire at once, and the pool would keep the memory of all of them.
 func (s *leaseSegment) expire(t *leaseTable, e *leaseEntry) {
 	e.end(leaseExpired, e.expires)
 	t.countLive(e)
 	s.moveToEnded(t, e)
-	// It is not used again: a million leases may expire at once, and few come after them.
 }
 
-// moveToEnded moves an ended lease to the ended ones. If there are too many, it forgets the oldest
-// of the caller that has the most.
+// moveToEnded replaces an entry by a record in the queue of ended leases. If there are then too
+// many, it forgets the oldest lease of the caller that has the most, so that one caller cannot make
+// the segment forget the leases of others.
 func (s *leaseSegment) moveToEnded(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
 	s.index.move(e.id, s.ended.push(e.caller, endedLease{
@@ -354,8 +361,8 @@ func (s *leaseSegment) moveToEnded(t *leaseTable, e *leaseEntry) {
 	}
 }
 
-// forgetOldest drops the first of the ended leases. Its ID, and any older one, is refused from now
-// on.
+// forgetOldest removes the first of the queue of ended leases. From then on its ID, and any older
+// ID of the same caller, is refused.
 func (s *leaseSegment) forgetOldest() {
 	if e := s.ended.first(); !e.forgotten() {
 		s.forget(e)
@@ -363,14 +370,14 @@ func (s *leaseSegment) forgetOldest() {
 	s.ended.pop()
 }
 
-// forget drops an ended lease, and moves the horizon of its caller.
+// forget drops an ended lease and raises its caller's horizon above the ID.
 func (s *leaseSegment) forget(e *endedLease) {
 	id := e.id
 	s.ended.drop(e).raiseHorizon(id.UnixMilli() + 1)
 	s.index.forget(id, false, s.valid)
 }
 
-// compact makes the slots anew where most are empty.
+// compact shrinks the slots if three quarters of them are free.
 func (s *leaseSegment) compact() {
 	const small = 256
 	if len(s.slots) <= small || len(s.free) < len(s.slots)/4*3 {
@@ -387,7 +394,8 @@ func (s *leaseSegment) compact() {
 	s.slots, s.free = slots, nil
 }
 
-// sweep ends live leases that are due and forgets ended ones that need not be remembered.
+// sweep expires live leases that are due and forgets ended ones whose time is over, within a
+// budget, and computes when it next has something to do.
 func (s *leaseSegment) sweep(t *leaseTable, now int64) {
 	if now < s.nextDue {
 		return
@@ -401,7 +409,7 @@ func (s *leaseSegment) sweep(t *leaseTable, now int64) {
 	for ; budget > 0; budget-- {
 		e, busy := s.firstDue()
 		if busy {
-			quiet = now // it may be due when it is given back
+			quiet = now // it may be due when it is released, so look again then
 		} else if e != nil {
 			quiet = e.due
 		}
@@ -422,9 +430,10 @@ func (s *leaseSegment) sweep(t *leaseTable, now int64) {
 	}
 }
 
-// firstDue returns the live lease that ends first, of those that nobody works on, and whether
-// somebody works on one that might be earlier. They must be remembered in the order in which they
-// end, or the memory would not forget the oldest.
+// firstDue returns the live lease that is due first, among the heads of lists that no call uses,
+// and reports whether it skipped a head that a call uses. Leases are expired in this order because
+// they enter the queue of ended leases in the order in which they expire, and forgetting takes from
+// the front.
 func (s *leaseSegment) firstDue() (first *leaseEntry, busy bool) {
 	for _, l := range s.live {
 		h := l.head

@@ -11,21 +11,22 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Callers beyond maxCallers that have leases share sharedCallers accounts, because addresses, say,
-// are without number.
+// At most maxCallers callers have a quota of their own at one time. Further callers share
+// sharedCallers quotas, because the number of callers is not bounded, for example if they are named
+// by address.
 const (
 	maxCallers    = 4096
 	sharedCallers = 64
 )
 
-// callerQuota is what the lease table knows of one caller.
+// callerQuota counts the leases of one caller.
 type callerQuota struct {
-	number      uint32       // 0 is the program itself
-	live, ended atomic.Int64 // leases
-	horizon     atomic.Int64 // lease IDs older than this may have been forgotten
+	number      uint32       // 0 for calls that name no caller
+	live, ended atomic.Int64 // numbers of leases
+	horizon     atomic.Int64 // lease IDs from before this instant may have been forgotten
 }
 
-// raiseHorizon moves the horizon to a time, in milliseconds.
+// raiseHorizon raises the horizon to an instant in milliseconds.
 func (c *callerQuota) raiseHorizon(floor int64) {
 	for {
 		early := c.horizon.Load()
@@ -35,19 +36,20 @@ func (c *callerQuota) raiseHorizon(floor int64) {
 	}
 }
 
-// callerQuotas bounds the live leases of all callers and of each, and finds the callers' accounts.
+// callerQuotas bounds the number of live leases, in total and of each caller. The counts are
+// atomic; mu guards the fields below it.
 type callerQuotas struct {
 	own           callerQuota // of calls that name no caller
-	most, mostOf  int64       // live leases, of all and of one caller
-	always        bool        // mostOf holds for a caller that is alone, too
+	most, mostOf  int64       // bounds of the live leases, in total and of one caller
+	always        bool        // mostOf also bounds a caller that is the only one
 	live, refused atomic.Int64
 
 	mu     sync.RWMutex
 	byName map[string]*callerQuota
 	shared [sharedCallers]*callerQuota
 	seed   maphash.Seed
-	last   uint32 // the number of the newest
-	swept  int64  // when accounts without leases were last dropped, in milliseconds
+	last   uint32 // the last number given to a quota
+	swept  int64  // when sweep last ran, in milliseconds
 }
 
 func (c *callerQuotas) open(o *Options) {
@@ -59,7 +61,7 @@ func (c *callerQuotas) open(o *Options) {
 	c.byName, c.seed = make(map[string]*callerQuota), maphash.MakeSeed()
 }
 
-// quotaFor returns the account of the caller that a context names.
+// quotaFor returns the quota of the caller that a context names.
 func (c *callerQuotas) quotaFor(ctx context.Context, now, memory int64) *callerQuota {
 	name := weir.CallerFromContext(ctx)
 	if name == "" {
@@ -96,7 +98,7 @@ func (c *callerQuotas) newQuota() *callerQuota {
 	return &callerQuota{number: c.last}
 }
 
-// sweep drops the accounts that have nothing to tell any more, at most once a second.
+// sweep drops the quotas without leases whose horizon no longer matters, at most once a second.
 func (c *callerQuotas) sweep(now, memory int64) {
 	if now-c.swept < time.Second.Milliseconds() && now >= c.swept {
 		return
@@ -109,8 +111,8 @@ func (c *callerQuotas) sweep(now, memory int64) {
 	}
 }
 
-// acquire counts a lease that is about to live, or returns an error with code [weir.Overloaded] if
-// there are too many.
+// acquire counts a lease that is about to be reserved, or returns an error with code
+// [weir.Overloaded].
 func (c *callerQuotas) acquire(of *callerQuota) error {
 	if c.fits(of) {
 		return nil
@@ -126,7 +128,8 @@ func (c *callerQuotas) acquire(of *callerQuota) error {
 	}
 }
 
-// fits counts a lease that is about to live, unless there are too many.
+// fits counts a lease that is about to be reserved, and reports whether it is within the bounds; if
+// not, the lease is not counted.
 func (c *callerQuotas) fits(of *callerQuota) bool {
 	mine, all := of.live.Add(1), c.live.Add(1)
 	if all <= c.most && (of == &c.own || mine <= c.perCaller()) {
@@ -136,8 +139,8 @@ func (c *callerQuotas) fits(of *callerQuota) bool {
 	return false
 }
 
-// perCaller is how many leases one caller may have: while it is the only one, all but what another
-// one would get.
+// perCaller returns the bound for one caller. Without the option, a caller that is the only one may
+// have all leases but the share that is kept free for a second caller.
 func (c *callerQuotas) perCaller() int64 {
 	if c.always {
 		return c.mostOf
@@ -151,20 +154,21 @@ func (c *callerQuotas) perCaller() int64 {
 	return max(1, c.most-c.mostOf)
 }
 
-// count counts a lease that lives already, whatever the bounds say.
+// count counts a lease that is live already, whatever the bounds are.
 func (c *callerQuotas) count(of *callerQuota) {
 	of.live.Add(1)
 	c.live.Add(1)
 }
 
-// release counts a lease that does not live any more.
+// release stops counting a lease.
 func (c *callerQuotas) release(of *callerQuota) {
 	of.live.Add(-1)
 	c.live.Add(-1)
 }
 
-// admit counts a lease that is about to live, or returns an error with code [weir.Overloaded].
-// Leases that have expired take no place: if there is none, all parts of the table are swept first.
+// admit counts a lease that is about to be reserved, or returns an error with code
+// [weir.Overloaded]. Expired leases are counted until they are swept, so admit sweeps all segments
+// before it refuses.
 func (t *leaseTable) admit(of *callerQuota, now time.Time) error {
 	if t.callers.fits(of) {
 		return nil
@@ -179,24 +183,25 @@ func (t *leaseTable) admit(of *callerQuota, now time.Time) error {
 	return t.callers.acquire(of)
 }
 
-// LeaseStats are figures of a limiter's leases.
+// LeaseStats are counts of a limiter's leases.
 type LeaseStats struct {
-	// Live is how many leases are live, as far as this process knows; one that has expired counts
-	// until it is swept.
+	// Live is the number of live leases that this process knows. An expired lease counts until it
+	// is swept.
 	Live int64
-	// MaxLive is how many may be.
+	// MaxLive is the bound of Live.
 	MaxLive int64
-	// Refused is how many reservations were refused with code [weir.Overloaded] since the start.
+	// Refused is the number of reservations refused with code [weir.Overloaded] since the limiter
+	// was opened.
 	Refused int64
 }
 
-// LeaseStats returns figures of the leases.
+// LeaseStats returns the counts.
 func (l *Limiter) LeaseStats() LeaseStats {
 	c := &l.leases.callers
 	return LeaseStats{Live: c.live.Load(), MaxLive: c.most, Refused: c.refused.Load()}
 }
 
-// caller returns the account of the caller that a context names.
+// caller returns the quota of the caller that a context names.
 func (t *leaseTable) caller(ctx context.Context, now int64) *callerQuota {
 	return t.callers.quotaFor(ctx, now, t.memory)
 }

@@ -2,27 +2,28 @@ package limiter
 
 import "github.com/weir-limiter/weir"
 
-// endedLease is what is remembered of a lease that has ended, so that its last call can be
-// repeated. There may be a million: it has no pointers.
+// endedLease is the record of an ended lease, so that its last call can be repeated. It has no
+// pointers, because there may be a million of them, which the garbage collector would scan.
 type endedLease struct {
-	id          weir.LeaseID // zero once it was forgotten
+	id          weir.LeaseID // zero if it is forgotten
 	at          int64        // when it ended, in milliseconds
-	fingerprint uint64       // of what was named then
-	caller      uint32       // the number of who reserved it
-	next        leaseRef     // that of the caller's next one, if there is one
+	fingerprint uint64       // of the actuals of complete
+	caller      uint32       // number of the caller's quota
+	next        leaseRef     // the caller's next ended lease, if there is one
 	phase       leasePhase
 	degraded    bool
 	inDoubt     bool
 }
 
-// forgotten is true once it was forgotten.
+// forgotten reports whether the lease is forgotten. Its place stays in the queue until it is first.
 func (e *endedLease) forgotten() bool { return e.id.IsZero() }
 
-// forgetAt is the last instant at which an ended lease is remembered. An ID may be ahead of the
-// clock that made it a lease; until its own time is past the horizon it could be used again.
+// forgetAt returns the last instant at which the lease is remembered, in milliseconds. The time in
+// an ID may be ahead of the clock. The lease is then remembered until the horizon has passed that
+// time, because checkID would accept the ID before.
 func (e *endedLease) forgetAt(memory int64) int64 { return max(e.at, e.id.UnixMilli()) + memory }
 
-// entry hands out what is remembered.
+// entry returns an entry with what is remembered, for the caller's exclusive use.
 func (e *endedLease) entry() *leaseEntry {
 	return &leaseEntry{
 		id: e.id, state: e.phase, degraded: e.degraded, inDoubt: e.inDoubt,
@@ -30,27 +31,31 @@ func (e *endedLease) entry() *leaseEntry {
 	}
 }
 
-// endedLeases is a queue in the order in which the leases ended. The place of one stays the same
-// for as long as it is in the queue, and the queue has memory for little more than it holds.
+// endedLeases is a queue of the ended leases of a segment, in the order in which they ended. It
+// also links the leases of each caller, so that the caller with the most can lose its oldest.
+//
+// Leases have consecutive numbers, and the place of a lease is its number modulo 2^31, with the bit
+// leaseHasEnded. So a place stays the same while the lease is in the queue. The queue is a list of
+// fixed blocks: growing copies nothing, and an empty block is dropped or used again.
 type endedLeases struct {
 	blocks []*endedBlock
 	spare  *endedBlock
-	from   uint32 // the number of the first
-	next   uint32 // the number after the last
-	count  int    // those that are not gone
+	from   uint32 // number of the first lease
+	next   uint32 // number after the last lease
+	count  int    // of leases that are not forgotten
 
-	own      callerEnded             // those of the caller with number 0
-	byCaller map[uint32]*callerEnded // those of others; nil at first
-	largest  *callerEnded            // has had the most
-	peak     int                     // how many it had then
+	own      callerEnded             // the part of the caller with number 0
+	byCaller map[uint32]*callerEnded // the parts of the others; nil until there is one
+	largest  *callerEnded            // had the most leases when they were last compared
+	peak     int                     // how many it had then, or more recently
 }
 
-// callerEnded are the ended leases of one caller in a queue, gone ones included until they are
-// passed.
+// callerEnded is the part of a queue that belongs to one caller: a linked list, in which forgotten
+// leases stay until they are skipped.
 type callerEnded struct {
 	caller      *callerQuota
-	kept        int // those that are not gone
-	len         int
+	kept        int // leases that are not forgotten
+	len         int // all leases in the list
 	first, last leaseRef
 }
 
@@ -74,7 +79,7 @@ func (q *endedLeases) push(by *callerQuota, e endedLease) leaseRef {
 	return place
 }
 
-// partFor returns the part of a caller.
+// partFor returns the part of a caller, which it makes if needed.
 func (q *endedLeases) partFor(by *callerQuota) *callerEnded {
 	if by.number == 0 {
 		q.own.caller = by
@@ -91,7 +96,7 @@ func (q *endedLeases) partFor(by *callerQuota) *callerEnded {
 	return of
 }
 
-// partOf returns the part that an entry belongs to.
+// partOf returns the part that a lease belongs to.
 func (q *endedLeases) partOf(e *endedLease) *callerEnded {
 	if e.caller == 0 {
 		return &q.own
@@ -99,7 +104,7 @@ func (q *endedLeases) partOf(e *endedLease) *callerEnded {
 	return q.byCaller[e.caller]
 }
 
-// link puts the entry at a place, which is the newest, behind the others of its caller.
+// link appends a lease to the list of its caller.
 func (q *endedLeases) link(of *callerEnded, place leaseRef) {
 	if of.len == 0 {
 		of.first = place
@@ -110,7 +115,7 @@ func (q *endedLeases) link(of *callerEnded, place leaseRef) {
 	of.len++
 }
 
-// skipFirst takes the first entry of a caller out of its part.
+// skipFirst removes the first lease from the list of its caller.
 func (q *endedLeases) skipFirst(of *callerEnded) {
 	of.first = q.at(of.first).next
 	if of.len--; of.len == 0 && of != &q.own {
@@ -121,7 +126,7 @@ func (q *endedLeases) skipFirst(of *callerEnded) {
 	}
 }
 
-// drop makes an entry one that is gone, and returns whose it was.
+// drop makes a lease a forgotten one, and returns the quota of its caller.
 func (q *endedLeases) drop(e *endedLease) *callerQuota {
 	of := q.partOf(e)
 	e.id = weir.LeaseID{}
@@ -131,8 +136,10 @@ func (q *endedLeases) drop(e *endedLease) *callerQuota {
 	return of.caller
 }
 
-// most returns the oldest entry of a caller that has the most, or not less than half of that: all
-// callers are only compared when the last known one has lost half. There must be one.
+// most returns the oldest lease of the caller that has the most, or at least half of that. All
+// callers are compared only when the one found last has lost half of its leases, so that the
+// comparison costs little for each lease forgotten. The queue must have a lease that is not
+// forgotten.
 func (q *endedLeases) most() *endedLease {
 	if q.largest == nil || q.largest.kept <= q.peak/2 {
 		q.largest = &q.own
@@ -150,7 +157,8 @@ func (q *endedLeases) most() *endedLease {
 	return q.at(of.first)
 }
 
-// compact makes the queue anew without those that are gone, and tells of the new places.
+// compact rebuilds the queue without forgotten leases. It calls moved with the new place of each
+// lease.
 func (q *endedLeases) compact(moved func(weir.LeaseID, leaseRef)) {
 	old := *q
 	largest := uint32(0)
@@ -175,12 +183,12 @@ func (q *endedLeases) compact(moved func(weir.LeaseID, leaseRef)) {
 		moved(e.id, place)
 	}
 	if q.largest = &q.own; largest != 0 {
-		q.largest = q.byCaller[largest] // nil makes most compare
+		q.largest = q.byCaller[largest] // if nil, most compares all callers
 	}
 	q.peak = old.peak
 }
 
-// put appends an entry and returns its place.
+// put appends a lease and returns its place.
 func (q *endedLeases) put(e endedLease) leaseRef {
 	at := q.from%blockEnded + (q.next - q.from)
 	if int(at/blockEnded) == len(q.blocks) {
@@ -195,12 +203,13 @@ func (q *endedLeases) put(e endedLease) leaseRef {
 	return place
 }
 
-// offset is how far a place is from that of the first.
+// offset returns how far a place is behind the first. Numbers and places wrap around, and the
+// difference modulo 2^31 is right as long as the queue is shorter than that.
 func (q *endedLeases) offset(p leaseRef) uint32 {
 	return (uint32(p) - q.from) &^ uint32(leaseHasEnded)
 }
 
-// at returns the one at a place, which is in the queue.
+// at returns the lease at a place in the queue.
 func (q *endedLeases) at(p leaseRef) *endedLease {
 	at := q.from%blockEnded + q.offset(p)
 	return &q.blocks[at/blockEnded][at%blockEnded]
@@ -213,7 +222,7 @@ func (q *endedLeases) has(id weir.LeaseID, p leaseRef) bool {
 
 func (q *endedLeases) first() *endedLease { return &q.blocks[0][q.from%blockEnded] }
 
-// pop takes out the first, which is gone.
+// pop removes the first lease, which is forgotten.
 func (q *endedLeases) pop() {
 	first := q.first()
 	place := leaseRef(q.from)&^leaseHasEnded | leaseHasEnded

@@ -8,16 +8,17 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Where several servers settle the leases of one store, what this one remembers of a lease may be
-// old.
+// This file is for stores that several servers share. What this process remembers of a lease may
+// then be out of date, because another server has extended, adjusted or ended the lease.
 
-// leaseShared is true for a lease that other servers may have renewed or ended.
+// leaseShared reports whether other servers may have changed the lease, so that what this process
+// remembers of it may be out of date.
 func (l *Limiter) leaseShared(e *leaseEntry) bool {
 	return l.recoverer != nil && !l.traits.Local && !e.degraded
 }
 
-// refresh asks the store about a lease that is live here before a reservation is answered again: it
-// may be over.
+// refresh updates a live entry from the store, before a repeated reservation is answered with it:
+// another server may have ended, extended or adjusted the lease.
 func (l *Limiter) refresh(ctx context.Context, now time.Time, e *leaseEntry) error {
 	if e.state != leaseLive || !l.leaseShared(e) {
 		return nil
@@ -26,7 +27,7 @@ func (l *Limiter) refresh(ctx context.Context, now time.Time, e *leaseEntry) err
 	switch {
 	case err != nil:
 		return err
-	case record == nil: // it ended so long ago that the store has forgotten when
+	case record == nil: // it ended, and the store has forgotten it
 		e.end(leaseExpired, min(e.expires, now.UnixMilli()))
 	case record.State != driver.LeaseLive:
 		e.endedAs = record.EndFingerprint
@@ -40,13 +41,13 @@ func (l *Limiter) refresh(ctx context.Context, now time.Time, e *leaseEntry) err
 	return nil
 }
 
-// checkUpdate refuses a settlement for what is wrong with it. That the lease is over, or has been
-// adjusted with a later number, comes first, also where another server has done it.
+// checkUpdate answers an update that contains a mistake. If the lease has ended or a later adjust
+// was applied, perhaps by another server, the answer is about that; otherwise it is the mistake.
 func (l *Limiter) checkUpdate(
 	ctx context.Context, s *updateOp, e *leaseEntry, mistake error,
 ) (*weir.Receipt, error) {
 	if err := l.refresh(ctx, s.now, e); err != nil {
-		return nil, mistake // a store that does not answer hides none
+		return nil, mistake // the store cannot tell: report the mistake
 	}
 	switch {
 	case e.state.ended():
@@ -57,9 +58,9 @@ func (l *Limiter) checkUpdate(
 	return nil, mistake
 }
 
-// recheckEnded asks the store about a lease whose end is known here only: another server may have
-// renewed one that has expired, or reserved one whose ID was voided, and then it is live. It may
-// also have ended it in another way.
+// recheckEnded asks the store about a lease that has expired or was voided as far as this process
+// knows. Another server may have extended the lease before it expired, or may have reserved the
+// voided ID; then the lease is live. It may also have ended in another way.
 func (l *Limiter) recheckEnded(
 	ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry,
 ) (*leaseEntry, error) {
@@ -75,7 +76,7 @@ func (l *Limiter) recheckEnded(
 		return e, nil
 	}
 	if record.State != driver.LeaseLive {
-		e.activate(record) // the entry is this call's alone
+		e.activate(record) // an ended entry is a copy, so no lock is needed
 		return e, nil
 	}
 	l.leases.restoreID(e.id)
@@ -89,7 +90,7 @@ func (l *Limiter) recheckEnded(
 	return again, nil
 }
 
-// readLease is what the store knows of a lease.
+// readLease returns what the store knows of a lease, or nil.
 func (l *Limiter) readLease(ctx context.Context, now time.Time, id weir.LeaseID) (*driver.LeaseRecord, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
@@ -103,8 +104,7 @@ func (l *Limiter) readLease(ctx context.Context, now time.Time, id weir.LeaseID)
 	return record, checkRecord(record)
 }
 
-// withinMemory is a store's record of a lease, or nil if the lease ended longer ago than the
-// limiter remembers.
+// withinMemory returns the record, or nil if the lease ended longer ago than the limiter remembers.
 func (l *Limiter) withinMemory(now time.Time, r *driver.LeaseRecord) *driver.LeaseRecord {
 	if r == nil || r.State == driver.LeaseLive {
 		return r
@@ -116,8 +116,8 @@ func (l *Limiter) withinMemory(now time.Time, r *driver.LeaseRecord) *driver.Lea
 	return r
 }
 
-// restoreID forgets that a lease has expired or its ID was voided. The ID may be used again: it is
-// live.
+// restoreID removes the record that a lease has expired or was voided, because the store says that
+// the lease is live.
 func (t *leaseTable) restoreID(id weir.LeaseID) {
 	s := t.shard(id)
 	s.mu.Lock()

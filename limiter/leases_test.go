@@ -15,12 +15,12 @@ import (
 
 var leaseStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// tableOf makes a table that was opened at leaseStart.
+// tableOf returns a table that was opened at leaseStart.
 func tableOf(size int) *leaseTable {
 	return newLeaseTable(&Options{LeaseMemory: 10 * time.Minute, LeaseMemorySize: size, MaxLeases: 1 << 30}, leaseStart)
 }
 
-// live puts a lease into the table that was reserved at a time and expires an hour later.
+// live adds a lease that was reserved at a time and expires an hour later.
 func (t *leaseTable) live(tb testing.TB, id weir.LeaseID, at time.Time) {
 	tb.Helper()
 	e, err := t.acquire(tb.Context(), id, t.clock(at), true)
@@ -42,7 +42,7 @@ func (t *leaseTable) finish(tb testing.TB, id weir.LeaseID, at time.Time) {
 	t.release(e)
 }
 
-// state says what the table knows of a lease.
+// state returns the state in which the table has a lease; empty if it has none.
 func (t *leaseTable) state(tb testing.TB, id weir.LeaseID, at time.Time) driver.LeaseState {
 	tb.Helper()
 	now := t.clock(at)
@@ -62,8 +62,8 @@ func TestLeaseLife(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		size   int
-		finish time.Duration // 0: never
-		ahead  time.Duration // of the ID
+		finish time.Duration // 0 means never
+		ahead  time.Duration // of the time in the ID
 		at     time.Duration
 		want   driver.LeaseState
 	}{
@@ -90,7 +90,7 @@ func TestLeaseLife(t *testing.T) {
 			if got := table.state(t, id, leaseStart.Add(tt.at)); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			// What is forgotten is refused, so it cannot be charged again.
+			// A forgotten ID is refused, so that it cannot be charged again.
 			if tt.want == "" {
 				if err := table.checkID(id, table.clock(leaseStart.Add(tt.at)), &table.callers.own); err == nil {
 					t.Error("a forgotten ID is taken again")
@@ -156,7 +156,7 @@ func TestLeaseClock(t *testing.T) {
 		{time.Hour - 5*time.Second, time.Hour},
 		{time.Hour - time.Minute, time.Hour},
 		{time.Hour + time.Second, time.Hour + time.Second},
-		// A step back of more than a minute puts right a clock that was wrong.
+		// A step back of more than a minute corrects a clock that was ahead.
 		{time.Minute, time.Minute},
 	} {
 		got := time.Duration(table.clock(leaseStart.Add(tt.bring))-leaseStart.UnixMilli()) * time.Millisecond
@@ -216,8 +216,8 @@ func TestWaitingForALeaseEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// A million leases that are never settled, and as many that are, are gone once they need not be
-// remembered, with a hundred calls a second.
+// Leases are removed once they need not be remembered, whether they were settled or have expired,
+// as long as some calls a second sweep the table.
 func TestLeaseTableShrinks(t *testing.T) {
 	t.Parallel()
 	const leases = 100_000
@@ -234,7 +234,7 @@ func TestLeaseTableShrinks(t *testing.T) {
 		at = at.Add(100 * time.Millisecond)
 		table.state(t, weir.NewLeaseID(at), at)
 	}
-	for range 1000 { // ten seconds more: those that expired are forgotten all at once
+	for range 1000 { // ten more seconds, for those that expired all at once
 		at = at.Add(10 * time.Millisecond)
 		table.state(t, weir.NewLeaseID(at), at)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// voiding keeps leases and voided IDs beyond the process, as a test says.
+// voiding is a store that keeps leases and voided IDs, as the test says.
 type voiding struct {
 	*fakeBackend
 	record *driver.LeaseRecord
@@ -32,7 +32,7 @@ func (v *voiding) VoidLease(_ context.Context, _ time.Time, id weir.LeaseID) (bo
 	return v.void(id)
 }
 
-// live makes the store know a lease.
+// live makes the store know a live lease.
 func (v *voiding) live(id weir.LeaseID) {
 	now := time.Now()
 	v.record = &driver.LeaseRecord{
@@ -50,7 +50,8 @@ func openVoiding(t *testing.T) (*voiding, *limiter.Limiter) {
 	return store, l
 }
 
-// A reserve that another server carries out between two looks at the store is cancelled.
+// Cancel finds and cancels a lease that another server reserves between the limiter's two calls to
+// the store.
 func TestCancelFindsWhatAnotherServerReserved(t *testing.T) {
 	t.Parallel()
 	store, l := openVoiding(t)
@@ -67,7 +68,7 @@ func TestCancelFindsWhatAnotherServerReserved(t *testing.T) {
 	}
 }
 
-// A cancel that the store did not answer is unavailable, and can be repeated.
+// Cancel returns Unavailable if the store does not answer, and can then be repeated.
 func TestCancelUnknownWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	store, l := openVoiding(t)
@@ -89,7 +90,7 @@ func TestCancelUnknownWhileTheStoreIsAway(t *testing.T) {
 	if store.voids != 2 {
 		t.Errorf("the store was asked %d times, want 2", store.voids)
 	}
-	for _, id := range []weir.LeaseID{ // a reserve with these is refused anyway
+	for _, id := range []weir.LeaseID{ // a reserve is refused anyway, so the store is not asked
 		weir.NewLeaseID(time.Now().Add(-time.Hour)), weir.NewLeaseID(time.Now().Add(time.Hour)),
 	} {
 		if _, err := l.Cancel(t.Context(), id); !errors.Is(err, weir.UnknownLease) || store.voids != 2 {
@@ -98,14 +99,14 @@ func TestCancelUnknownWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// recovering hides that a store records voided IDs.
+// recovering hides that the store is a LeaseVoider.
 type recovering struct {
 	driver.Store
 	driver.LeaseRecoverer
 }
 
-// If the store does not record voided IDs, another server may reserve one; a later cancel finds
-// the lease.
+// If the store does not record voided IDs, another server may still reserve one. A later cancel
+// finds that lease.
 func TestCancelAgainAsksAStoreThatVoidsNothing(t *testing.T) {
 	t.Parallel()
 	store := &voiding{fakeBackend: newFake()}

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Limiter judges requests against the limits in a store. It resolves which limits apply, keeps the
-// leases, answers repeated calls and decides what happens when the store does not answer. It is the
-// [weir.Service] in process. All methods may be called at once.
+// Limiter is the [weir.Service] in the process. It resolves which limits apply to a request, lets a
+// store judge the request, keeps the leases, answers repeated calls, and decides what a reservation
+// becomes if the store does not answer. All methods may be called concurrently.
 type Limiter struct {
 	store     driver.Store
 	traits    driver.Traits
@@ -22,21 +22,21 @@ type Limiter struct {
 	cache     *resolutionCache
 	reads     sharedReads
 	policy    cachedPolicy
-	reader    driver.ConfigReader      // nil if the store has nothing configured
-	declarer  driver.Declarer          // nil where the store cannot tell
-	recoverer driver.LeaseRecoverer    // nil where the store keeps no leases
+	reader    driver.ConfigReader      // nil if the store has no configuration
+	declarer  driver.Declarer          // nil if the store cannot tell without I/O
+	recoverer driver.LeaseRecoverer    // nil if the store keeps no leases
 	voider    driver.LeaseVoider       // nil if the store does not record voided IDs
-	unplanned driver.UnplannedReserver // nil if the store wants plans alone
+	unplanned driver.UnplannedReserver // nil if every reservation needs a plan
 	refuser   driver.Refuser           // nil if the store never refuses
 	calls     scratchPool
 
-	configLock chan struct{} // full while the configuration is checked and changed
+	configLock chan struct{} // holds one element while a change of the configuration is in progress
 }
 
 var _ weir.Service = (*Limiter)(nil)
 
-// New opens a limiter over a store, or reports every mistake in the options, joined; each is an
-// [*weir.Error]. The limiter takes the store over: [Limiter.Close] closes it.
+// New returns a limiter over a store, or every mistake in the options, joined; each is an
+// [*weir.Error]. The limiter owns the store from then on: [Limiter.Close] closes it.
 func New(b driver.Store, o *Options) (*Limiter, error) {
 	if b == nil {
 		return nil, fmt.Errorf("weir: new: %w", invalid("Store", nil, "must be given"))
@@ -69,13 +69,13 @@ func New(b driver.Store, o *Options) (*Limiter, error) {
 	return l, nil
 }
 
-// Close closes the store. Leases that are live stay charged.
+// Close closes the store. Live leases stay charged.
 func (l *Limiter) Close() error { return l.store.Close() }
 
-// Traits says what the store can do.
+// Traits returns what the store can do.
 func (l *Limiter) Traits() driver.Traits { return l.traits }
 
-// Reserve takes what the request asks on every limit that applies, or nothing; see [weir.Service].
+// Reserve takes what the request asks of every limit that applies, or nothing; see [weir.Service].
 // A denial is a [*weir.DeniedError].
 func (l *Limiter) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
@@ -100,7 +100,8 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 	l.options.Observer.Observe(ctx, e)
 }
 
-// reserve also says whether the lease had been reserved before.
+// reserve is Reserve without the observer. The bool reports whether the lease existed before the
+// call.
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (*weir.Lease, bool, error) {
 	c := l.newScratch()
 	defer l.releaseScratch(c)
@@ -123,7 +124,9 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (
 	return l.reserveWithID(ctx, now, c)
 }
 
-// reserveFresh takes a lease under an ID of its own. Nobody can ask for it before it is there.
+// reserveFresh reserves under an ID that it makes. No other call can name the ID before this one
+// returns, so the entry is not in the lease table while the store works; it is inserted when it has
+// become a lease.
 func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (*weir.Lease, bool, error) {
 	leaseNow := l.leases.clock(now)
 	r := &c.reservation
@@ -132,7 +135,7 @@ func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (
 	entry.caller = l.leases.caller(ctx, leaseNow)
 	took := false
 	defer func() {
-		if !took { // the store panicked
+		if !took { // the store panicked: return the quota
 			l.leases.countLive(entry)
 		}
 	}()
@@ -147,7 +150,9 @@ func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (
 	return lease, replay, err
 }
 
-// reserveWithID takes a lease under the caller's ID, or answers again.
+// reserveWithID reserves under the caller's ID, or repeats the answer if the ID was reserved
+// before. It holds the entry during the whole call, so that of two calls with one ID the second
+// sees the outcome of the first.
 func (l *Limiter) reserveWithID(
 	ctx context.Context, now time.Time, c *scratch,
 ) (*weir.Lease, bool, error) {
@@ -179,9 +184,9 @@ func (l *Limiter) reserveWithID(
 	return l.reserveInStore(ctx, now, entry, c)
 }
 
-// fillStatuses gives a lease that was recovered for an update, from a store whose records have no
-// statuses, those of its limits as they are now. A replay carries them, but it does not fail for
-// want of them.
+// fillStatuses gives the entry the present statuses of its limits. The entry has none if the lease
+// was recovered for an update, because the records of some stores have no statuses. A replay does
+// not fail if they cannot be had.
 func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry, c *scratch) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
@@ -204,8 +209,9 @@ func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry
 	}
 }
 
-// recoverTooOld answers a reservation whose ID is refused, unless the store knows its lease: that
-// is older than this process, perhaps, and not forgotten.
+// recoverTooOld answers a reservation whose ID this process refuses as too old to tell whether it
+// was used. If the store knows the lease, for example from before a restart, the caller gets that
+// lease; otherwise recoverTooOld returns the refusal.
 func (l *Limiter) recoverTooOld(
 	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
 ) (*weir.Lease, bool, error) {
@@ -220,7 +226,7 @@ func (l *Limiter) recoverTooOld(
 	return lease, true, err
 }
 
-// answerKnown answers a reservation whose lease is known.
+// answerKnown answers a reservation whose ID is already that of a lease.
 func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*weir.Lease, error) {
 	switch {
 	case e.state.ended():
@@ -233,7 +239,7 @@ func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*weir
 	return lease, nil
 }
 
-// newLease makes the caller's side of a live lease.
+// newLease fills in lease, the caller's handle, from the entry of a live lease.
 func (l *Limiter) newLease(e *leaseEntry, now time.Time, lease *weir.Lease) *weir.Lease {
 	lease.ID, lease.ReservedAt, lease.Expires = e.id, timeLike(e.at, now), timeLike(e.expires, now)
 	lease.HoldsUntil, lease.Degraded = holdsUntil(e.holdings, now), e.degraded
@@ -241,7 +247,8 @@ func (l *Limiter) newLease(e *leaseEntry, now time.Time, lease *weir.Lease) *wei
 	return lease.Bind(l)
 }
 
-// holdsUntil is when the first of the slots that are still held returns by itself.
+// holdsUntil returns the instant at which the first slot that is still held returns by itself; zero
+// if no slot is held.
 func holdsUntil(holdings []driver.Holding, now time.Time) time.Time {
 	var first int64
 	for i := range holdings {
@@ -260,10 +267,11 @@ func holdsUntil(holdings []driver.Holding, now time.Time) time.Time {
 	return timeLike(first, now)
 }
 
-// timeLike is a millisecond in the zone of another instant.
+// timeLike returns the instant of a millisecond in the location of another time.
 func timeLike(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
 
-// reserveInStore asks the store for a new lease, unless the caller has gone while its call waited.
+// reserveInStore asks the store for a new lease, unless the caller has left while the call waited.
+// It fills in the entry if the store admits the request.
 func (l *Limiter) reserveInStore(
 	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
 ) (*weir.Lease, bool, error) {
@@ -281,12 +289,17 @@ func (l *Limiter) reserveInStore(
 	if err == nil && p != nil {
 		err = checkTaken(out, len(p.Takes))
 	}
-	if p == nil && !r.isNew && l.recoverer != nil { // it may have been reserved when it could be planned
+	// The request cannot be planned now, for example because its limits were removed. If it repeats
+	// a reservation that the store has carried out, the lease is the answer.
+	if p == nil && !r.isNew && l.recoverer != nil {
 		unknown := l.adopt(storeCtx, now, e, r.fingerprint)
 		if unknown == nil {
 			lease, err := l.answerKnown(e, r.fingerprint, now)
 			return lease, true, err
 		}
+		// An ended lease is the answer, even though the request cannot be planned. On a superseded
+		// server the store's answer about the lease replaces the error too, unless it does not know
+		// the lease.
 		if errors.Is(unknown, weir.Ended) || errors.Is(err, weir.Superseded) && !errors.Is(unknown, weir.UnknownLease) {
 			err = unknown
 		}
@@ -307,7 +320,8 @@ func (l *Limiter) reserveInStore(
 	return l.keepLease(now, e, c, p, out), false, nil
 }
 
-// askStore plans a reservation and gives the plan to the store. The plan is nil if there is none.
+// askStore plans a reservation and passes the plan to the store. The returned plan is nil if the
+// request could not be planned.
 func (l *Limiter) askStore(
 	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
 ) (*driver.Plan, *driver.Outcome, error) {
@@ -321,7 +335,8 @@ func (l *Limiter) askStore(
 	return l.reservePlanned(ctx, now, e, c, p)
 }
 
-// planError is the error for a request that could not be planned.
+// planError returns the error for a request that could not be planned: the store's reason to refuse
+// every reservation, if it has one, because that may be why the plan failed.
 func (l *Limiter) planError(err error) error {
 	if l.refuser != nil {
 		return cmp.Or(l.refuser.RefusesReserve(), err)
@@ -329,11 +344,13 @@ func (l *Limiter) planError(err error) error {
 	return err
 }
 
-// maxReread is how often a reservation is planned again because the store says that its plan is
-// stale. A configuration that changes more often than that has to wait.
+// maxReread bounds how often one reservation is planned again because the store found its plan
+// stale. After that the reservation is denied as contended, so that a configuration that keeps
+// changing cannot hold a call forever.
 const maxReread = 3
 
-// reservePlanned gives the store a plan, and another one as long as it says that the plan is stale.
+// reservePlanned passes a plan to the store. As long as the store finds the plan stale, it reads
+// the configuration again and passes a new plan, at most maxReread times.
 func (l *Limiter) reservePlanned(
 	ctx context.Context, now time.Time, e *leaseEntry, c *scratch, p *driver.Plan,
 ) (*driver.Plan, *driver.Outcome, error) {
@@ -357,12 +374,14 @@ func (l *Limiter) reservePlanned(
 	}
 }
 
-// plan resolves the reservation, unless the caller goes meanwhile.
+// plan resolves the reservation and sums its takes. It fails if the caller leaves meanwhile.
 func (c *scratch) plan(ctx context.Context, e *leaseEntry, mode resolveMode) (*driver.Plan, error) {
 	p := &c.planner
 	p.reset()
 	p.r, p.costs, p.resolve, p.mode = &c.reservation, c.costs.lists, c.resolver, mode
 	local := c.limiter.traits.Local
+	// A local store has returned before the entry is used again, so the plan may use the entry's
+	// memory.
 	if local {
 		p.entry = e
 	}
@@ -376,10 +395,10 @@ func (c *scratch) plan(ctx context.Context, e *leaseEntry, mode resolveMode) (*d
 	return plan, callerGone(ctx)
 }
 
-// keepLease makes a lease of what the store has taken.
+// keepLease fills the entry with what the store has taken, and returns the caller's lease.
 func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.Plan, out *driver.Outcome) *weir.Lease {
 	lease := c.lease
-	if lease == nil { // the store made the outcome
+	if lease == nil { // the outcome is the store's own, not from planOutcome
 		lease = &weir.Lease{}
 	}
 	expires := out.Expires
@@ -401,7 +420,8 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.
 	return l.newLease(e, now, lease)
 }
 
-// recoverReplay fetches a lease that the store had taken for another process, or before a restart.
+// recoverReplay answers a reservation that the store had carried out before, for another process or
+// before a restart.
 func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntry) (*weir.Lease, error) {
 	if err := l.recoverLease(ctx, now, e); err != nil {
 		return nil, err
@@ -409,8 +429,9 @@ func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntr
 	return l.answerKnown(e, e.fingerprint, now)
 }
 
-// adopt fills a pending entry for a reservation that is answered without asking the store to
-// reserve.
+// adopt fills a pending entry for a reservation that is answered without [driver.Store.Reserve]. It
+// tells the store first, so that a store that gives back the reservations of callers that have left
+// keeps this one.
 func (l *Limiter) adopt(ctx context.Context, now time.Time, e *leaseEntry, print uint64) error {
 	if l.voider != nil {
 		if err := l.voider.AdoptLease(ctx, now, e.id, print); err != nil {
@@ -420,7 +441,8 @@ func (l *Limiter) adopt(ctx context.Context, now time.Time, e *leaseEntry, print
 	return l.recoverLease(ctx, now, e)
 }
 
-// recoverLease fills a pending entry from the store, if the store keeps leases and knows this one.
+// recoverLease fills a pending entry from the store. It returns an error with code
+// [weir.UnknownLease] if the store keeps no leases or does not know this one.
 func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry) error {
 	if l.recoverer != nil {
 		record, err := l.recoverer.RecoverLease(ctx, now, e.id)
@@ -431,7 +453,7 @@ func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry
 			if err := checkRecord(record); err != nil {
 				return err
 			}
-			e.definitionsUntil = 0 // its definitions are those of its own time
+			e.definitionsUntil = 0 // the definitions are those of the reservation: look them up again
 			e.activate(record)
 			return nil
 		}

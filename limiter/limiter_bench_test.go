@@ -11,10 +11,9 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// BenchmarkReserveComplete measures the whole way through the public calls with default options:
-// the clock is read, the ID made, the lease remembered, settled and forgotten. So many leases stay
-// live: each call completes the lease that is the oldest. bench/ has the same beside other
-// limiters.
+// BenchmarkReserveComplete measures a whole reserve and complete with default options: reading the
+// clock, making the ID, keeping, settling and forgetting the lease. The number of live leases is
+// constant: each iteration completes the oldest. bench/ has the same for other limiters.
 func BenchmarkReserveComplete(b *testing.B) {
 	for _, live := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) {
@@ -38,7 +37,7 @@ func BenchmarkReserveComplete(b *testing.B) {
 	})
 }
 
-// BenchmarkReserveKeys is one limit on each of 100,000 entities.
+// BenchmarkReserveKeys measures reservations of one limit on each of 100,000 entities.
 func BenchmarkReserveKeys(b *testing.B) {
 	l := benchLimiter(b, weir.Limit{Name: "rpm", Capacity: 1_000_000_000})
 	requests := make([]weir.Request, 100_000)

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestNewWithoutStore: a missing store is a mistake in the call, told with those in the options.
+// TestNewWithoutStore checks that a missing store is reported together with the mistakes in the
+// options.
 func TestNewWithoutStore(t *testing.T) {
 	t.Parallel()
 	for _, o := range []*limiter.Options{nil, {LeaseMemorySize: -1}} {
@@ -21,7 +22,7 @@ func TestNewWithoutStore(t *testing.T) {
 	}
 }
 
-// TestNewOutOfRange: a number that is out of range is refused with the range.
+// TestNewOutOfRange checks that the error for a number out of range names the range.
 func TestNewOutOfRange(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 30

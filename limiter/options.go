@@ -11,44 +11,44 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Options tune a [Limiter]. Nil means all defaults.
+// Options tune a [Limiter]. A nil *Options means all defaults.
 type Options struct {
-	// Limits apply where nothing is configured in the store. Default: none.
+	// Limits apply to a subject for which the store has no limits configured. Default: none.
 	Limits []weir.Limit
-	// OnUnavailable says what a reservation becomes when the store does not answer. Default: what
-	// the store's configuration says, otherwise Block.
+	// OnUnavailable decides what a reservation becomes if the store does not answer. Default: the
+	// policy in the store's configuration, or Block if it has none.
 	OnUnavailable weir.Policy
-	// StoreTimeout is how long the store gets to answer; less where the caller's deadline is
-	// nearer. What an administrator does, and whatever lists, gets as long as the caller's deadline
-	// allows, and a minute without one, or StoreTimeout if that is longer. A store in the process
-	// gets no timeout. Default: one second.
+	// StoreTimeout bounds how long a reservation, an update or a status waits for the store; a
+	// nearer deadline of the caller bounds it further. Administrative calls and lists instead get
+	// as long as the caller's deadline allows or, without a deadline, one minute or StoreTimeout,
+	// whichever is longer. A store in the process gets no timeout. Default: one second.
 	StoreTimeout time.Duration
-	// LeaseLifetime is how long a lease lives unless it is extended; never less than the longest
-	// timeout of its concurrency limits. Default: one hour.
+	// LeaseLifetime is how long a lease lives unless it is extended. A lease lives longer if one of
+	// its concurrency limits has a longer timeout. Default: one hour.
 	LeaseLifetime time.Duration
 	// LeaseMemory is how long an ended lease is remembered. Default: ten minutes.
 	LeaseMemory time.Duration
-	// LeaseMemorySize is how many ended leases are remembered at most. Default: a million.
+	// LeaseMemorySize bounds the number of ended leases that are remembered. Default: a million.
 	LeaseMemorySize int
-	// MaxLeases is how many leases are live at most; a reservation above it is refused with code
+	// MaxLeases bounds the number of live leases. A reservation above it is refused with code
 	// [weir.Overloaded]. Default: a million.
 	MaxLeases int
-	// MaxLeasesPerCaller is how many of them one caller has at most that [weir.ContextWithCaller]
-	// names. Default: a tenth of MaxLeases; a caller that is the only one may have the other nine
-	// tenths.
+	// MaxLeasesPerCaller bounds the number of live leases of each caller that
+	// [weir.ContextWithCaller] names. Default: a tenth of MaxLeases, or nine tenths while there is
+	// only one such caller.
 	MaxLeasesPerCaller int
-	// CacheTTL is how long a resolution may be used again; negative turns the cache off.
-	// Default: one minute.
+	// CacheTTL is how long a resolution is reused before the configuration is read again. A
+	// negative value turns the cache off. Default: one minute.
 	CacheTTL time.Duration
-	// CacheSize is how many resolutions are kept at least, where so many are asked for; at most
-	// twice as many. Default: 250,000.
+	// CacheSize is the number of resolutions that the cache has room for. It may hold up to twice
+	// as many. Default: 250,000.
 	CacheSize int
-	// CascadeDepth is how many ancestors a charge reaches, from 1 to 8. A longer chain is an
-	// error. Default: one.
+	// CascadeDepth is the number of ancestors that a charge may reach, from 1 to 8. A longer chain
+	// of parents is an error. Default: one.
 	CascadeDepth int
 	// Now reads the clock. Default: [time.Now].
 	Now func() time.Time
-	// Observer is told of every call. Default: nobody.
+	// Observer is told of every call. Default: none.
 	Observer Observer
 }
 
@@ -110,8 +110,8 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 	return out, errors.Join(errs...)
 }
 
-// checkSupported refuses a limit that the store cannot do: one of a kind that it does not enforce,
-// or a shadow limit where it has none.
+// checkSupported refuses a limit that the store does not support: one of a kind that it does not
+// enforce, or a shadow limit.
 func checkSupported(t *driver.Traits, field string, l *weir.Limit) error {
 	switch {
 	case !slices.Contains(t.Kinds, l.Kind):
@@ -122,28 +122,29 @@ func checkSupported(t *driver.Traits, field string, l *weir.Limit) error {
 	return nil
 }
 
-// Observer is told of every call to a [Limiter], after it. It must be quick and safe to call at
-// once; it is where metrics and logs attach.
+// Observer is told of every reservation and every update when it ends. Metrics and logs are
+// attached here. Observe runs on the caller's goroutine, so it must be fast, and it must be safe
+// for concurrent use.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
-// Event is one call.
+// Event describes one reservation or update.
 type Event struct {
 	Verb    weir.Verb
 	LeaseID weir.LeaseID
-	// At is when the call began, by the limiter's clock.
+	// At is when the call began, by [Options.Now].
 	At time.Time
-	// Took is how long it lasted, by the same clock.
+	// Took is how long the call lasted, by the same clock.
 	Took time.Duration
-	// Limits has the status of every limit that a reservation judged; nil for other verbs.
+	// Limits has the status of every limit that a reservation was judged by; nil for other verbs.
 	Limits []weir.LimitStatus
-	// Replay is true where the call had been answered before.
+	// Replay reports that the call repeated one that had been answered before.
 	Replay bool
-	// Degraded is true where the store was not asked, or did not answer and the policy is Allow.
+	// Degraded reports that the lease is a degraded one, of which the store knows nothing.
 	Degraded bool
-	// RefundInDoubt is that of the receipt, see [weir.Receipt].
+	// RefundInDoubt is [weir.Receipt.RefundInDoubt] of the answer.
 	RefundInDoubt bool
-	// Err is what the call returned: nil, a [*weir.DeniedError] or an [*weir.Error].
+	// Err is the error that the call returned: nil, a [*weir.DeniedError] or a [*weir.Error].
 	Err error
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// plan resolves what the reservation asks, ancestors included. It refuses, before anything is
-// written, what docs/semantics.md calls an error: an unknown limit, no limits at all, a chain of
-// parents that is too long, a brought limit that no charged entity has, and a sum that can never be
-// satisfied.
+// plan resolves the reservation's charges and those of their ancestors, and returns the plan. It
+// returns an error for what docs/semantics.md calls an error, before anything is written: a cost
+// that names an unknown limit, no limits at all, a chain of parents that is too long, a brought
+// limit that no charged entity has, and a sum above what a limit can ever hold.
 func (p *planner) plan(ctx context.Context) (*driver.Plan, error) {
 	r := p.r
 	for i := range r.charges {
@@ -42,7 +42,7 @@ func (p *planner) plan(ctx context.Context) (*driver.Plan, error) {
 	return &p.made, nil
 }
 
-// reservation is a request on its way into a store: checked, with its limits not yet resolved.
+// reservation is a request that has been checked and whose limits have not been resolved.
 type reservation struct {
 	id weir.LeaseID
 	// isNew, fingerprint and keys are as in a [driver.Plan].
@@ -53,9 +53,9 @@ type reservation struct {
 	charges []weir.Charge
 	// brought are the limits that the request brought, in the order of their names.
 	brought []weir.Limit
-	// depth is how many ancestors to charge at most; a longer chain is an error.
+	// depth bounds the number of ancestors to charge. A longer chain is an error.
 	depth int
-	// undeclaredParents is the store's trait: an ancestor that was never declared is charged.
+	// undeclaredParents is the store's trait: a parent that is not declared is charged too.
 	undeclaredParents bool
 	// lifetime is how long the lease lives at least.
 	lifetime time.Duration
@@ -64,28 +64,30 @@ type reservation struct {
 	memorySize int
 }
 
-// planner gathers the subjects that a request reaches and the charges that reach them.
+// planner collects the subjects that a request reaches, with the charges that reach each, and
+// builds the plan from them.
 type planner struct {
 	r        *reservation
 	costs    []costList // of each charge
 	resolve  resolver
 	mode     resolveMode
 	subjects []plannedSubject
-	count    int // limits, at most
+	count    int // an upper bound of the number of takes
 	made     driver.Plan
 
-	list   []*driver.Take  // memory for takes
-	judges []driver.Judged // memory for subjects
-	// entry is the lease's, which has memory for holdings; nil if a store may still read what it
-	// was given after its answer.
+	list   []*driver.Take  // memory of the plan's takes
+	judges []driver.Judged // memory of the plan's subjects
+	// entry lends its memory to the holdings. It is nil if the store may still read a plan after it
+	// has answered.
 	entry *leaseEntry
 }
 
+// plannedSubject is a subject that at least one charge reaches.
 type plannedSubject struct {
 	subject  weir.Subject
 	resolved *resolution
 	charges  []int
-	direct   bool // by a charge of its own, not only as an ancestor
+	direct   bool // named by a charge, not reached only as an ancestor
 }
 
 // reset empties the planner and keeps its memory.
@@ -94,8 +96,9 @@ func (p *planner) reset() {
 	p.count, p.entry = 0, nil
 }
 
-// validity says until when the definitions of the plan are in force, as far as the cache knows, and
-// of which generation they are.
+// validity returns the instant until which the cache trusts all definitions of the plan, and the
+// cache generation that they are from. The instant is 0 if the definitions are from several
+// generations.
 func (p *planner) validity() (until, generation int64) {
 	first := p.subjects[0].resolved
 	until, generation = first.until, first.generation
@@ -109,7 +112,7 @@ func (p *planner) validity() (until, generation int64) {
 	return until, generation
 }
 
-// charge adds one charge: its own subject, then its ancestors.
+// charge adds charge i: its own subject, then the ancestors that it cascades to.
 func (p *planner) charge(ctx context.Context, i int) error {
 	c := &p.r.charges[i]
 	at := weir.Subject{Entity: c.Entity, Resource: c.Resource}
@@ -142,7 +145,8 @@ func (p *planner) charge(ctx context.Context, i int) error {
 	return checkNames(c, p.costs[i], chain[:n])
 }
 
-// resolveOnce returns what applies to a subject, the same for the whole plan.
+// resolveOnce returns the resolution of a subject. Each subject is resolved once in a plan, so that
+// all charges are judged by the same limits even if the configuration changes meanwhile.
 func (p *planner) resolveOnce(ctx context.Context, s weir.Subject) (*resolution, error) {
 	for i := range p.subjects {
 		if p.subjects[i].subject == s {
@@ -152,12 +156,14 @@ func (p *planner) resolveOnce(ctx context.Context, s weir.Subject) (*resolution,
 	return p.resolve(ctx, s, p.mode)
 }
 
-// maxAncestors is how far up a chain that is too long is followed, to say whether it ends.
+// maxAncestors bounds how far checkChain follows a chain that is too long, to find out whether it
+// is a cycle.
 const maxAncestors = 32
 
-// checkChain refuses a chain of parents that goes on after so many levels: to charge only the first
-// of them would spend past the others. It says if the chain is a cycle, which another program can
-// have stored.
+// checkChain returns the error for a chain of parents that is longer than the number of levels
+// allowed. Such a request is refused as a whole, because charging only the first levels would spend
+// beyond the limits of the others. The error says whether the chain is a cycle, which another
+// program may have stored.
 func checkChain(ctx context.Context, resolve resolver, of weir.Subject, levels int) error {
 	entity, next := of.Entity, ""
 	seen := make(map[string]bool)
@@ -179,8 +185,8 @@ func checkChain(ctx context.Context, resolve resolver, of weir.Subject, levels i
 		fmt.Sprintf("cascades further than %d levels, to %q", levels, clip.Text(next)))
 }
 
-// addSubject notes that charge i falls on a subject, and returns what applies to it: for all
-// charges the same, also where the configuration has changed between two of them.
+// addSubject records that charge i reaches a subject, and returns the subject's resolution: the one
+// recorded first, if an earlier charge reached the subject too.
 func (p *planner) addSubject(s weir.Subject, res *resolution, i int, own bool) *resolution {
 	p.count += len(res.limits)
 	for j := range p.subjects {
@@ -190,7 +196,7 @@ func (p *planner) addSubject(s weir.Subject, res *resolution, i int, own bool) *
 			return at.resolved
 		}
 	}
-	if n := len(p.subjects); n < cap(p.subjects) { // with the list of charges of one before
+	if n := len(p.subjects); n < cap(p.subjects) { // reuse the list of charges of an earlier plan
 		p.subjects = p.subjects[:n+1]
 	} else {
 		p.subjects = append(p.subjects, plannedSubject{})
@@ -200,7 +206,8 @@ func (p *planner) addSubject(s weir.Subject, res *resolution, i int, own bool) *
 	return res
 }
 
-// checkNames refuses a cost that names a limit of none of the charged entities.
+// checkNames returns an error if no limit is configured for any entity in the chain, or if a cost
+// names a limit that none of them has.
 func checkNames(c *weir.Charge, costs costList, chain []*resolution) error {
 	configured := false
 	for _, res := range chain {
@@ -223,7 +230,7 @@ func checkNames(c *weir.Charge, costs costList, chain []*resolution) error {
 	return nil
 }
 
-// limit returns the limit of that name, or nil.
+// limit returns the limit with a name, or nil.
 func (r *resolution) limit(name string) *weir.Limit {
 	for i := range r.limits {
 		if r.limits[i].Name == name {
@@ -233,7 +240,7 @@ func (r *resolution) limit(name string) *weir.Limit {
 	return nil
 }
 
-// judged returns the subjects that the charges reach.
+// judged returns the subjects that the charges reach, with the limits of each.
 func (p *planner) judged() []driver.Judged {
 	n := len(p.subjects)
 	p.judges = slices.Grow(p.judges, n)[:n]
@@ -245,7 +252,8 @@ func (p *planner) judged() []driver.Judged {
 	return p.judges
 }
 
-// takes adds up the costs that fall on one limit of one subject.
+// takes sums the costs that fall on each limit of each subject. A concurrency limit that no cost
+// names is asked for one slot, because every call occupies one.
 func (p *planner) takes() []*driver.Take {
 	holdings, takes := p.newHoldings(p.count), p.list[:0]
 	for i := range p.subjects {
@@ -263,7 +271,6 @@ func (p *planner) takes() []*driver.Take {
 				if l.Kind != weir.Concurrency {
 					continue
 				}
-				// A call occupies a slot whether or not it says so.
 				parts = append(parts, driver.Part{Charge: s.charges[0], Units: 1})
 			}
 			// Field by field: a literal would be made elsewhere and copied, pointers and all.
@@ -276,8 +283,9 @@ func (p *planner) takes() []*driver.Take {
 	return takes
 }
 
-// ceiling is the limit's capacity, or the lower one that the request brought for an entity that it
-// names itself. An ancestor's limits are shared by others, so a request cannot lower them.
+// ceiling returns the limit's capacity, or the lower one that the request brought. A brought limit
+// lowers only the limits of entities that the request names: the limits of an ancestor are shared
+// with other entities.
 func (p *planner) ceiling(s *plannedSubject, l *weir.Limit) int64 {
 	if s.direct && len(p.r.brought) > 0 {
 		for i := range p.r.brought {
@@ -289,8 +297,8 @@ func (p *planner) ceiling(s *plannedSubject, l *weir.Limit) int64 {
 	return l.Capacity
 }
 
-// checkBrought refuses a brought limit that would be ignored: one that no charged entity has, or of
-// another kind.
+// checkBrought refuses a brought limit that no charged entity has, because it would be ignored, and
+// one of another kind than the stored limit.
 func (p *planner) checkBrought() error {
 	for i := range p.r.brought {
 		b := &p.r.brought[i]
@@ -314,7 +322,8 @@ func (p *planner) checkBrought() error {
 	return nil
 }
 
-// checkTake refuses a sum that the limit can never hold, however empty it is.
+// checkTake refuses a sum that the limit can never hold, even with nothing in use. A shadow limit
+// may be asked for more than its capacity, but not for more than its counter can hold.
 func checkTake(t *driver.Take) error {
 	cost, fits := driver.SumParts(t.Parts)
 	switch {

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// Audit yields the recorded changes at a place, the newest first: the system's where the subject is
-// zero, a resource's where it has no entity, an entity's otherwise, there only those on the
-// resource if one is named. after is the ID of the event to begin behind; empty for the newest. The
-// list ends at the first error; the context alone bounds how long it may take. A store that keeps
-// none (a method ReadAudit with these arguments) answers with code [weir.Unsupported].
+// Audit yields the recorded changes of the configuration at a place, the newest first: of the
+// system if at is zero, of a resource if it names no entity, otherwise of an entity, restricted to
+// one resource if it names one. It begins after the event with the ID after, or with the newest if
+// after is empty. The list ends at the first error. Only ctx bounds how long it takes. If the store
+// is not a [driver.RecordReader], the error has code [weir.Unsupported].
 func (l *Limiter) Audit(ctx context.Context, at weir.Subject, after string) iter.Seq2[weir.AuditEvent, error] {
 	reader, ok := l.store.(driver.RecordReader)
 	if !ok {
@@ -22,7 +22,7 @@ func (l *Limiter) Audit(ctx context.Context, at weir.Subject, after string) iter
 	}
 	whole := at
 	if whole.Entity != "" && whole.Resource == "" {
-		whole.Resource = weir.DefaultResource // any: only the entity is to be checked
+		whole.Resource = weir.DefaultResource // any resource: levelOf then checks the entity only
 	}
 	if _, err := l.levelOf(whole); err != nil {
 		return errSeq[weir.AuditEvent](err)
@@ -30,10 +30,9 @@ func (l *Limiter) Audit(ctx context.Context, at weir.Subject, after string) iter
 	return classifySeq(reader.ReadAudit(ctx, at, after))
 }
 
-// Usage yields the recorded usage that q asks for, later windows first on each resource. Where q
-// names no entity, it must name a resource. The list ends at the first error; the context alone
-// bounds how long it may take. A store that keeps none (a method ReadUsage with these arguments)
-// answers with code [weir.Unsupported].
+// Usage yields the recorded usage that q asks for, later windows first on each resource. q must
+// name an entity or a resource. The list ends at the first error. Only ctx bounds how long it
+// takes. If the store is not a [driver.RecordReader], the error has code [weir.Unsupported].
 func (l *Limiter) Usage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
 	reader, err := l.usageReader(q)
 	if err != nil {
@@ -42,8 +41,8 @@ func (l *Limiter) Usage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage,
 	return classifySeq(reader.ReadUsage(ctx, q))
 }
 
-// UsageTotal sums the recorded usage that q asks for. Windows of different lengths would count
-// twice, so q must name one.
+// UsageTotal returns the sum of the recorded usage that q asks for. q must name a length of
+// windows, because an hour is counted again in its day and its month.
 func (l *Limiter) UsageTotal(ctx context.Context, q weir.Usage) (*weir.Usage, error) {
 	if q.Window == "" {
 		return nil, invalid("window", q.Window, "must be hourly, daily or monthly")
@@ -84,7 +83,7 @@ func (l *Limiter) usageReader(q weir.Usage) (driver.RecordReader, error) {
 	return reader, nil
 }
 
-// errSeq is a list that is nothing but an error.
+// errSeq returns a sequence of one error.
 func errSeq[T any](err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -92,7 +91,7 @@ func errSeq[T any](err error) iter.Seq2[T, error] {
 	}
 }
 
-// classifySeq is a list whose error is an [*weir.Error].
+// classifySeq returns the sequence with its error classified.
 func classifySeq[T any](list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range list {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// recordStore has records beside its limits, and fails behind the last where it is told to.
+// recordStore is a store with audit events and usage, whose lists end with an error if the test
+// sets one.
 type recordStore struct {
 	*fakeBackend
 	events []weir.AuditEvent
@@ -67,7 +68,7 @@ func TestAuditOfAPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, e.ID)
-		break // whoever has enough may leave
+		break // stop before the end of the list
 	}
 	if len(got) != 1 || got[0] != "02" {
 		t.Errorf("got %v, want 02 alone", got)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// slots is a limiter with one slot of two seconds for each entity.
+// slots returns a limiter with one slot of two seconds for each entity.
 func slots(t *testing.T) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
@@ -28,7 +28,7 @@ func slots(t *testing.T) *limiter.Limiter {
 	return l
 }
 
-// A lease that was not made just now must keep its slot for as long as Do runs.
+// Do keeps the slot of a lease that was reserved some time before.
 func TestDoKeepsTheSlotsOfAnOldLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestDoKeepsTheSlotsOfAnOldLease(t *testing.T) {
 		if err := lease.Do(t.Context(), busy); err != nil {
 			t.Error(err)
 		}
-		// The same through a repeated reservation.
+		// The same with a repeated reservation.
 		request.LeaseID = weir.NewLeaseID(time.Now())
 		if _, err := l.Reserve(t.Context(), request); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestDoRefusesALeaseWhoseSlotsTimedOut(t *testing.T) {
 	})
 }
 
-// A report that is refused must not leave slots occupied.
+// Do returns the slots even if the report is refused.
 func TestDoWithARefusedReport(t *testing.T) {
 	t.Parallel()
 	l := slots(t)
@@ -105,7 +105,7 @@ func TestDoReturnsTheCallsOwnError(t *testing.T) {
 	want := errors.New("the call broke")
 	got := weir.Do(t.Context(), slots(t), &weir.Request{Entity: "a", Resource: "r"},
 		func(context.Context, *weir.Lease) error { return want })
-	if got != want { //nolint:errorlint // the very same
+	if got != want { //nolint:errorlint // the identical error
 		t.Errorf("got %#v, want the call's own", got)
 	}
 }
@@ -126,7 +126,7 @@ func TestReportIsCopied(t *testing.T) {
 	}
 }
 
-// What Explain returns is the caller's own.
+// Explain returns a copy that the caller may change.
 func TestExplainCopies(t *testing.T) {
 	t.Parallel()
 	store, _ := memory.Open(&memory.Options{Definitions: &weir.Definitions{
@@ -161,7 +161,7 @@ func TestRemovedPolicy(t *testing.T) {
 	}
 }
 
-// A resolution that was made while the clock was a day ahead is not fresh for a day.
+// A resolution that was cached while the clock was a day ahead does not stay fresh for a day.
 func TestCacheAfterAClockWasAhead(t *testing.T) {
 	t.Parallel()
 	now := newClock()

@@ -17,8 +17,9 @@ const (
 	maxCosts   = 32
 )
 
-// normalize checks a request and puts it into the form that everything behind the door uses:
-// charges, their costs as lists, and the limits it brings, normalized.
+// normalize checks a request and puts it into the form that the rest of the package uses: a list of
+// charges, their costs as sorted lists in c.costs, and the limits that the request brings, which it
+// returns normalized.
 func (c *scratch) normalize(r *weir.Request, slash bool) (brought []weir.Limit, err error) {
 	charges := r.Charges
 	if len(charges) == 0 {
@@ -72,12 +73,12 @@ func checkSubject(entity, resource string, slash bool) error {
 	return nil
 }
 
-// keyOf returns the hash by which a lease knows the charge on s. It is the same in every process.
+// keyOf returns the key of the charge on s: a hash that is the same in every process.
 func keyOf(s weir.Subject) uint64 {
 	return uint64(fingerprintSeed.addString(s.Entity).addString(s.Resource))
 }
 
-// keysOf returns the keys of a request's charges, of which no two may be equal.
+// keysOf returns the keys of a request's charges, or an error if two charges have the same key.
 func keysOf(charges []weir.Charge) ([]uint64, error) {
 	keys := make([]uint64, len(charges))
 	for i := range charges {
@@ -90,8 +91,8 @@ func keysOf(charges []weir.Charge) ([]uint64, error) {
 	return keys, nil
 }
 
-// checkFullName takes a full name apart, or says what is wrong with it. A name without two marks is
-// none: then key is 0.
+// checkFullName parses a full name and returns the key of its charge, or what is wrong with it. If
+// the name has fewer than two separators it is not a full name, and the key is 0.
 func checkFullName(name string) (key uint64, reason string) {
 	last := strings.LastIndexByte(name, weir.NameSeparator)
 	middle := strings.LastIndexByte(name[:max(last, 0)], weir.NameSeparator)
@@ -108,8 +109,8 @@ func checkFullName(name string) (key uint64, reason string) {
 	return keyOf(s), reason
 }
 
-// shortenName keeps a hostile name out of the field of an error, but no full name that a lease can
-// have: two of them may differ at their ends alone.
+// shortenName shortens a name for the field of an error, so that a hostile one does not fill a log.
+// It keeps any full name that a lease can have, because two of those may differ only at the end.
 func shortenName(name string) string {
 	const longest = identifier.MaxEntity + 1 + identifier.MaxResource + 1 + identifier.MaxLimit
 	if len(name) <= longest && strings.Count(name, string(weir.NameSeparator)) >= 2 {

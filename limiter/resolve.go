@@ -10,22 +10,23 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// resolver says which limits apply to a subject.
+// resolver returns the limits that apply to a subject.
 type resolver func(ctx context.Context, s weir.Subject, mode resolveMode) (*resolution, error)
 
-// resolveMode says how much a resolution may cost.
+// resolveMode says how a resolution may be obtained.
 type resolveMode int
 
 const (
-	// usual answers from the cache and reads the configuration where the cache has nothing fresh.
+	// usual answers from the cache, and reads the configuration if the cache has nothing fresh.
 	usual resolveMode = iota
-	// cached answers from the cache alone, and nil where it has nothing fresh.
+	// cached answers from the cache, or with nil if the cache has nothing fresh. It never does I/O.
 	cached
-	// reread reads the configuration consistently and renews the cache.
+	// reread reads the configuration with a consistent read and replaces what the cache has.
 	reread
 )
 
-// resolution is what applies to a subject. It is shared: do not change it.
+// resolution has the limits that apply to a subject. Resolutions are shared between subjects and
+// calls: do not change one.
 type resolution struct {
 	// level is where the limits come from; empty if nothing is configured.
 	level weir.Level
@@ -35,24 +36,25 @@ type resolution struct {
 	hidden []weir.LevelLimits
 	// parent is the entity to charge too; empty if there is none, or no cascade.
 	parent string
-	// undeclared is true for an entity that the configuration does not know. For a parent that is
-	// an error, unless the store has [driver.Traits.UndeclaredParents].
+	// undeclared reports that the configuration does not declare the entity. A charge on an
+	// undeclared parent is an error, unless the store has [driver.Traits.UndeclaredParents].
 	undeclared bool
-	// version is the store's, of the configuration that was read.
+	// version is the [weir.Config.Version] of the configuration that was read.
 	version uint64
 
-	until      int64 // when the cache may no longer use it, in milliseconds; 0 outside of it
-	generation int64 // of the cache
+	until      int64 // when the cache stops using it, in milliseconds; 0 if it is not in the cache
+	generation int64 // of the cache when the configuration was read
 }
 
-// resolveSubject says which limits apply to a subject: the first level that has any wins whole.
+// resolveSubject returns the limits that apply to a subject. The first level that has any limits
+// applies as a whole.
 func (l *Limiter) resolveSubject(ctx context.Context, s weir.Subject, mode resolveMode) (*resolution, error) {
 	r, _, err := l.resolveKept(ctx, s, mode)
 	return r, err
 }
 
-// resolveKept is resolveSubject, and also returns the subject that the cache keeps the resolution
-// under.
+// resolveKept is resolveSubject, and also returns the subject under which the cache keeps the
+// resolution.
 func (l *Limiter) resolveKept(
 	ctx context.Context, s weir.Subject, mode resolveMode,
 ) (r *resolution, key weir.Subject, err error) {
@@ -65,9 +67,9 @@ func (l *Limiter) resolveKept(
 	return l.readSubject(ctx, s, l.cache.generation.Load(), mode == reread)
 }
 
-// readSubject reads what is configured for a subject, and keeps what follows from it unless the
-// cache was dropped since the generation. It also returns the subject that the cache keeps it
-// under.
+// readSubject reads the configuration of a subject and stores the resolution in the cache, unless
+// the cache has been dropped since generation. It also returns the subject under which the cache
+// keeps the resolution.
 func (l *Limiter) readSubject(
 	ctx context.Context, s weir.Subject, generation int64, consistent bool,
 ) (r *resolution, key weir.Subject, err error) {
@@ -77,7 +79,7 @@ func (l *Limiter) readSubject(
 		return nil, key, classify(err)
 	}
 	if config.Known {
-		key = s // it may have been declared since
+		key = s // the entity may have been declared after cacheKey looked
 	}
 	levels := config.Levels
 	if len(l.options.Limits) > 0 {
@@ -93,8 +95,9 @@ func (l *Limiter) readSubject(
 	return l.cache.put(key, r, l.leases.latestNow.Load(), generation), key, nil
 }
 
-// cacheKey is the subject under which a resolution is kept. Where the store says which entities it
-// declares, all others are one: a million of them need not be looked for in a large cache.
+// cacheKey returns the subject under which the cache keeps a subject's resolution. If the store is
+// a [driver.Declarer], all undeclared entities share one, so that a million entities without limits
+// of their own do not fill the cache.
 func (l *Limiter) cacheKey(s weir.Subject) weir.Subject {
 	if l.declarer != nil && !l.declarer.Declared(s.Entity) {
 		s.Entity = ""
@@ -118,30 +121,29 @@ func (l *Limiter) readConfig(ctx context.Context, s weir.Subject, consistent boo
 	return config, nil
 }
 
-// CacheStats counts what the limiter's cache of resolutions did.
+// CacheStats are counts of the limiter's cache of resolutions.
 type CacheStats struct {
-	// Hits and Misses count look-ups since the limiter was opened.
+	// Hits and Misses count lookups in the cache.
 	Hits, Misses int64
-	// Size is how many resolutions are kept; TTL is for how long each may be used.
+	// Size is the number of resolutions in the cache, TTL is how long each is used.
 	Size int
 	TTL  time.Duration
 }
 
-// CacheStats returns the counts so far.
+// CacheStats returns the counts since the limiter was opened.
 func (l *Limiter) CacheStats() CacheStats { return l.cache.stats() }
 
-// DropCache forgets every resolution, so that the next call of each subject reads its
-// configuration.
+// DropCache empties the cache, so that the next call of each subject reads the configuration.
 func (l *Limiter) DropCache() { l.cache.drop() }
 
-// resolutionCache keeps resolutions, negative ones too. Each shard has a young and an old map: what
-// is used moves to the young one, and when that is full, or as old as a resolution may be, it
-// becomes the old one. So the size is bounded, and what nobody asks for goes, without a list to
-// maintain.
+// resolutionCache keeps resolutions, including those without limits. Each segment has a young and
+// an old map. A lookup moves what it finds to the young map. When the young map is full, or as old
+// as a resolution may become, it becomes the old map and the previous old map is dropped. This
+// bounds the size and drops what is not used, without a list in the order of use.
 type resolutionCache struct {
-	ttl        int64       // milliseconds; below zero: nothing is kept
-	size       int         // entries in a young map
-	seed       fingerprint // so that no caller can choose the shards
+	ttl        int64       // milliseconds; below zero the cache is off
+	size       int         // of a young map
+	seed       fingerprint // random, so that callers cannot direct all entities to one segment
 	generation atomic.Int64
 	shards     [16]cacheSegment
 }
@@ -152,21 +154,24 @@ type cacheSegment struct {
 	interned     map[internKey]*resolution
 	rotateAt     int64 // when young becomes old, in milliseconds
 	hits, misses int64
-	// fast counts hits that did not come this far.
+	// fast counts hits in the memory of a [scratch], which do not lock the segment.
 	fast atomic.Int64
 }
 
-// fresh reports whether a resolution may be used. One from a time that has not come yet was made
-// while the clock was wrong.
+// fresh reports whether a resolution may be used at now. One that ends later than now plus the TTL
+// was stored while the clock was ahead, and could otherwise be used for far too long.
 func (r *resolution) fresh(now, ttl int64) bool { return r.until > now && r.until <= now+ttl }
 
-// counter is where the n-th memory counts what it has found.
+// counter returns the counter of hits for the n-th scratch. The scratches are spread over the
+// segments, so that they rarely write to the same cache line.
 func (c *resolutionCache) counter(n int64) *atomic.Int64 {
 	return &c.shards[uint64(n)%uint64(len(c.shards))].fast
 }
 
-// internKey tells resolutions apart. Most subjects have the same as others, since their limits are
-// those of the system or the resource: those share one, while it is new.
+// internKey identifies what a resolution says: equal keys mean equal resolutions. Limits are
+// compared by the address of their first element, because a store in the process returns the same
+// slice for all subjects of a level. Most subjects have the limits of the system or of their
+// resource, so that one resolution serves many of them.
 type internKey struct {
 	levels     [6]levelKey
 	parent     string
@@ -209,7 +214,7 @@ func (c *resolutionCache) shard(s weir.Subject) *cacheSegment {
 	return &c.shards[uint64(c.seed.addString(s.Entity))%uint64(len(c.shards))]
 }
 
-// get returns what is fresh, or nil.
+// get returns the resolution of a subject if it is fresh, otherwise nil. It counts a hit or a miss.
 func (c *resolutionCache) get(s weir.Subject, now int64) *resolution {
 	if c.ttl < 0 {
 		return nil
@@ -236,7 +241,7 @@ func (c *resolutionCache) get(s weir.Subject, now int64) *resolution {
 	return e
 }
 
-// peek returns what is fresh, or nil, without counting or keeping it for longer.
+// peek is get without counting, and without moving the resolution to the young map.
 func (c *resolutionCache) peek(s weir.Subject, now int64) *resolution {
 	shard := c.shard(s)
 	shard.mu.Lock()
@@ -251,8 +256,8 @@ func (c *resolutionCache) peek(s weir.Subject, now int64) *resolution {
 	return e
 }
 
-// lastParent returns the parent that a subject was last known to cascade to, though that may not be
-// used any more.
+// lastParent returns the parent that a subject last cascaded to, even if that resolution is no
+// longer fresh. It is a guess.
 func (c *resolutionCache) lastParent(s weir.Subject) string {
 	shard := c.shard(s)
 	shard.mu.Lock()
@@ -267,8 +272,8 @@ func (c *resolutionCache) lastParent(s weir.Subject) string {
 	return e.parent
 }
 
-// put keeps a resolution, unless the cache was dropped since its configuration was read. It returns
-// the one to use, which may be that of another subject.
+// put stores a resolution, unless the cache has been dropped since generation. It returns the
+// resolution to use, which may be an equal one of another subject.
 func (c *resolutionCache) put(s weir.Subject, r *resolution, now, generation int64) *resolution {
 	if c.ttl < 0 {
 		return r
@@ -285,8 +290,9 @@ func (c *resolutionCache) put(s weir.Subject, r *resolution, now, generation int
 	return r
 }
 
-// intern returns a resolution that says the same and can be used nearly as long, or keeps this one
-// for others.
+// intern returns an equal resolution that ends at most a sixteenth of a TTL earlier than r, or r
+// itself, which it remembers for other subjects. The map is emptied when it is full, because most
+// of its resolutions are then too old to be returned.
 func (s *cacheSegment) intern(r *resolution, ttl int64) *resolution {
 	const few, share = 64, 16
 	key, ok := internKeyOf(r)
@@ -310,13 +316,14 @@ func (c *resolutionCache) insert(shard *cacheSegment, s weir.Subject, r *resolut
 	shard.young[s] = r
 }
 
-// rotate makes the young map the old one.
+// rotate makes the young map the old one and drops the old one.
 func (c *resolutionCache) rotate(shard *cacheSegment, now int64) {
 	shard.old, shard.young = shard.young, make(map[weir.Subject]*resolution)
 	shard.rotateAt = now + c.ttl
 }
 
-// drop forgets everything. The generation moves first: a resolution read before is not kept.
+// drop empties the cache. It raises the generation first: put checks the generation under the
+// segment's lock, so whatever was read before the drop is either not stored or is deleted here.
 func (c *resolutionCache) drop() {
 	c.generation.Add(1)
 	for i := range c.shards {
@@ -341,15 +348,15 @@ func (c *resolutionCache) stats() CacheStats {
 	return stats
 }
 
-// cachedPolicy is the policy of the store's configuration, as last read or set. What was read
-// before a change of this process does not come back after it.
+// cachedPolicy is the policy of the store's configuration, as last read or set by this process. A
+// read that began before this process set the policy does not overwrite it.
 type cachedPolicy struct {
 	policy atomic.Pointer[weir.Policy]
-	epoch  atomic.Int64 // counts the changes
+	epoch  atomic.Int64 // number of calls of set
 	mu     sync.Mutex
 }
 
-// last returns the policy; empty where none is known.
+// last returns the policy; empty if none is known.
 func (s *cachedPolicy) last() weir.Policy {
 	if p := s.policy.Load(); p != nil {
 		return *p
@@ -357,7 +364,7 @@ func (s *cachedPolicy) last() weir.Policy {
 	return ""
 }
 
-// set says what the policy has been changed to.
+// set records the policy that this process has written.
 func (s *cachedPolicy) set(p weir.Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -365,7 +372,7 @@ func (s *cachedPolicy) set(p weir.Policy) {
 	s.policy.Store(&p)
 }
 
-// read says what was read, and at which epoch the reading began.
+// read records the policy that a read returned. epoch is the one at which the read began.
 func (s *cachedPolicy) read(p weir.Policy, epoch int64) {
 	if known := s.policy.Load(); known != nil && *known == p {
 		return

@@ -74,7 +74,7 @@ func TestCacheOff(t *testing.T) {
 	}
 }
 
-// However many entities come by, the cache stays small, and keeps those that are used.
+// The cache stays small with any number of entities, and keeps those that are in use.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	fake := newFake()

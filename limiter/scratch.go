@@ -13,27 +13,26 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// scratch is the working memory of one call. Where the store is in the process it is used again by
-// another call afterwards; a store that is elsewhere may still be busy with what it was given when
-// a call is given up.
+// scratch is the working memory of one call. It is used again by later calls only if the store is
+// local: a remote store may still read what it was given after the call has been given up.
 type scratch struct {
 	limiter  *Limiter
 	memo     [4]memoEntry
 	memoNext int
-	hits     int64         // in memo, not yet counted
-	counter  *atomic.Int64 // where they are counted
-	known    []memoEntry   // what this call has resolved before it planned, by its own subject
+	hits     int64         // in memo, to be added to counter
+	counter  *atomic.Int64 // of the cache
+	known    []memoEntry   // resolved by this call before planning, by subject
 
 	chargeBuf   [1]weir.Charge
 	charges     []weir.Charge
 	costs       costLists
-	namedTotals costLists // by a settlement
+	namedTotals costLists // of an update
 
 	reservation reservation
-	resolver    resolver // resolve
+	resolver    resolver // the method value c.resolve, made once
 	planner     planner
 	taken       []driver.Taken
-	lease       *weir.Lease // for the answer; nil if the store makes the outcome
+	lease       *weir.Lease // the answer's memory; nil if the outcome is the store's own
 
 	op      updateOp
 	update  driver.Update
@@ -45,7 +44,7 @@ type scratch struct {
 	random *rand.ChaCha8 // for lease IDs
 }
 
-// newLeaseID is [weir.NewLeaseID] from a source that nobody else waits for.
+// newLeaseID is [weir.NewLeaseID] with a generator that no other call uses meanwhile.
 func (c *scratch) newLeaseID(now time.Time) weir.LeaseID {
 	var random [10]byte
 	binary.BigEndian.PutUint64(random[:], c.random.Uint64())
@@ -53,15 +52,15 @@ func (c *scratch) newLeaseID(now time.Time) weir.LeaseID {
 	return weir.MakeLeaseID(now.UnixMilli(), random)
 }
 
-// memoEntry is a resolution that a call has used, by the subject that the cache keeps it under.
+// memoEntry is a resolution that a call has used, and the subject under which the cache keeps it.
 type memoEntry struct {
 	key      weir.Subject
 	resolved *resolution
 }
 
-// resolve is [Limiter.resolveSubject], but looks first at what this call knows, and then at what
-// the calls before have used: there are a few of these memories, one for each processor, and nobody
-// waits for another.
+// resolve is [Limiter.resolveSubject] with two faster places to look first: what this call has
+// resolved already, and what earlier calls with this scratch have used. Because of the pool there
+// is about one scratch for each processor, so looking there locks nothing.
 func (c *scratch) resolve(ctx context.Context, s weir.Subject, mode resolveMode) (*resolution, error) {
 	for i := range c.known {
 		if c.known[i].key == s && mode == usual {
@@ -93,11 +92,11 @@ func (c *scratch) resolve(ctx context.Context, s weir.Subject, mode resolveMode)
 	return r, err
 }
 
-// scratchPool hands out working memory.
+// scratchPool hands out scratches.
 type scratchPool struct {
 	pool sync.Pool
 	made atomic.Int64
-	// generators are those of calls whose memory is not used again.
+	// generators has the generators of scratches that are not used again.
 	generators sync.Pool
 }
 
@@ -117,7 +116,7 @@ func (l *Limiter) newScratch() *scratch {
 	return c
 }
 
-// generator returns one for lease IDs, which nobody else uses.
+// generator returns a generator for lease IDs for the caller's exclusive use.
 func (p *scratchPool) generator() *rand.ChaCha8 {
 	if g, ok := p.generators.Get().(*rand.ChaCha8); ok {
 		return g
@@ -129,8 +128,8 @@ func (p *scratchPool) generator() *rand.ChaCha8 {
 	return rand.NewChaCha8(seed)
 }
 
-// releaseScratch takes working memory back. What it points to stays alive until the next call
-// overwrites it; there is one for each processor, and little in it.
+// releaseScratch returns a scratch to the pool if the store is local. The objects it points to stay
+// reachable until the next call overwrites the pointers; they are few for each processor.
 func (l *Limiter) releaseScratch(c *scratch) {
 	if c.hits > 0 {
 		c.counter.Add(c.hits)
@@ -142,19 +141,19 @@ func (l *Limiter) releaseScratch(c *scratch) {
 		l.calls.pool.Put(c)
 		return
 	}
-	l.calls.generators.Put(c.random) // no store has it
+	l.calls.generators.Put(c.random) // stores never see the generator
 	c.random = nil
 }
 
-// leaseWithStatuses is a lease in one piece with the statuses of so many limits: callers keep both,
-// and one piece of memory costs less than two.
+// leaseWithStatuses is a lease and the statuses of its limits in one allocation, which is cheaper
+// than two. Callers keep the statuses as long as the lease.
 type leaseWithStatuses[Statuses any] struct {
 	lease    weir.Lease
 	statuses Statuses
 }
 
-// planOutcome returns an outcome for the plan that was made. The call's lease lies beside its
-// statuses.
+// planOutcome returns an empty outcome for the plan that was made last. It sets c.lease to a lease
+// that shares an allocation with the outcome's statuses.
 func (c *scratch) planOutcome(e *leaseEntry) *driver.Outcome {
 	takes := c.planner.made.Takes
 	out := &c.outcome
@@ -170,7 +169,7 @@ func (c *scratch) planOutcome(e *leaseEntry) *driver.Outcome {
 	return out
 }
 
-// newStatuses returns room for the statuses of n limits, and for a lease.
+// newStatuses returns n statuses, and a lease from the same allocation if n is small.
 func newStatuses(n int) ([]weir.LimitStatus, *weir.Lease) {
 	switch {
 	case n == 1:
@@ -186,8 +185,8 @@ func newStatuses(n int) ([]weir.LimitStatus, *weir.Lease) {
 	return make([]weir.LimitStatus, n), &weir.Lease{}
 }
 
-// newHoldings returns n holdings, those of a lease that has ended if there is one. Only their parts
-// and pieces are of use, as memory.
+// newHoldings returns n holdings whose parts and pieces are only of use as memory. It takes them
+// from the entry if it can.
 func (p *planner) newHoldings(n int) []driver.Holding {
 	e := p.entry
 	var room []driver.Holding

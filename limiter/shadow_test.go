@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// editable is a fake whose configuration can be written and edited.
+// editable is a fake store whose configuration can be written and edited.
 type editable struct {
 	*fakeBackend
 	writes int
@@ -32,8 +32,8 @@ func (e *editable) WriteEntity(context.Context, time.Time, string, string, bool)
 
 func (e *editable) DeleteEntity(context.Context, time.Time, string) error { return nil }
 
-// TestNoShadow: a store without shadow limits never gets one, wherever it comes from. Others take
-// it.
+// TestNoShadow checks that a shadow limit never reaches a store without shadow limits, and that
+// other stores get it.
 func TestNoShadow(t *testing.T) {
 	t.Parallel()
 	shadow := weir.Limit{Name: "rpm", Capacity: 5, Shadow: true}
@@ -77,7 +77,7 @@ func TestNoShadow(t *testing.T) {
 	}
 }
 
-// limiting opens a limiter and does something with it.
+// limiting returns a function that opens a limiter over the store and calls f with it.
 func limiting(f func(context.Context, *limiter.Limiter) error) func(*editable) error {
 	return func(e *editable) error {
 		l, err := limiter.New(e, nil)

@@ -7,35 +7,35 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// sharedRead is one read of a subject's configuration, for every reservation that needs it while it
-// is in progress.
+// sharedRead is one read of a subject's configuration, shared by all reservations that need it
+// while it is in progress.
 type sharedRead struct {
 	subject    weir.Subject
-	generation int64           // of the cache when it began
-	ctx        context.Context // ends when the store has no more time
+	generation int64           // of the cache when the read began
+	ctx        context.Context // ends with the store's timeout
 	done       chan struct{}   // closed when resolved and err are set
 	resolved   *resolution
 	err        error
 
-	// parent is the read of the entity that is charged too, if that has begun; guarded by
+	// parent is the read for the entity that the subject cascades to, if it has begun; guarded by
 	// sharedReads.mu.
 	parent *sharedRead
 }
 
-// sharedReads are the reads in progress.
+// sharedReads has the reads in progress.
 type sharedReads struct {
 	mu sync.Mutex
 	of map[weir.Subject]*sharedRead
 }
 
-// sharesReads reports whether the configuration is read for several callers at once: where it must
-// be waited for.
+// sharesReads reports whether reads of the configuration are shared. If the configuration is in the
+// process, a read costs less than sharing it.
 func (l *Limiter) sharesReads() bool {
 	return !l.traits.Local && l.declarer == nil && l.reader != nil
 }
 
-// resolveShared resolves a subject for a reservation: from the cache, by a read in progress, or by
-// one that it begins.
+// resolveShared resolves a subject from the cache, by a read in progress, or by a read that it
+// begins.
 func (l *Limiter) resolveShared(ctx context.Context, s weir.Subject) (*resolution, error) {
 	if r, err := l.resolveSubject(ctx, s, cached); r != nil || err != nil {
 		return r, err
@@ -44,16 +44,18 @@ func (l *Limiter) resolveShared(ctx context.Context, s weir.Subject) (*resolutio
 	return read.wait(ctx)
 }
 
-// beginRead returns the read of a subject that is in progress, or begins one; began says which. A
-// read that began before the cache was dropped is not joined. The read does not end with the caller
-// that began it, because others may wait for it, but with the store's timeout. It goes on with so
-// many ancestors.
+// beginRead returns the read of a subject that is in progress, or begins one; began reports which.
+// A read that began before the cache was dropped is not shared, because it may not see the change
+// for which the cache was dropped. The read ends with the store's timeout and not with the caller
+// that began it, because other callers may wait for it. It then reads the configuration of up to
+// the given number of ancestors.
 func (l *Limiter) beginRead(ctx context.Context, s weir.Subject, ancestors int) (r *sharedRead, began bool) {
 	l.reads.mu.Lock()
 	defer l.reads.mu.Unlock()
 	return l.beginReadLocked(ctx, s, ancestors)
 }
 
+// beginReadLocked is beginRead with l.reads.mu locked.
 func (l *Limiter) beginReadLocked(
 	ctx context.Context, s weir.Subject, ancestors int,
 ) (r *sharedRead, began bool) {
@@ -63,7 +65,7 @@ func (l *Limiter) beginReadLocked(
 	}
 	r = &sharedRead{subject: s, generation: generation, done: make(chan struct{})}
 	if known := l.cache.peek(l.cacheKey(s), l.leases.latestNow.Load()); known != nil {
-		r.resolved = known // by a read that has ended meanwhile
+		r.resolved = known // a read has ended after the caller looked in the cache
 		close(r.done)
 		return r, false
 	}
@@ -89,7 +91,7 @@ func (l *Limiter) beginReadLocked(
 	return r, true
 }
 
-// beginParent begins the read of the entity that is charged too, unless that has begun.
+// beginParent begins the read for the entity that r's subject cascades to, unless it has begun.
 func (l *Limiter) beginParent(ctx context.Context, r *sharedRead, parent string, ancestors int) {
 	l.reads.mu.Lock()
 	defer l.reads.mu.Unlock()
@@ -98,7 +100,7 @@ func (l *Limiter) beginParent(ctx context.Context, r *sharedRead, parent string,
 	}
 }
 
-// parentOf returns the read of the entity that is charged too, if it has begun.
+// parentOf returns the read for the entity that r's subject cascades to, if it has begun.
 func (l *Limiter) parentOf(r *sharedRead) *sharedRead {
 	l.reads.mu.Lock()
 	defer l.reads.mu.Unlock()
@@ -108,7 +110,8 @@ func (l *Limiter) parentOf(r *sharedRead) *sharedRead {
 	return r.parent
 }
 
-// wait returns what was read, or an error if the read failed or ctx ended first.
+// wait returns what was read, or an error if the read failed or ctx ended first. If both have
+// happened, the result of the read wins.
 func (r *sharedRead) wait(ctx context.Context) (*resolution, error) {
 	select {
 	case <-r.done:

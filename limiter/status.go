@@ -22,7 +22,7 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 	now := l.options.Now()
 	l.leases.clock(now)
 	bound := l.storeContext
-	if resource == "" { // as many as the entity uses
+	if resource == "" { // the number of resources is not bounded
 		bound = l.administerContext
 	}
 	storeCtx, cancel := bound(ctx)
@@ -56,11 +56,10 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 	return statuses, nil
 }
 
-// maxResolved is how many subjects are resolved at the same time if the configuration has to be
-// read from elsewhere.
+// maxResolved bounds the number of subjects that one status resolves at the same time.
 const maxResolved = 16
 
-// status asks the store for the limits that apply to subjects.
+// status returns the statuses of the limits that apply to the subjects.
 func (l *Limiter) status(ctx context.Context, now time.Time, of []weir.Subject) ([]weir.LimitStatus, error) {
 	judged, err := l.judged(ctx, of)
 	if err != nil {
@@ -73,7 +72,7 @@ func (l *Limiter) status(ctx context.Context, now time.Time, of []weir.Subject) 
 	return statuses, nil
 }
 
-// judged resolves subjects.
+// judged resolves the subjects, several at a time if that needs I/O.
 func (l *Limiter) judged(ctx context.Context, of []weir.Subject) ([]driver.Judged, error) {
 	judged, errs := make([]driver.Judged, len(of)), make([]error, len(of))
 	resolve := func(i int) {
@@ -101,7 +100,7 @@ func (l *Limiter) judged(ctx context.Context, of []weir.Subject) ([]driver.Judge
 	return judged, first(errs)
 }
 
-// judge returns what applies to a subject.
+// judge returns the subject with the limits that apply to it.
 func (r *resolution) judge(of weir.Subject) driver.Judged {
 	return driver.Judged{Subject: of, Level: r.level, Limits: r.limits, Parent: r.parent, Version: r.version}
 }
@@ -116,8 +115,8 @@ func first(errs []error) error {
 	return nil
 }
 
-// Explain says which limits apply to an (entity, resource), and which ones they hide; see
-// [weir.Service].
+// Explain returns the limits that apply to an entity on a resource, and the ones that they hide;
+// see [weir.Service].
 func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
 	if err := checkSubject(entity, resource, l.traits.EntitySlash); err != nil {
 		return nil, err
@@ -143,7 +142,7 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.E
 	}
 }
 
-// explain copies what applies to a subject: the caller may do with it what it likes.
+// explain returns a copy of what applies to a subject, which the caller may change.
 func (r *resolution) explain(s weir.Subject) weir.Explanation {
 	e := weir.Explanation{
 		Entity: s.Entity, Resource: s.Resource, Level: r.level, Limits: slices.Clone(r.limits),

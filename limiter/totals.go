@@ -9,9 +9,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// splitTotals turns what a settlement names into what each holding shall stand for, or says which
-// name is wrong. A limit that is not named keeps what it stands for; slots return when the lease
-// ends.
+// splitTotals computes what each holding will stand for from the totals that the caller named, or
+// returns an error for a name that is wrong. A limit that is not named keeps what it stands for.
+// Complete returns the slots, and cancel returns everything.
 func (c *scratch) splitTotals(e *leaseEntry) error {
 	s := &c.op
 	if len(s.lists) > 0 {
@@ -43,7 +43,7 @@ func (c *scratch) splitTotals(e *leaseEntry) error {
 	return nil
 }
 
-// named is what a settlement says of one limit of a charge.
+// named returns the total that the caller named for a limit of a charge, and whether it named one.
 func (s *updateOp) named(e *leaseEntry, charge int, name string) (int64, bool) {
 	if len(s.lists) == 0 {
 		return 0, false
@@ -59,7 +59,7 @@ func (s *updateOp) named(e *leaseEntry, charge int, name string) (int64, bool) {
 	return s.lists[charge].find(name)
 }
 
-// checkNames holds every name that a settlement gives against what was reserved.
+// checkNames compares every name in the totals with what was reserved.
 func (s *updateOp) checkNames(e *leaseEntry) error {
 	if len(s.lists) > 1 && len(e.keys) > 1 {
 		return invalid(s.totalsName, len(s.lists), mustNameKeys)
@@ -68,7 +68,7 @@ func (s *updateOp) checkNames(e *leaseEntry) error {
 		return invalid(s.totalsName, len(s.lists),
 			fmt.Sprintf("give one set for all charges, or one for each of the %d", int(e.charges)))
 	}
-	var keys []error // every mistake that is about a key
+	var keys []error // all mistakes in full names, reported together
 	for i, list := range s.lists {
 		charge := -1
 		if len(s.lists) > 1 {
@@ -97,10 +97,11 @@ func (s *updateOp) checkNames(e *leaseEntry) error {
 	return errors.Join(keys...)
 }
 
-// mustNameKeys refuses what does not say which of several keyed charges it is for.
+// mustNameKeys is the reason to refuse totals that do not say which of several keyed charges they
+// are for.
 const mustNameKeys = "must name the keys: several were reserved"
 
-// checkNamed refuses one name of a list. The field is the caller's to add.
+// checkNamed checks one name of a list. The caller sets the field of the error.
 func (e *leaseEntry) checkNamed(list costList, at, charge int) *weir.Error {
 	c := &list[at]
 	if c.key == 0 {
@@ -117,7 +118,7 @@ func (e *leaseEntry) checkNamed(list costList, at, charge int) *weir.Error {
 	if charge = slices.Index(e.keys, c.key); charge < 0 || !reserves(e.holdings, charge, limit) {
 		return invalid("", c.name, "was not reserved")
 	}
-	if _, twice := list.find(limit); twice { // by the name alone as well
+	if _, twice := list.find(limit); twice { // also without the key
 		return invalid("", c.name, "is given twice")
 	}
 	return checkReserved(e.holdings, charge, limit, c.units)
@@ -131,10 +132,11 @@ func reserves(holdings []driver.Holding, charge int, name string) bool {
 	})
 }
 
+// severalHave is the reason to refuse a name that is reserved by more than one charge.
 const severalHave = "several charges have it: give one set for each charge"
 
-// checkReserved refuses a name that a charge did not reserve, or more slots than it stands for.
-// Charge -1 means any, but only one may have the name. The field is the caller's to add.
+// checkReserved refuses a name that a charge did not reserve, and more slots than it stands for.
+// Charge -1 means the only charge that reserved the name. The caller sets the field of the error.
 func checkReserved(holdings []driver.Holding, charge int, name string, n int64) *weir.Error {
 	found := -1
 	for i := range holdings {
@@ -161,7 +163,7 @@ func checkReserved(holdings []driver.Holding, charge int, name string, n int64) 
 	return nil
 }
 
-// sum adds up what a holding shall stand for, and refuses what its counter could not hold.
+// sum adds the parts that a holding will stand for, and refuses more than the limit can count.
 func (s *updateOp) sum(h *driver.Holding, parts []driver.Part) (int64, error) {
 	sum, fits := driver.SumParts(parts)
 	if !fits || h.Limit.Kind == weir.Bucket && sum > weir.MaxBucketUnits {

@@ -10,24 +10,26 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// storeContext bounds a call to the store: the store's own timeout, or what is left of the caller's
-// deadline less a tenth, so that the caller still hears what happened.
+// storeContext returns the context for a call to the store on behalf of a request. It ends after
+// StoreTimeout, or when nine tenths of the time to the caller's deadline have passed. The last
+// tenth is for the answer: without it the caller would give up without learning the outcome.
 func (l *Limiter) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return l.withTimeout(ctx, l.options.StoreTimeout, l.options.StoreTimeout)
 }
 
-// adminTimeout is how long the store gets for a call of an administrator who sets no deadline: it
-// may concern thousands of items, and no request waits for it.
+// adminTimeout bounds an administrative call without a deadline. It is longer than StoreTimeout,
+// because such a call may write thousands of items and no request waits for it.
 const adminTimeout = time.Minute
 
-// administerContext bounds a call that is on no request's path: what is left of the caller's
-// deadline less a tenth, however long, so that a large change has the time it needs.
+// administerContext returns the context for a call to the store that no request waits for. It ends
+// when nine tenths of the time to the caller's deadline have passed, or after adminTimeout if the
+// caller has no deadline.
 func (l *Limiter) administerContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return l.withTimeout(ctx, math.MaxInt64, max(adminTimeout, l.options.StoreTimeout))
 }
 
-// withTimeout gives a call to the store nine tenths of what the caller has left, and no more than
-// most; a caller without a deadline gets so much.
+// withTimeout bounds ctx by nine tenths of the time to its deadline and by most. If ctx has no
+// deadline, it is bounded by without.
 func (l *Limiter) withTimeout(
 	ctx context.Context, most, without time.Duration,
 ) (context.Context, context.CancelFunc) {
@@ -42,19 +44,19 @@ func (l *Limiter) withTimeout(
 	return context.WithTimeout(ctx, min(most, left-left/10))
 }
 
-// acquire waits for a lease no longer than for the store, which is what the call that holds it
-// waits for.
+// acquire is [leaseTable.acquire] bounded by the store's timeout: the call that holds the entry
+// waits for the store at most that long.
 func (l *Limiter) acquire(ctx context.Context, id weir.LeaseID, now int64, create bool) (*leaseEntry, error) {
 	if e, busy := l.leases.tryAcquire(id, now, create); busy == nil {
-		return e, nil // as nearly always: no timer is needed
+		return e, nil // the usual case, which needs no timer
 	}
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	return l.leases.acquire(storeCtx, id, now, create)
 }
 
-// degrades reports whether a failed reservation becomes a degraded lease: the store was at fault,
-// the policy allows it, and the caller is still there.
+// degrades reports whether a failed reservation becomes a degraded lease: the store did not answer,
+// the policy allows it, and the caller's context has not ended.
 func (l *Limiter) degrades(ctx context.Context, err error) bool {
 	if !errors.Is(err, weir.Unavailable) || ctx.Err() != nil {
 		return false
@@ -66,7 +68,7 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 	return policy == weir.Allow
 }
 
-// degrade makes a lease that the store knows nothing of.
+// degrade makes the entry a degraded lease, of which the store knows nothing.
 func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *reservation) *weir.Lease {
 	at := now.Truncate(time.Millisecond)
 	e.activate(&driver.LeaseRecord{

@@ -29,7 +29,7 @@ func TestUnavailable(t *testing.T) {
 		policy   weir.Policy
 		reserve  func(context.Context, *driver.Plan) (*driver.Outcome, error)
 		request  *weir.Request
-		want     error // nil: a lease
+		want     error // nil means a lease
 		degraded bool
 	}{
 		{"answers", weir.Allow, nil, ask(), nil, false},
@@ -106,7 +106,7 @@ func TestDegradedLeaseDoesNothing(t *testing.T) {
 		"complete": func() (*weir.Receipt, error) { return lease.Complete(t.Context(), weir.Costs{"rpm": 7}) },
 	} {
 		if name == "complete" {
-			continue // last, below: it ends the lease
+			continue // tested last, because it ends the lease
 		}
 		if r, err := verb(); err != nil || !r.Degraded {
 			t.Errorf("%s: got %+v, %v; want a degraded receipt", name, r, err)
@@ -120,11 +120,11 @@ func TestDegradedLeaseDoesNothing(t *testing.T) {
 	}
 }
 
-// TestRefundInDoubt checks that every answer about a lease says that a refund is in doubt once
-// the store has said so, replays included, and that no answer about another lease does.
+// TestRefundInDoubt checks that every answer about a lease reports a refund in doubt once the store
+// has reported it, replays included, and that no answer about another lease does.
 func TestRefundInDoubt(t *testing.T) {
 	t.Parallel()
-	for _, local := range []bool{false, true} { // true: the memory of leases that have ended is used again
+	for _, local := range []bool{false, true} { // if local, the memory of ended leases is used again
 		fake := newFake()
 		fake.traits.Local = local
 		doubt := false
@@ -178,7 +178,8 @@ type lastEvent struct{ e limiter.Event }
 
 func (l *lastEvent) Observe(_ context.Context, e limiter.Event) { l.e = e }
 
-// A settlement that the store does not answer changes nothing here: repeated, it is applied once.
+// A settlement that the store does not answer changes nothing in the limiter. Repeated, it is
+// applied once.
 func TestFailedSettlementMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
@@ -206,12 +207,12 @@ func TestFailedSettlementMayBeRepeated(t *testing.T) {
 	}
 }
 
-// The store gets its own timeout, or nine tenths of what the caller has left.
+// The store gets its own timeout, or nine tenths of the time to the caller's deadline.
 func TestStoreTimeout(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
-		deadline time.Duration // 0: none
+		deadline time.Duration // 0 means none
 		want     time.Duration
 	}{
 		{"its own", 0, time.Second},
@@ -246,7 +247,7 @@ func TestStoreTimeout(t *testing.T) {
 	}
 }
 
-// A caller that goes away is no reason to let its call through.
+// A caller that leaves does not get a degraded lease.
 func TestCallerGone(t *testing.T) {
 	t.Parallel()
 	fake := newFake()

@@ -8,17 +8,22 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// unplannedTake is what a store took without a plan. The zero value is nothing.
+// unplannedTake is a reservation that a store made without a plan. The zero value means that it
+// took nothing.
 type unplannedTake struct {
-	asked bool // the store was asked, whatever it answered
+	asked bool // whether the store was asked, with any answer
 	plan  *driver.Plan
 	out   *driver.Outcome
 }
 
-// askUnplanned is askStore for a store that can reserve without a plan. It does so at most once in
-// a call, and only beside the read of the configuration that this call has begun: those who come
-// meanwhile wait for the read. So no more than one reservation at a time on each subject may have
-// to be given back because the store's records are not what is configured.
+// askUnplanned is askStore for a store that can reserve without a plan. The store reserves by its
+// own records while the limiter reads the configuration. If the plan made from the configuration
+// asks exactly what the store took, the two round trips have become one. Otherwise what was taken
+// is given back, and the reservation goes on with the plan.
+//
+// Only the call that begins the read of the configuration does this; the calls that come while the
+// read is in progress wait for it. So at most one reservation of a subject at a time may have to be
+// given back, however many arrive when the cache has expired.
 func (l *Limiter) askUnplanned(
 	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
 ) (*driver.Plan, *driver.Outcome, error) {
@@ -46,9 +51,9 @@ func (l *Limiter) askUnplanned(
 	return l.reservePlanned(ctx, now, e, c, p)
 }
 
-// reserveUnplanned asks the store to take a reservation without a plan, if its configuration is not
-// at hand, and waits for the configuration. What it resolves is known to the plan. With an error
-// something may have been taken.
+// reserveUnplanned asks the store to reserve without a plan, unless all resolutions are cached, and
+// waits for the configuration. It leaves the resolutions in c.known for the plan. Even if it
+// returns an error, something may have been taken.
 func (l *Limiter) reserveUnplanned(
 	ctx context.Context, now time.Time, c *scratch,
 ) (taken unplannedTake, err error) {
@@ -68,14 +73,14 @@ func (l *Limiter) reserveUnplanned(
 		}
 		c.known = append(c.known, memoEntry{of, known})
 		if known.parent == "" || ancestors == 0 {
-			return taken, nil // all is at hand
+			return taken, nil // all resolutions are cached
 		}
 		of.Entity = known.parent
 	}
 	read, began := l.beginRead(ctx, of, ancestors)
 	if began {
 		if parent := l.cache.lastParent(of); parent != "" && ancestors > 0 {
-			l.beginParent(ctx, read, parent, ancestors-1) // most likely it still is
+			l.beginParent(ctx, read, parent, ancestors-1) // the parent has most likely not changed
 		}
 		taken.asked = true
 		taken.plan, taken.out, err = l.unplanned.ReserveUnplanned(ctx, now, &driver.Unplanned{
@@ -107,7 +112,7 @@ func (l *Limiter) reserveUnplanned(
 	return taken, nil
 }
 
-// parentOf returns the parent of a subject by the plan that the store took by.
+// parentOf returns the parent of a subject in the plan by which the store took.
 func (t *unplannedTake) parentOf(of weir.Subject) string {
 	if t.plan == nil {
 		return ""
@@ -120,7 +125,7 @@ func (t *unplannedTake) parentOf(of weir.Subject) string {
 	return ""
 }
 
-// matches reports whether the store took exactly what a plan asks, by the same definitions.
+// matches reports whether the store took exactly what the plan asks, under the same definitions.
 func (t *unplannedTake) matches(p *driver.Plan) bool {
 	if t.plan == nil || t.out.Denied || len(t.plan.Takes) != len(p.Takes) {
 		return false
@@ -135,7 +140,7 @@ func (t *unplannedTake) matches(p *driver.Plan) bool {
 	return true
 }
 
-// find returns the position of a take in the store's plan, or -1.
+// find returns the index of the take in the store's plan that is for the same limit, or -1.
 func (t *unplannedTake) find(want *driver.Take) int {
 	for j := range t.plan.Takes {
 		if has := t.plan.Takes[j]; has.Subject == want.Subject && has.Limit.Name == want.Limit.Name {
@@ -145,7 +150,9 @@ func (t *unplannedTake) find(want *driver.Take) int {
 	return -1
 }
 
-// fill makes the outcome of a plan from that of the store's, which it matches.
+// fill makes out the outcome of p from the store's outcome of its own plan, which p matches. Takes
+// may be in another order. The level and ceiling are those of p, because the store's records may
+// not have them.
 func (t *unplannedTake) fill(p *driver.Plan, out *driver.Outcome) {
 	limits, taken := out.Limits, out.Taken
 	*out = *t.out
@@ -157,8 +164,9 @@ func (t *unplannedTake) fill(p *driver.Plan, out *driver.Outcome) {
 	}
 }
 
-// giveBack gives back what the store took, also if the caller has left. If that fails, the store
-// counts what is in doubt: to give it back again could return it twice.
+// giveBack cancels what the store took, even if the caller has left. It is called once and ignores
+// an error: after a lost answer the refund may have been made, and a second one could return the
+// units twice. The store counts such refunds.
 func (l *Limiter) giveBack(ctx context.Context, now time.Time, t *unplannedTake) {
 	if t.plan == nil || t.out.Denied || t.out.Replay {
 		return

@@ -16,13 +16,13 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// byRecords is a store that takes by a record of its own while the configuration is read. It notes
-// what it is asked.
+// byRecords is a store that reserves by a record of its own while the configuration is read. It
+// notes the calls that it gets.
 type byRecords struct {
 	*fakeBackend
-	record   weir.Limit // nothing is taken without a name
-	parent   string     // that the record names
-	lost     error      // what ReserveUnplanned returns
+	record   weir.Limit // without a name, nothing is taken
+	parent   string     // the parent in the record
+	lost     error      // the error of ReserveUnplanned
 	readTime time.Duration
 
 	noted []string
@@ -116,7 +116,7 @@ func (s *byRecords) Update(
 	return s.fakeBackend.Update(ctx, now, u, out)
 }
 
-// newByRecords makes a store whose records are what is configured, and its limiter.
+// newByRecords returns a store whose record equals its configuration, and a limiter over it.
 func newByRecords(t *testing.T, o *limiter.Options) (*byRecords, *limiter.Limiter) {
 	t.Helper()
 	s := &byRecords{fakeBackend: newFake(), readTime: 10 * time.Millisecond}
@@ -128,7 +128,7 @@ func newByRecords(t *testing.T, o *limiter.Options) (*byRecords, *limiter.Limite
 	return s, l
 }
 
-// did checks what the store was asked, with the reads, which are in the background, first.
+// did checks the calls that the store got. Reads come first, because they run in the background.
 func (s *byRecords) did(t *testing.T, want string) {
 	t.Helper()
 	s.mu.Lock()
@@ -154,13 +154,13 @@ func (s *byRecords) did(t *testing.T, want string) {
 type unplannedCase struct {
 	spoil func(s *byRecords)
 	ask   func(r *weir.Request)
-	want  string // that the store is asked
+	want  string // the calls that the store gets
 	code  weir.Code
 }
 
 const tookUnplanned = "read acme, take acme"
 
-// unplannedTakes are what a store may have taken that is what the plan asks, or is not.
+// unplannedTakes are records of the store that agree with the plan or differ from it.
 func unplannedTakes() map[string]unplannedCase {
 	const took = tookUnplanned
 	return map[string]unplannedCase{
@@ -258,7 +258,7 @@ func neverUnplanned() map[string]unplannedCase {
 	}
 }
 
-// What a store takes by its records stands only if it is what the limiter would have asked.
+// A reservation that the store made by its records stands only if the plan asks for the same.
 // Otherwise it is given back once, whatever the answer.
 func TestUnplanned(t *testing.T) {
 	t.Parallel()
@@ -281,15 +281,15 @@ func TestUnplanned(t *testing.T) {
 				if tt.code == "" && err != nil || tt.code != "" && !errors.Is(err, tt.code) {
 					t.Errorf("got %+v, %v; want %q", lease, err, tt.code)
 				}
-				time.Sleep(time.Second) // in a bubble: until the reads have ended
+				time.Sleep(time.Second) // in a bubble: let the reads end
 				s.did(t, tt.want)
 			})
 		})
 	}
 }
 
-// The outcome of what stands is the store's, with the level and the ceiling of the plan. The lease
-// is settled where the store said that it is.
+// The outcome is the store's, with the level and the ceiling of the plan, and the lease keeps the
+// store's pieces.
 func TestUnplannedOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -317,12 +317,12 @@ func TestUnplannedOutcome(t *testing.T) {
 		if _, err := l.Reserve(t.Context(), ask()); err != nil {
 			t.Fatal(err)
 		}
-		s.did(t, "reserve") // the configuration is at hand
+		s.did(t, "reserve") // the configuration is in the cache
 	})
 }
 
-// Of those who come while the configuration is read, one writes without a plan; a read that began
-// before the cache was dropped is not theirs.
+// Of several calls that come while the configuration is read, one reserves without a plan. A read
+// that began before the cache was dropped is not shared with calls after that.
 func TestUnplannedIsOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestUnplannedIsOneAtATime(t *testing.T) {
 	})
 }
 
-// When the cache time is over, the parent's configuration is read beside the entity's.
+// After the cache time, the parent's configuration is read at the same time as the entity's.
 func TestUnplannedReadsTheParentToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestUnplannedReadsTheParentToo(t *testing.T) {
 }
 
 // Nothing stays charged for a caller that leaves before the configuration has been read. The read
-// goes on for others.
+// goes on for other callers.
 func TestUnplannedForACallerWhoLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestUnplannedForACallerWhoLeaves(t *testing.T) {
 	})
 }
 
-// A read takes no longer than the store may take, whoever waits for it.
+// A read ends with the store's timeout.
 func TestUnplannedReadThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -422,8 +422,8 @@ func TestUnplannedReadThatHangs(t *testing.T) {
 	})
 }
 
-// A plan that is stale is made again from what is read consistently, and renews the cache. After
-// the third such read the reservation is denied as contended.
+// A stale plan is made again from a consistent read, which also renews the cache. After the third
+// such read the reservation is denied as contended.
 func TestStalePlan(t *testing.T) {
 	t.Parallel()
 	for _, stale := range []int{1, 3, 4} {
@@ -464,7 +464,8 @@ func TestStalePlan(t *testing.T) {
 	}
 }
 
-// Every store that is elsewhere is read once for all who ask at the same time.
+// The configuration of a remote store is read once for all reservations that need it at the same
+// time.
 func TestSharedRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

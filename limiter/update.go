@@ -34,15 +34,15 @@ func (l *Limiter) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, e
 	return l.update(ctx, updateOp{verb: weir.VerbExtend, id: id})
 }
 
-// updateOp is one call of a verb on a lease.
+// updateOp is one call of an update.
 type updateOp struct {
 	verb       weir.Verb
 	id         weir.LeaseID
 	seq        int64
-	totalsName string // what the totals are called on the wire
+	totalsName string // the name of totals in the field of an error
 	totals     []weir.Costs
 
-	lists       []costList // of totals
+	lists       []costList // totals as lists
 	now         time.Time
 	fingerprint uint64
 	charges     uint8    // of the lease
@@ -65,11 +65,13 @@ func (l *Limiter) update(ctx context.Context, of updateOp) (*weir.Receipt, error
 	return receipt, err
 }
 
+// updateLease finds the lease and answers the update: from what is known, if the lease has ended or
+// the adjust was applied before, otherwise by the store.
 func (l *Limiter) updateLease(ctx context.Context, c *scratch) (*weir.Receipt, error) {
 	s := &c.op
 	for i, costs := range s.totals {
 		if err := c.namedTotals.add(costs, s.totalsName); err != nil {
-			if len(s.totals) > 1 { // say which
+			if len(s.totals) > 1 { // name the charge in the field
 				err = c.namedTotals.lists[i].check(fmt.Sprintf("%s[%d]", s.totalsName, i), true, true)
 			}
 			return nil, err
@@ -93,17 +95,19 @@ func (l *Limiter) updateLease(ctx context.Context, c *scratch) (*weir.Receipt, e
 	return l.applyUpdate(ctx, c, entry)
 }
 
-// replays is true for an adjust that has been carried out, or came too late.
+// replays reports whether the update is an adjust that has been applied before, or that came after
+// a later one.
 func (s *updateOp) replays(e *leaseEntry) bool { return s.verb == weir.VerbAdjust && s.seq <= e.seq }
 
-// answerReplay answers like the last adjust.
+// answerReplay returns the answer to the last adjust.
 func (l *Limiter) answerReplay(s *updateOp, e *leaseEntry) *weir.Receipt {
 	s.replay = true
 	return l.receipt(s, e, timeLike(e.seqAt, s.now))
 }
 
-// acquireKnown gives the entry of a lease that is known here, or that the store can recover. A
-// cancel of any other one voids its ID.
+// acquireKnown returns the entry of a lease that this process knows or that the store can recover.
+// A cancel of any other lease voids its ID, so that a reserve with the ID that arrives later is
+// refused.
 func (l *Limiter) acquireKnown(ctx context.Context, s *updateOp, leaseNow int64) (*leaseEntry, error) {
 	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil || s.verb == weir.VerbCancel)
 	if err != nil {
@@ -114,7 +118,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *updateOp, leaseNow int64)
 	}
 	known := false
 	defer func() {
-		if !known { // also while a store panics
+		if !known { // also if the store panics
 			l.leases.release(entry)
 		}
 	}()
@@ -138,10 +142,10 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *updateOp, leaseNow int64)
 	return again, nil
 }
 
-// void ends the ID of a lease that neither the limiter nor the store knows, because its reserve
-// may still arrive, and returns the answer to the cancel. If the store has got the lease
-// meanwhile, void fills the entry instead. An ID that a reserve would be refused for is not
-// remembered.
+// void ends the ID of a lease that neither the limiter nor the store knows, because its reserve may
+// still arrive, and returns the answer to the cancel. If the store has reserved the lease
+// meanwhile, void fills the entry instead, and the cancel goes on. An ID for which a reserve would
+// be refused anyway is not remembered.
 func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry) error {
 	if l.leases.checkID(e.id, leaseNow, e.caller) != nil {
 		return unknownLeaseError(e.id)
@@ -159,7 +163,8 @@ func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *le
 	return unknownLeaseError(e.id)
 }
 
-// answerEnded answers a verb on a lease that has ended: the same settlement again is a replay.
+// answerEnded answers an update of a lease that has ended. The same complete or cancel again is a
+// replay.
 func (l *Limiter) answerEnded(s *updateOp, e *leaseEntry) (*weir.Receipt, error) {
 	switch {
 	case e.state == leaseVoided:
@@ -177,10 +182,11 @@ func (l *Limiter) answerEnded(s *updateOp, e *leaseEntry) (*weir.Receipt, error)
 	return nil, endedError(e)
 }
 
-// maxStale is how often an update is made again because the lease was changed elsewhere.
+// maxStale bounds how often one update is computed again because the lease was changed elsewhere.
 const maxStale = 16
 
-// applyUpdate changes what a live lease stands for. The entry changes only after a definite answer.
+// applyUpdate changes what a live lease stands for. The entry changes only after the store has
+// applied the update, so that after a lost answer the caller can repeat the call.
 func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*weir.Receipt, error) {
 	s := &c.op
 	s.charges, s.keys = e.charges, e.keys
@@ -223,11 +229,12 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 	return nil, &weir.Error{Code: weir.Unavailable, Reason: "the lease was changed elsewhere each time"}
 }
 
-// replace puts what a store knows of a lease in the place of what was known here. What the store
-// has not kept, it does not take away.
+// replace fills the entry from what the store knows of the lease now. A store may not keep the
+// subjects, definitions and statuses of a lease; those are kept from before if the holdings still
+// correspond.
 func (e *leaseEntry) replace(r *driver.LeaseRecord) {
 	known, limits := e.holdings, e.limits
-	e.definitionsUntil = 0 // its definitions are those of its own time
+	e.definitionsUntil = 0 // the definitions are those of the reservation: look them up again
 	e.activate(r)
 	if len(known) != len(e.holdings) {
 		return
@@ -239,7 +246,7 @@ func (e *leaseEntry) replace(r *driver.LeaseRecord) {
 	e.limits = limits
 }
 
-// makeUpdate says what is to become of each holding.
+// makeUpdate computes the change of each holding.
 func (c *scratch) makeUpdate(ctx context.Context, e *leaseEntry) error {
 	s, u := &c.op, &c.update
 	u.ID, u.Verb, u.Seq, u.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
@@ -263,7 +270,7 @@ func (c *scratch) makeUpdate(ctx context.Context, e *leaseEntry) error {
 	return nil
 }
 
-// updateOutcome returns an outcome for the update that was made.
+// updateOutcome returns an empty outcome for the update that was made last.
 func (c *scratch) updateOutcome() *driver.Outcome {
 	n := len(c.update.Changes)
 	out := &c.outcome
@@ -275,7 +282,7 @@ func (c *scratch) updateOutcome() *driver.Outcome {
 	return out
 }
 
-// applied notes what an update has done.
+// applied changes the entry as the store has changed the lease, and returns the receipt.
 func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.Receipt {
 	s := &c.op
 	e.inDoubt = e.inDoubt || out.RefundInDoubt
@@ -310,26 +317,26 @@ func (l *Limiter) receipt(s *updateOp, e *leaseEntry, at time.Time) *weir.Receip
 	return r
 }
 
-// definitionsInForce finds the definition that each holding's limit has by now. An update never
-// fails for want of it: if it cannot be had at once, the one of the reservation stands.
+// inForce sets the definition in force of each change. An update is never denied and never waits
+// for a definition: if reading it needs I/O, or fails, the definition of the reservation is used.
 func (c *scratch) inForce(ctx context.Context, e *leaseEntry) {
 	l, changes := c.limiter, c.update.Changes
 	now := l.leases.latestNow.Load()
 	if e.definitionsGeneration == l.cache.generation.Load() && e.definitionsUntil > now && e.definitionsUntil <= now+l.cache.ttl {
-		for i := range changes { // what the cache would say
+		for i := range changes { // the cache would return these
 			changes[i].Limit = changes[i].Holding.Limit
 		}
 		return
 	}
 	mode := cached
-	if l.traits.Local || l.declarer != nil { // then the configuration is in the process
+	if l.traits.Local || l.declarer != nil { // the configuration is in the process
 		mode = usual
 	}
-	var resolved *resolution // of the subject at hand: its holdings follow one another
+	var resolved *resolution // of the current subject, whose holdings are consecutive
 	for i := range changes {
 		h := changes[i].Holding
 		changes[i].Limit = h.Limit
-		if h.Entity == "" { // recovered by a store that does not know whose it is
+		if h.Entity == "" { // recovered by a store that does not keep the subject
 			resolved = nil
 			continue
 		}

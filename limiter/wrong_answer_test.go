@@ -12,11 +12,10 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrongStore is a store whose answers are such as no store may give. It knows each lease as a
-// record.
+// wrongStore is a store that gives answers that no store may give. It has a record of each lease.
 type wrongStore struct {
 	*fakeBackend
-	answer func(out *driver.Outcome) error // nil: nothing is wrong
+	answer func(out *driver.Outcome) error // nil means that nothing is wrong
 	record *driver.LeaseRecord
 }
 
@@ -40,7 +39,7 @@ func (s *wrongStore) RecoverLease(context.Context, time.Time, weir.LeaseID) (*dr
 
 func (s *wrongStore) Recovered() (time.Time, bool) { return time.Time{}, true }
 
-// The answers that are wrong.
+// The functions below spoil an outcome.
 func takenOfNothing(out *driver.Outcome) error {
 	out.Taken = nil
 	return nil
@@ -58,7 +57,7 @@ func takenTwice(out *driver.Outcome) error {
 
 func staleWithout(*driver.Outcome) error { return &driver.StaleError{} }
 
-// staleWith says that a lease stands for a holding that cannot be.
+// staleWith returns an error that says that the lease stands for an impossible holding.
 func staleWith(h driver.Holding) func(*driver.Outcome) error {
 	return func(*driver.Outcome) error {
 		return &driver.StaleError{Lease: &driver.LeaseRecord{
@@ -67,7 +66,7 @@ func staleWith(h driver.Holding) func(*driver.Outcome) error {
 	}
 }
 
-// saysWrong expects an error that says that the outcome is unknown, and what was wrong.
+// saysWrong checks that an error says that the outcome is unknown, and what was wrong.
 func saysWrong(t *testing.T, call string, err error, reason string) {
 	t.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
@@ -76,8 +75,8 @@ func saysWrong(t *testing.T, call string, err error, reason string) {
 	}
 }
 
-// TestWrongAnswers: a store that answers as none may makes the call unavailable, and the error says
-// what was wrong. The lease stays as it was, and the call can be repeated.
+// TestWrongAnswers checks that a wrong answer of the store makes the call unavailable, and that the
+// error names what was wrong. The lease stays as it was, and the call can be repeated.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	now := newClock()
@@ -131,20 +130,20 @@ func TestWrongAnswers(t *testing.T) {
 			t.Errorf("%s once the answers are right: %v", verb, err)
 		}
 	}
-	store.answer = takenOfNothing // which means nothing once a lease has ended
+	store.answer = takenOfNothing // allowed, because the update ends the lease
 	if err := verbs["complete"](); err != nil {
 		t.Errorf("complete: %v", err)
 	}
 }
 
-// noConfig has nothing to say of its configuration.
+// noConfig returns neither a configuration nor an error.
 type noConfig struct{ *fakeBackend }
 
 func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
 	return nil, nil
 }
 
-// TestWrongConfig: the same for what a store says of its configuration.
+// TestWrongConfig does the same for the answer to a read of the configuration.
 func TestWrongConfig(t *testing.T) {
 	t.Parallel()
 	l, err := limiter.New(noConfig{newFake()}, nil)
@@ -157,7 +156,7 @@ func TestWrongConfig(t *testing.T) {
 	saysWrong(t, "explain", err, "a configuration")
 }
 
-// TestWrongRecords: the same for what a store knows of a lease that the limiter does not.
+// TestWrongRecords does the same for a lease that only the store knows.
 func TestWrongRecords(t *testing.T) {
 	t.Parallel()
 	now := newClock()
