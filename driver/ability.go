@@ -8,21 +8,22 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The interfaces below are further abilities. The limiter discovers them on its store.
+// The interfaces below are abilities that a store may have beyond [Store]. The limiter finds them
+// by type assertion.
 
-// ConfigReader is a store that knows which limits are configured.
+// ConfigReader is a store that has a configuration of limits.
 type ConfigReader interface {
-	// ReadConfig returns all that is configured for a subject, in one read. Nothing configured is a
-	// zero Config, not an error. Parts of the subject may be empty: then the levels that need them
-	// have nothing, and the resource may be [weir.DefaultResource]. A consistent read must see
-	// every write that ended before it began; a store on which all reads do may ignore the
-	// parameter.
+	// ReadConfig returns everything that is configured for a subject, in one read. If nothing is
+	// configured it returns a zero Config, not an error. Parts of the subject may be empty; the
+	// levels that need them then have no limits. The resource may be [weir.DefaultResource]. A
+	// consistent read must see every write that ended before it began; a store whose reads always
+	// do may ignore the parameter.
 	ReadConfig(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error)
 }
 
-// Declarer is a store that can say at once, without I/O, which entities its configuration
-// declares. All others have the same limits on a resource, so that the limiter keeps one
-// resolution for them.
+// Declarer is a store that can tell without I/O which entities its configuration declares. All
+// other entities have the same limits on a resource, so that the limiter keeps one resolution for
+// all of them.
 type Declarer interface {
 	// Declared reports whether an entity is declared now.
 	Declared(entity string) bool
@@ -34,134 +35,140 @@ type ConfigWriter interface {
 	WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error
 }
 
-// ConfigEditor is a store whose configuration can be changed a piece at a time. Each change
-// is whole or nothing, and what the limiter hands over has been validated on its own; what
-// needs the rest of the configuration (parents that exist, cycles, how deep a cascade goes) the
-// store checks: [weir.Definitions.Normalize] does for one that holds it in process.
+// ConfigEditor is a store whose configuration can be changed one part at a time. Each change is
+// applied as a whole or not at all. The limiter validates a change on its own. The store checks
+// what depends on the rest of the configuration: that parents exist, that there is no cycle, and
+// how deep a cascade goes. A store that holds its configuration in the process can use
+// [weir.Definitions.Normalize] for that.
 type ConfigEditor interface {
-	// WriteLimits makes limits the only ones at a place, see [limiter.Limiter.SetLimits]; none
-	// removes them, and declares no entity.
+	// WriteLimits makes limits the only ones at a place, see [limiter.Limiter.SetLimits]. An empty
+	// list removes them and declares no entity.
 	WriteLimits(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
-	// WritePolicy makes p the system's policy.
+	// WritePolicy sets the system's policy for when the store does not answer.
 	WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error
-	// WriteEntity declares an entity or changes its parent and cascade; its limits stay.
+	// WriteEntity declares an entity or changes its parent and cascade. Its limits stay.
 	WriteEntity(ctx context.Context, now time.Time, name, parent string, cascade bool) error
-	// DeleteEntity removes an entity and its limits: [weir.NotFound] where it was not declared,
-	// [weir.Conflict] where another one has it as parent.
+	// DeleteEntity removes an entity and its limits. The error has code [weir.NotFound] if the
+	// entity is not declared, and [weir.Conflict] if it is the parent of another entity.
 	DeleteEntity(ctx context.Context, now time.Time, name string) error
 }
 
-// EntityReader is a store that knows its entities.
+// EntityReader is a store that can list its entities.
 type EntityReader interface {
 	// ReadEntity returns what is configured for an entity, or nil if it is not declared.
 	ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error)
-	// ListEntities returns a page of names in order. q has been checked; its Size is above zero.
+	// ListEntities returns a page of names, in order. The limiter has checked q, and its Size is
+	// above zero.
 	ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error)
 }
 
-// SubjectLister is a store that can say where something is in use.
+// SubjectLister is a store that can list the subjects that have something in use.
 type SubjectLister interface {
-	// Resources returns, in order, the resources on which an entity has something in use or
-	// limits of its own.
+	// Resources returns, in order, the resources on which an entity has something in use or limits
+	// of its own.
 	Resources(ctx context.Context, now time.Time, entity string) ([]string, error)
-	// Entities returns, in order, the entities that have something in use on a resource or
-	// limits of their own on it.
+	// Entities returns, in order, the entities that have something in use on a resource or limits
+	// of their own on it.
 	Entities(ctx context.Context, now time.Time, resource string) ([]string, error)
 }
 
-// LeaseRecoverer is a store that keeps leases beyond the process. It answers a Reserve whose ID
-// it knows with Outcome.Replay, or with [weir.Conflict] or [weir.Ended].
+// LeaseRecoverer is a store that keeps leases beyond the process. If its Reserve gets an ID that it
+// knows, it answers with [Outcome.Replay], or with an error with code [weir.Conflict] or
+// [weir.Ended].
 type LeaseRecoverer interface {
-	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten. The
-	// limiter itself forgets a lease that ended longer ago than it remembers. The record is the
-	// limiter's to change, with its holdings, their parts and their pieces.
+	// RecoverLease returns what the store knows of a lease, or nil if the lease is unknown or
+	// forgotten. It may return a lease that ended long ago: the limiter ignores one that ended
+	// before its lease memory. The limiter may change the record with its holdings, their parts and
+	// their pieces.
 	RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*LeaseRecord, error)
-	// Recovered is asked once, when a limiter is opened. It is true where the store knows the
-	// leases of those before; then IDs up to the newest that was forgotten early are refused
-	// (zero if none was). Where it is false, IDs older than the opening are.
+	// Recovered is called once, when a limiter is opened. ok reports whether the store knows the
+	// leases that earlier processes reserved. If it does, the limiter refuses only IDs up to early,
+	// the newest ID that the store had to forget early (zero if there is none). If it does not, the
+	// limiter refuses all IDs made before it was opened.
 	Recovered() (early time.Time, ok bool)
 }
 
-// LeaseVoider is a [LeaseRecoverer] that also remembers lease IDs that were cancelled before
-// they were reserved. The limiter calls it when it is asked to cancel a lease that neither it
-// nor the store knows. A store that keeps leases and is no LeaseVoider leaves the ID to the
-// process that was asked.
+// LeaseVoider is a [LeaseRecoverer] that also remembers lease IDs that were cancelled before they
+// were reserved. The limiter calls it for a cancel of a lease that neither the limiter nor the
+// store knows. If a store that keeps leases is not a LeaseVoider, only the process that got the
+// cancel remembers the ID.
 type LeaseVoider interface {
-	// VoidLease records that id has ended without having been reserved: from then on
+	// VoidLease records that id has ended without having been reserved. From then on
 	// [Store.Reserve] refuses it with [weir.Ended], in every process, for as long as the store
-	// remembers an ended lease. RecoverLease goes on returning nil for it. Repeating the call
-	// changes nothing. exists is true if the store has a lease with this ID, live or ended;
-	// then nothing was recorded, and the limiter recovers and cancels the lease. After an error
-	// the outcome is unknown, and the call may be repeated.
+	// remembers an ended lease. RecoverLease still returns nil for it. Repeating the call changes
+	// nothing. exists reports that the store has a lease with this ID, live or ended: then nothing
+	// was recorded, and the limiter recovers the lease and cancels it. After an error the outcome
+	// is unknown, and the call may be repeated.
 	VoidLease(ctx context.Context, now time.Time, id weir.LeaseID) (exists bool, err error)
-	// AdoptLease says that a caller is about to be told of a lease without a Reserve, because the
-	// request with this fingerprint is repeated and cannot be planned any more. A store that gives
-	// back what it reserved for callers who have left does not give it back after that. A lease
-	// that is unknown, has ended, or is of another request is no error; an ID that was voided is
-	// [weir.Ended], as in Reserve.
+	// AdoptLease announces that a caller is about to get a lease without a Reserve, because the
+	// request with this fingerprint is repeated and can no longer be planned. A store that gives
+	// back what it reserved for callers that have left must not give this lease back after the
+	// call. It is not an error if the lease is unknown, has ended, or has another fingerprint. For
+	// an ID that was voided the error has code [weir.Ended], as in Reserve.
 	AdoptLease(ctx context.Context, now time.Time, id weir.LeaseID, fingerprint uint64) error
 }
 
-// UnplannedReserver is a store whose own records say by which limits to judge, so that it can
-// take a reservation while the limiter still reads the configuration. The limiter asks it where the
-// configuration of a subject is not at hand, for the first of the calls that need it, and compares
-// afterwards: if the takes of its own plan are the same, the outcome stands; otherwise it gives
-// back what was taken and calls [Store.Reserve].
+// UnplannedReserver is a store whose own records say by which limits to judge a reservation, so
+// that it can reserve while the limiter still reads the configuration. The limiter calls it if the
+// configuration of a subject is not in its cache, for the first of the calls that need it, and
+// compares afterwards. If the takes of its own plan are the same, the outcome stands. Otherwise it
+// gives back what was taken and calls [Store.Reserve].
 type UnplannedReserver interface {
 	// ReserveUnplanned takes the costs of u on its subject, and on the parent that the records of
-	// the subject name, by the definitions that the records have. All is taken or nothing, as in
-	// Reserve. It returns the plan by which it took, with a take for each limit that was charged
-	// and the limits that it knows of each subject, and the outcome of that plan. The limiter knows
-	// better which level each limit is from.
+	// the subject name, by the definitions in the records. It takes everything or nothing, as
+	// Reserve does. It returns the plan by which it took, with a take for each limit that was
+	// charged and the limits that it knows of each subject, and the outcome of that plan. The
+	// levels of the limits may be empty: the limiter fills them in.
 	//
-	// A nil plan means that nothing was taken: a limit has too little, the records do not say
-	// enough, or the store knows that they are out of date. What had been taken of a part is then
-	// given back by the store, with its next writes at the latest. The limiter then calls Reserve,
-	// which denies if it must. An error is as in Reserve, but never a
-	// [*StaleError], and ends the call.
+	// A nil plan means that nothing was taken: a limit has too little left, the records do not say
+	// enough, or the store knows that they are out of date. If a part had been taken already, the
+	// store gives it back, with its next writes at the latest. The limiter then calls Reserve,
+	// which decides whether to deny. An error is as in Reserve, but never a [*StaleError], and ends
+	// the call.
 	//
-	// If the plan is not the limiter's, or the request turns out to be a mistake, or the caller has
-	// left, the limiter gives the whole back by an Update with VerbCancel and [Update.Unplanned],
-	// once. If that fails, the store counts what is in doubt; it is never given back twice.
+	// If the plan differs from the limiter's, if the request turns out to be a mistake, or if the
+	// caller has left, the limiter gives everything back by one Update with VerbCancel and
+	// [Update.Unplanned]. If that fails, the units may stay charged, and the store counts them as
+	// in doubt; the limiter does not repeat the update, because that could give them back twice.
 	ReserveUnplanned(ctx context.Context, now time.Time, u *Unplanned) (*Plan, *Outcome, error)
 }
 
-// Unplanned is a request with one charge and named costs, whose limits have not been resolved. It
-// brings no limits. It is the limiter's again after the return.
+// Unplanned is a request with one charge, whose costs are named and whose limits have not been
+// resolved. It brings no limits. The limiter uses it again after the call.
 type Unplanned struct {
 	// ID, New, Fingerprint and Keys are as in a [Plan].
 	ID          weir.LeaseID
 	New         bool
 	Fingerprint uint64
 	Keys        []uint64
-	// Subject is what is charged.
+	// Subject is the subject to charge.
 	Subject weir.Subject
-	// Costs are in units, by the name of the limit; never empty.
+	// Costs are in units, by the name of the limit. There is at least one.
 	Costs weir.Costs
-	// Lifetime is how long the lease lives at least.
+	// Lifetime is the shortest time that the lease lives.
 	Lifetime time.Duration
 	// Memory and MemorySize are as in a [Plan].
 	Memory     time.Duration
 	MemorySize int
 }
 
-// Refuser is a store that may refuse every reservation for a while.
+// Refuser is a store that may refuse every reservation for some time.
 type Refuser interface {
-	// RefusesReserve returns the error with which Reserve would refuse any reservation now, without
-	// I/O; nil if it would not. The limiter asks after a request that it could not plan, because
-	// the configuration at hand may be the reason for both.
+	// RefusesReserve returns, without I/O, the error with which Reserve would now refuse any
+	// reservation; nil if it would not. The limiter calls it after a request that it could not
+	// plan, because one outdated configuration may be the reason for both.
 	RefusesReserve() error
 }
 
-// ClockCorrector is a store that can tell how far the process's clock is off that of the store.
+// ClockCorrector is a store that knows by how much the process's clock differs from the store's.
 type ClockCorrector interface {
-	// ClockOffset is what must be added to the process's clock; 0 where it is right, as far as is
-	// known. The limiter adds it whenever it reads its clock, and never to an instant that it was
-	// given.
+	// ClockOffset returns what to add to the process's clock to get the store's; 0 if the
+	// difference is not known. The limiter adds it whenever it reads its clock, but not to instants
+	// that it was given.
 	ClockOffset() time.Duration
 }
 
-// LeaseState is where a lease is in its life.
+// LeaseState is the state of a lease.
 type LeaseState string
 
 // The states of a lease.
@@ -170,42 +177,42 @@ const (
 	LeaseCompleted LeaseState = "completed"
 	LeaseCancelled LeaseState = "cancelled"
 	LeaseExpired   LeaseState = "expired"
-	// LeaseVoided is the state of an ID that was cancelled before it was reserved; see
-	// [LeaseVoider].
+	// LeaseVoided means that the ID was cancelled before it was reserved; see [LeaseVoider].
 	LeaseVoided LeaseState = "voided"
 )
 
-// LeaseRecord is all that must be known to go on with a lease in another process.
+// LeaseRecord is everything that another process needs to go on with a lease.
 type LeaseRecord struct {
 	ID          weir.LeaseID
 	State       LeaseState
 	Fingerprint uint64
-	// At is when it was reserved.
+	// At is when the lease was reserved.
 	At time.Time
 	// Expires is when a live lease ends by itself.
 	Expires time.Time
-	// Charges is how many the request had.
+	// Charges is the number of charges in the request.
 	Charges int
-	// Keys are those of the reservation; nil if it had none, or if the lease has ended.
+	// Keys are the keys of the charges; nil if the request was not keyed, or if the lease has
+	// ended.
 	Keys []uint64
-	// Holdings are what a live lease stands for.
+	// Holdings has the holding of each limit; nil if the lease has ended.
 	Holdings []Holding
-	// Limits is the answer that the reservation gave.
+	// Limits are the statuses in the answer to the reservation.
 	Limits []weir.LimitStatus
-	// Seq is that of the last adjust; SeqAt is when it was applied.
+	// Seq is the sequence number of the last adjust that was applied, at SeqAt.
 	Seq   int64
 	SeqAt time.Time
-	// EndedAt and EndFingerprint are when a lease ended, and what the settlement named.
+	// EndedAt is when the lease ended. EndFingerprint is the fingerprint of the totals that the
+	// complete or cancel named.
 	EndedAt        time.Time
 	EndFingerprint uint64
 }
 
-// RecordReader is a store that keeps records of who changed its configuration and of how much was
-// used. Both lists are read a page at a time while they are ranged over, and end at the first
-// error.
+// RecordReader is a store that records the changes of its configuration and the units used. Both
+// lists are read page by page while the caller ranges over them, and end at the first error.
 type RecordReader interface {
 	// ReadAudit yields what [limiter.Limiter.Audit] does.
 	ReadAudit(ctx context.Context, at weir.Subject, after string) iter.Seq2[weir.AuditEvent, error]
-	// ReadUsage yields what [limiter.Limiter.Usage] does; q has been checked.
+	// ReadUsage yields what [limiter.Limiter.Usage] does. The limiter has checked q.
 	ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error]
 }

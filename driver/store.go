@@ -10,58 +10,68 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Store keeps the state of limits. Most users never call it: they open a store and give it to
+// Store keeps the state of limits. Most users never call it: they open a store and pass it to
 // limiter.New. To write one, start with docs/new-backend.md.
 //
-// Atomicity: Reserve takes every cost or none, as far as anybody can see; a store that must
-// compensate says for how long others may see the difference. Consistency: a Reserve that returns
-// admitted is seen by every later Reserve on the same limits. Time: now is when the caller asked;
-// state never moves backwards under an earlier one, and nothing expires early. Concurrency: all
-// methods may be called at once, but never two at once for one lease. Retry: the limiter repeats
-// nothing; a caller may repeat any call that returned [weir.Unavailable], and a call repeated with
-// the same lease ID (and the same Seq) must not count twice. Errors: an [*weir.Error] with the code
-// that fits; any other error counts as [weir.Unavailable].
+// Atomicity: Reserve takes every cost of a plan or none, as other callers see it. A store that has
+// to compensate a partial take documents for how long others may see it.
+//
+// Consistency: after a Reserve has returned, every later Reserve on the same limits sees what it
+// took.
+//
+// Time: now is when the caller called. A call with an earlier now never moves state back, and
+// nothing expires early.
+//
+// Concurrency: all methods may be called concurrently, but a limiter never makes two calls for one
+// lease at a time.
+//
+// Retry: the limiter does not repeat a call. A caller may repeat any call that returned
+// [weir.Unavailable], and a repeated call with the same lease ID (and the same Seq) must not count
+// twice.
+//
+// Errors: an [*weir.Error] with the code that fits. Any other error counts as [weir.Unavailable].
 type Store interface {
-	// Traits says what the store can do. It is asked once, before anything else.
+	// Traits returns what the store can do. It is called once, before any other method.
 	Traits() Traits
 	// Reserve judges a plan, takes all of it or nothing, and fills in out. A denial is an Outcome,
-	// not an error. If a definition in the plan is out of date for the store, it may return a
-	// [*StaleError] and fill in out as for a denial that is contended: nothing is charged, or the
-	// store gives it back with its next writes, and the limiter plans again, see [StaleError]. Once
-	// it has returned, what p and out point to is the caller's: a store that goes on after that
-	// copies what it needs.
+	// not an error. If the store knows that a definition in the plan is out of date, it may return
+	// a [*StaleError]. It then fills in out as for a contended denial, and nothing stays charged:
+	// the store has taken nothing, or gives back what it took with its next writes. The limiter
+	// plans again, see [StaleError]. After Reserve has returned, the limiter uses p and out again;
+	// a store that still needs them copies them before.
 	Reserve(ctx context.Context, now time.Time, p *Plan, out *Outcome) error
-	// Update makes a lease stand for something else: adjust, complete, cancel or extend. It is
-	// never denied, and applies whole or not at all. If the lease has been changed elsewhere since,
-	// so that u does not say any more what it stands for, nothing is applied and the error is a
-	// [*StaleError]. u and out are as in Reserve.
+	// Update changes what a lease stands for: adjust, complete, cancel or extend. It is never
+	// denied, and applies as a whole or not at all. If the lease has been changed elsewhere, so
+	// that u is no longer based on what it stands for, Update applies nothing and returns a
+	// [*StaleError]. u and out are used again as in Reserve.
 	Update(ctx context.Context, now time.Time, u *Update, out *Outcome) error
-	// Status reports the limits that are given, in their order, without creating anything.
+	// Status returns the statuses of the given limits, in the given order. It creates no state.
 	Status(ctx context.Context, now time.Time, of []Judged) ([]weir.LimitStatus, error)
-	// Close releases what the store holds open, and writes what it keeps.
+	// Close writes what the store still has to write, and releases its resources.
 	Close() error
 }
 
-// Traits is what a store can do.
+// Traits describe what a store can do.
 type Traits struct {
-	// Kinds are the kinds of limit that it enforces. A limit of another kind is refused when it is
-	// set, or when the limiter is opened.
+	// Kinds are the kinds of limit that the store enforces. A limit of another kind is refused when
+	// it is configured, or when the limiter is opened with it.
 	Kinds []weir.Kind
-	// CascadeDepth is how many ancestors it can charge.
+	// CascadeDepth is the number of ancestors that the store can charge.
 	CascadeDepth int
-	// ExpiryLate is by how much a unit may return late. Units never return early. Default: exact.
+	// ExpiryLate is the longest time after its end at which a unit returns. A unit never returns
+	// early. Default: 0, on time.
 	ExpiryLate time.Duration
-	// Local is true for a store that never waits for anything outside the process, so that calls
-	// to it need no timeout. Default: false.
+	// Local reports whether all calls stay in the process, so that they need no timeout. Default:
+	// false.
 	Local bool
-	// EntitySlash is true where an entity's name may contain '/'. Default: false.
+	// EntitySlash reports whether the name of an entity may contain '/'. Default: false.
 	EntitySlash bool
-	// UndeclaredParents is true for a store that charges a parent which was never declared, by the
-	// limits that apply to it. On others such a parent is an error with code [weir.NotFound].
+	// UndeclaredParents reports whether the store charges a parent that is not declared, by the
+	// limits that apply to it. On other stores such a parent is an error with code [weir.NotFound].
 	// Default: false.
 	UndeclaredParents bool
-	// NoShadow is true for a store that has no shadow limits; such a limit is refused when it is
-	// set. Default: false.
+	// NoShadow reports that the store does not support shadow limits. Such a limit is refused when
+	// it is configured, or when the limiter is opened with it. Default: false.
 	NoShadow bool
 }
 
@@ -70,49 +80,50 @@ type Judged struct {
 	weir.Subject
 	// Level is where the limits come from; empty if nothing is configured.
 	Level weir.Level
-	// Limits are in the order of their names. They are shared: do not change them.
+	// Limits are sorted by name. They are shared: do not change them.
 	Limits []weir.Limit
-	// Parent is the entity that is charged too; empty if there is none, or no cascade.
+	// Parent is the entity that is charged too; empty if the entity does not cascade.
 	Parent string
-	// Version is the [weir.Config.Version] of the configuration that this was resolved from. A
-	// store's Status need not look at it.
+	// Version is the [weir.Config.Version] of the configuration that the limits were resolved from.
+	// Status may ignore it.
 	Version uint64
 }
 
-// Plan is a request resolved: what is to be taken of which limit.
+// Plan is a resolved request: what to take of which limit.
 type Plan struct {
 	ID weir.LeaseID
-	// New is true if the limiter has made the ID for this call: nobody can have asked for it
-	// before.
+	// New reports that the limiter has made the ID for this call, so that no earlier call can have
+	// used it.
 	New bool
-	// Again is true if the store was asked before in the same call, by a plan that was stale or
-	// without one. Nothing of that stands any more.
+	// Again reports that the store has been called before for the same reservation, with a plan
+	// that was stale or without a plan. Nothing of that is still charged.
 	Again bool
-	// Fingerprint covers the request's content; the same in every process.
+	// Fingerprint is a hash of the request's content, the same in every process.
 	Fingerprint uint64
-	// Charges is how many charges the request has.
+	// Charges is the number of charges in the request.
 	Charges int
-	// Keys are hashes of the charges' keys, one for each, for a store that keeps leases beyond the
-	// process; nil if the request is not [weir.Request.Keyed]. They are not changed afterwards.
+	// Keys are the keys of the charges, in order, for a store that keeps leases beyond the process;
+	// nil if the request is not [weir.Request.Keyed]. They are not changed afterwards.
 	Keys []uint64
-	// Subjects are the ones that the charges reach, in that order, with all limits that apply.
+	// Subjects are the subjects that the charges reach, in the order in which they reach them, each
+	// with all limits that apply to it.
 	Subjects []Judged
-	// Takes are what is asked of each limit: by subject, and then by the limit's name. Each sum of
-	// parts fits 64 bits.
+	// Takes has a take for each limit that is asked for units, in the order of Subjects and then by
+	// the limit's name. The sum of the parts of each fits 64 bits.
 	Takes []*Take
-	// Lifetime is how long the lease lives: never less than its longest hold.
+	// Lifetime is how long the lease lives, at least as long as the longest timeout of its slots.
 	Lifetime time.Duration
-	// Memory is how long an ended lease is to be remembered, MemorySize how many are at most: for
-	// stores that keep leases beyond the process.
+	// Memory is how long an ended lease is remembered, and MemorySize bounds the number of them,
+	// for stores that keep leases beyond the process.
 	Memory     time.Duration
 	MemorySize int
 }
 
-// Expires returns when a lease reserved at an instant, which is whole in milliseconds, ends by
-// itself.
+// Expires returns the instant at which a lease reserved at an instant ends by itself. The instant is
+// whole in milliseconds.
 func (p *Plan) Expires(at time.Time) time.Time { return at.Add(p.Lifetime) }
 
-// Outcome returns an outcome with room for what a store makes of the plan.
+// Outcome returns an outcome for the plan with room for the answer of a store.
 func (p *Plan) Outcome() *Outcome {
 	out := &Outcome{Limits: make([]weir.LimitStatus, len(p.Takes)), Taken: make([]Taken, len(p.Takes))}
 	for i := range p.Takes {
@@ -143,7 +154,8 @@ func (p *Plan) Clone() *Plan {
 	return &c
 }
 
-// Reserved makes the holding what a store has taken for a take. Its parts are those of the take.
+// Reserved sets the holding to what a store has taken for t. It shares t's parts, unless the store
+// could not count the units: then it has parts of its own with 0 units.
 func (h *Holding) Reserved(t *Take, taken *Taken) {
 	if h.Pieces = taken.Pieces; t != &h.Take { // the engine may have planned in the holding
 		h.Take = *t
@@ -157,27 +169,27 @@ func (h *Holding) Reserved(t *Take, taken *Taken) {
 	}
 }
 
-// Take is what a reservation asks of one limit: the sum of the costs that fall on it.
+// Take is the part of a plan for one limit: the sum of the costs that fall on it.
 type Take struct {
 	weir.Subject
 	Limit *weir.Limit
 	Level weir.Level
-	// Ceiling is what the use after the reservation may not exceed, in units: the capacity, or
-	// the lower one that the request brought.
+	// Ceiling is the most that may be in use after the reservation, in units: the capacity, or the
+	// lower one that the request brought.
 	Ceiling int64
-	// Parts say which charge asked for how much; never empty, in the order of the charges.
+	// Parts are the costs, at most one for each charge, in the order of the charges; never empty.
 	Parts []Part
 }
 
 // Part is the share of one charge in a take or a holding.
 type Part struct {
-	// Charge is the charge's position in the request.
+	// Charge is the index of the charge in the request.
 	Charge int
-	// Units is what the charge asked, or stands for by now.
+	// Units is the cost of the charge in a take, or what the charge stands for in a holding.
 	Units int64
 }
 
-// Cost is the sum of the parts.
+// Cost returns the sum of the parts.
 func (t *Take) Cost() int64 {
 	if len(t.Parts) == 1 {
 		return t.Parts[0].Units
@@ -186,70 +198,72 @@ func (t *Take) Cost() int64 {
 	return sum
 }
 
-// Holding is what a live lease stands for on one limit.
+// Holding is the part of a live lease for one limit: the units that it stands for, and where they
+// are.
 type Holding struct {
 	Take
-	// Pieces say where the units are. They are the store's own bookkeeping: the limiter keeps them
-	// with the lease and hands them back.
+	// Pieces are where the store has recorded the units. The limiter keeps them with the lease and
+	// passes them back unchanged.
 	Pieces []Piece
 }
 
-// Taken is what a lease stands for on one limit.
+// Taken is the part of an outcome for one limit.
 type Taken struct {
-	// Units are the cost of the take, or the units of the change. Only if a store cannot count them
-	// on a shadow limit does it set them: to 0 for a take, to what they were for a change.
+	// Units are preset to the cost of the take or to Change.To. A store changes them only if it
+	// cannot count units on a shadow limit: to 0 for a take, and to Change.From for a change.
 	Units int64
-	// Pieces say where the units are. A Reserve appends to them, an Update sets them.
+	// Pieces are where the units are recorded. Reserve appends to them, Update sets them.
 	Pieces []Piece
 }
 
-// Piece is a number of units that were taken at one place and instant.
+// Piece is a number of units of a lease that were taken at one time and return together.
 type Piece = kernel.Piece
 
-// Update changes what a live lease stands for.
+// Update is a change of what a live lease stands for.
 type Update struct {
 	ID   weir.LeaseID
 	Verb weir.Verb
-	// Unplanned is true for a cancel by which the limiter gives back what [UnplannedReserver] took
-	// under definitions that are not in force. There was no lease as far as anybody knows, and its
-	// ID may be reserved next, by a plan. The store may give back with its next writes.
+	// Unplanned reports that the update is the cancel by which the limiter gives back what an
+	// [UnplannedReserver] took under definitions that are not in force. No caller has learned of a
+	// lease, and the next Reserve may use its ID. The store may give the units back with its next
+	// writes.
 	Unplanned bool
-	// Seq is the adjust's sequence number, above the one applied last; for other verbs the last.
+	// Seq is the sequence number of an adjust, above the one applied last; for other verbs it is
+	// the one applied last.
 	Seq int64
-	// Fingerprint covers what the caller named; the same in every process.
+	// Fingerprint is a hash of the totals that the caller named, the same in every process.
 	Fingerprint uint64
-	// Changes has one for each holding, in the order of the plan.
+	// Changes has a change for each holding, in the order of the plan.
 	Changes []Change
-	// Lifetime is how long the lease lives after this, if it lives on: never less than its longest
-	// hold.
+	// Lifetime is how long the lease lives after the update unless it ends, at least as long as the
+	// longest timeout of its slots.
 	Lifetime time.Duration
 	// Memory and MemorySize are as in a [Plan].
 	Memory     time.Duration
 	MemorySize int
 }
 
-// Change is what an update does to one holding.
+// Change is the part of an update for one holding.
 type Change struct {
-	// Holding is what the lease stands for, as the store said last. It is not to be changed.
+	// Holding is the holding before the update. The store must not change it.
 	Holding *Holding
-	// Limit is the definition in force: the resolved one if it is known and has not changed its
-	// kind, otherwise that of the reservation.
+	// Limit is the definition in force: the resolved one if the limiter has it and its kind is the
+	// same, otherwise that of the reservation.
 	Limit *weir.Limit
-	// From and To are the units that the lease stands for before and after: the same in an extend,
-	// and To is 0 for the slots of a lease that ends.
+	// From and To are the units that the lease stands for before and after. An extend has the same
+	// for both. Complete and cancel have a To of 0 for slots.
 	From, To int64
-	// Parts say which charge stands for how much of To. They are not to be changed.
+	// Parts divide To among the charges. The store must not change them.
 	Parts []Part
 }
 
-// Ends reports whether the lease ends.
+// Ends reports whether the update ends the lease.
 func (u *Update) Ends() bool { return u.Verb == weir.VerbComplete || u.Verb == weir.VerbCancel }
 
-// Expires returns when a lease that is renewed at an instant, which is whole in milliseconds, ends
-// by itself.
+// Expires returns the instant at which a lease that is extended at an instant ends by itself.
 func (u *Update) Expires(at time.Time) time.Time { return at.Add(u.Lifetime) }
 
-// Outcome returns an outcome with room for what a store makes of the update.
+// Outcome returns an outcome for the update with room for the answer of a store.
 func (u *Update) Outcome() *Outcome {
 	out := &Outcome{Taken: make([]Taken, len(u.Changes))}
 	for i := range u.Changes {
@@ -258,7 +272,7 @@ func (u *Update) Outcome() *Outcome {
 	return out
 }
 
-// Holdings returns what the lease stands for after an outcome; nil if it has ended.
+// Holdings returns what the lease stands for after an outcome; nil if the update ends the lease.
 func (u *Update) Holdings(out *Outcome) []Holding {
 	if u.Ends() {
 		return nil
@@ -273,7 +287,7 @@ func (u *Update) Holdings(out *Outcome) []Holding {
 	return holdings
 }
 
-// Changed makes the holding what a store has made of a change. Its parts are overwritten.
+// Changed sets the holding to what a store has made of a change. It overwrites the parts.
 func (h *Holding) Changed(c *Change, taken *Taken) {
 	h.Limit, h.Pieces = c.Limit, taken.Pieces
 	if taken.Units == c.To {
@@ -281,51 +295,50 @@ func (h *Holding) Changed(c *Change, taken *Taken) {
 	}
 }
 
-// StaleError says that a store knows better than what it was given, and that nothing was applied.
+// StaleError says that a plan or an update is out of date and that nothing was applied.
 //
-// From Update: the lease was changed elsewhere, so that it stands for something else than the
-// update says. The limiter makes the update again.
+// From Update it means that the lease was changed elsewhere. The limiter computes the update again
+// from Lease.
 //
-// From Reserve: a definition in the plan is out of date, because the configuration was changed
-// through this store after the [Judged.Version], or because the store has recorded other
-// definitions since. The limiter reads the configuration of all subjects of the plan again,
-// consistently and past its cache, and reserves by a new plan, at most three times. After that the
-// outcome of the last attempt is the answer.
+// From Reserve it means that a definition in the plan is out of date, because the configuration was
+// changed through this store after the plan's [Judged.Version], or because the store's records have
+// a later definition. The limiter reads the configuration of all subjects of the plan again, with
+// consistent reads and without its cache, and calls Reserve with a new plan, at most three times.
+// After that the outcome of the last attempt is the answer.
 type StaleError struct {
-	// Lease is what the store knows of the lease now; nil from Reserve. It is the limiter's, as in
-	// [LeaseRecoverer].
+	// Lease is the store's record of the lease now; nil from Reserve. The limiter may change it, as
+	// in [LeaseRecoverer].
 	Lease *LeaseRecord
 }
 
-// Error fulfils error.
+// Error implements error.
 func (e *StaleError) Error() string { return "weir: changed elsewhere" }
 
-// Outcome is a store's answer.
+// Outcome is the answer of a store.
 type Outcome struct {
-	// At is the instant that counts: when the reservation was made or the update applied.
+	// At is the instant at which the reservation was made or the update applied.
 	At time.Time
-	// Expires is when the lease ends by itself, as the store has recorded it; zero if that is what
-	// [Plan.Expires] or [Update.Expires] says by At.
+	// Expires is when the lease ends by itself, as the store has recorded it. Zero means what
+	// [Plan.Expires] or [Update.Expires] returns for At.
 	Expires time.Time
-	// Denied is true where a limit said no, and nothing was taken.
+	// Denied reports that a limit denied the plan, and nothing was taken.
 	Denied bool
-	// Contended is true where a denial is due to other writers, not to a limit.
+	// Contended reports that a denial is due to other writers, not to a limit.
 	Contended bool
-	// Replay is true where the store had already taken this reservation; the limiter then asks for
-	// it by [LeaseRecoverer].
+	// Replay reports that the store has carried out this reservation before. The limiter then reads
+	// the lease with [LeaseRecoverer].
 	Replay bool
-	// Limits has the status of every limit judged, in the order of the plan; of an update it has
-	// none.
+	// Limits has the status of each limit, in the order of the plan. An update has none.
 	Limits []weir.LimitStatus
-	// Taken is what the lease stands for on each limit, in the order of the plan. It means nothing
-	// after a denial, or if the lease has ended.
+	// Taken has the units and pieces of each limit after the call, in the order of the plan. It is
+	// ignored after a denial, or if the lease has ended.
 	Taken []Taken
-	// RefundInDoubt is true if the update is done but for refunds of which the store cannot
-	// know whether they were made, and which it will not make again.
+	// RefundInDoubt reports that the update is applied except for refunds that may or may not have
+	// been made, and that the store does not repeat.
 	RefundInDoubt bool
 }
 
-// SumParts adds up, and reports whether the sum fits; it is MaxInt64 if not.
+// SumParts returns the sum of the parts and whether it fits 64 bits; if not, the sum is MaxInt64.
 func SumParts(parts []Part) (sum int64, fits bool) {
 	for _, p := range parts {
 		if p.Units > math.MaxInt64-sum {
