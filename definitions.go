@@ -11,47 +11,49 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// DefaultResource is the pseudo-resource under which an entity's limits for every resource without
-// limits of its own are kept.
+// DefaultResource is the pseudo-resource of an entity's default limits, which apply on every
+// resource on which the entity has no limits of its own.
 const DefaultResource = "_default_"
 
-// Policy says what a reservation becomes when the store does not answer.
+// Policy decides what a reservation becomes if the store does not answer.
 type Policy string
 
 // The policies.
 const (
 	// Block returns an error with code [Unavailable].
 	Block Policy = "block"
-	// Allow returns a lease marked degraded, whose verbs do nothing.
+	// Allow returns a degraded lease: nothing is charged, and its methods do nothing.
 	Allow Policy = "allow"
 )
 
-// Definitions are a whole configuration: what a limits file declares. Treat a value as unchangeable
-// once it has been handed over.
+// Definitions are a whole configuration, as a limits file declares it. Do not change a value that
+// has been passed to a limiter or a store.
 type Definitions struct {
-	// OnUnavailable is the policy for when the store does not answer. Default: Block.
+	// OnUnavailable is the policy if the store does not answer. Default: Block.
 	OnUnavailable Policy
-	// System are the limits of every (entity, resource) without others.
+	// System are the limits of every subject for which no other level has limits.
 	System []Limit
 	// Resources are the limits of each resource.
 	Resources map[string][]Limit
-	// Entities are those that have limits of their own, a parent, or children.
+	// Entities are the declared entities: those with limits of their own, a parent, or children.
 	Entities map[string]EntityDefinition
 }
 
-// EntityDefinition is what is configured for one entity.
+// EntityDefinition is the configuration of one entity.
 type EntityDefinition struct {
-	// Parent is the entity above; empty if there is none.
+	// Parent is the entity above this one; empty if there is none.
 	Parent string
 	// Cascade makes every charge on the entity a charge on its parent too. Default: false.
 	Cascade bool
-	// Limits are the entity's own, by resource; [DefaultResource] stands for every other one.
+	// Limits are the entity's own limits by resource; [DefaultResource] is for every other
+	// resource.
 	Limits map[string][]Limit
 }
 
-// Normalize returns a copy with defaults filled in and limits in the order of their names, or every
-// mistake in it, joined: malformed names, limits that are wrong or given twice, parents that do not
-// exist, and cycles. Entities may contain '/' here; a store that cannot take them refuses them.
+// Normalize returns a copy with defaults filled in and limits sorted by name, or every mistake in
+// it, joined: malformed names, limits that are wrong or given twice, parents that are not declared,
+// and cycles. Normalize admits '/' in the names of entities; a store that does not support it
+// refuses such names.
 func (d *Definitions) Normalize() (*Definitions, error) {
 	var errs []error
 	out := &Definitions{
@@ -128,7 +130,7 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	return out, errors.Join(errs...)
 }
 
-// checkParent refuses an entity's parent that does not exist.
+// checkParent refuses a parent that is not declared.
 func (d *Definitions) checkParent(name string) error {
 	parent := d.Entities[name].Parent
 	if _, ok := d.Entities[parent]; parent == "" || ok {
@@ -137,11 +139,11 @@ func (d *Definitions) checkParent(name string) error {
 	return invalid("entities."+name+".parent", parent, "is not declared among the entities")
 }
 
-// checkCycles refuses chains of parents that lead back to where they began, each once. Every entity
-// is visited once, however long the chains are.
+// checkCycles reports each cycle of parents once. It visits every entity once, however long the
+// chains are.
 func (d *Definitions) checkCycles(names []string) error {
 	var errs []error
-	chain := make(map[string]string, len(names)) // who was visited first on the way to it
+	chain := make(map[string]string, len(names)) // the name from which each entity was first reached
 	for _, name := range names {
 		at := name
 		for at != "" && chain[at] == "" {
@@ -156,8 +158,8 @@ func (d *Definitions) checkCycles(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Config returns what the definitions say of a subject. It answers [driver.ConfigReader] for stores
-// whose configuration is held in process.
+// Config returns what is configured for a subject. Stores that hold their configuration in the
+// process implement [driver.ConfigReader] with it.
 func (d *Definitions) Config(s Subject) *Config {
 	c := &Config{OnUnavailable: d.OnUnavailable}
 	e, ok := d.Entities[s.Entity]
@@ -175,8 +177,8 @@ func (d *Definitions) Config(s Subject) *Config {
 	return c
 }
 
-// Entity returns a copy of what the definitions say of an entity, or nil. It answers
-// [driver.EntityReader] for stores whose configuration is held in process, as List does.
+// Entity returns a copy of what is configured for an entity, or nil. Stores that hold their
+// configuration in the process implement [driver.EntityReader] with it and List.
 func (d *Definitions) Entity(name string) *EntityDefinition {
 	e, ok := d.Entities[name]
 	if !ok {
@@ -189,7 +191,7 @@ func (d *Definitions) Entity(name string) *EntityDefinition {
 	return &e
 }
 
-// List returns a page of the declared entities, in the order of their names.
+// List returns a page of the declared entities, sorted by name.
 func (d *Definitions) List(q *EntityQuery) *EntityPage {
 	var names []string
 	for name, e := range d.Entities {
@@ -208,8 +210,8 @@ func (d *Definitions) List(q *EntityQuery) *EntityPage {
 }
 
 // ResourcesOf returns, in order, the resources on which an entity has limits of its own or
-// something in use. It answers [driver.SubjectLister] for stores whose configuration is held in
-// process, as EntitiesOn does.
+// something in use. Stores that hold their configuration in the process implement
+// [driver.SubjectLister] with it and EntitiesOn.
 func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []string {
 	found := make(map[string]bool)
 	for resource, limits := range d.Entities[entity].Limits {
@@ -242,7 +244,7 @@ func (d *Definitions) EntitiesOn(resource string, inUse iter.Seq[Subject]) []str
 	return slices.Sorted(maps.Keys(found))
 }
 
-// All calls yield with every limit in the definitions and the field it stands in.
+// All yields every limit in the definitions with the field that it is in.
 func (d *Definitions) All(yield func(field string, l *Limit) bool) {
 	each := func(field string, limits []Limit) bool {
 		for i := range limits {
@@ -270,39 +272,40 @@ func (d *Definitions) All(yield func(field string, l *Limit) bool) {
 	}
 }
 
-// EntityQuery says which entities to list. The zero value lists all, from the first.
+// EntityQuery says which entities to list. The zero value lists all of them from the first.
 type EntityQuery struct {
 	// Parent restricts the list to the children of an entity. Default: any.
 	Parent string
 	// Resource restricts the list to entities with limits of their own on it; [DefaultResource]
-	// for those on every other one. Default: any.
+	// means limits for every other resource. Default: any.
 	Resource string
-	// After is the Next of the page before. Default: begin with the first.
+	// After is the Next of the previous page. Default: begin with the first.
 	After string
-	// Size is how many names a page has at most, up to 1,000. Default: 100.
+	// Size is the largest number of names in a page, up to 1,000. Default: 100.
 	Size int
 }
 
-// EntityPage is a part of a list of entities.
+// EntityPage is one page of a list of entities.
 type EntityPage struct {
-	// Names are in order.
+	// Names are the names, in order.
 	Names []string
-	// Next is the After of the next page; empty at the end.
+	// Next is the After of the next page; empty if this is the last.
 	Next string
 }
 
-// Config is what is configured for one subject, level by level.
+// Config is the configuration of one subject: everything in a store that decides which limits apply
+// to it.
 type Config struct {
-	// Levels has the stored levels that have limits, the strongest first.
+	// Levels are the stored levels that have limits, the strongest first.
 	Levels []LevelLimits
-	// Parent and Cascade are the entity's; Known is whether the entity was declared.
+	// Parent and Cascade are those of the entity. Known reports whether the entity is declared.
 	Parent  string
 	Cascade bool
 	Known   bool
 	// OnUnavailable is the system's policy; empty if none is set.
 	OnUnavailable Policy
-	// Version stands for when the read began; a larger one is newer. It is the store's own: the
-	// limiter keeps it with what it resolves and hands it back in each [driver.Judged.Version]. 0
-	// where the store does not look at it.
+	// Version identifies when the read began: a larger one is newer. Only the store uses it: the
+	// limiter keeps it with what it resolves and returns it in [driver.Judged.Version]. It is 0 if
+	// the store does not use it.
 	Version uint64
 }

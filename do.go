@@ -7,20 +7,23 @@ import (
 	"time"
 )
 
-// settleGrace is how long [Lease.Do] tries to settle once its own context may have ended.
+// settleGrace bounds how long [Lease.Do] tries to settle. The caller's context does not bound it,
+// because it may have ended.
 const settleGrace = 10 * time.Second
 
-// Do reserves, runs call, and settles with what call reported; see [Lease.Do]. A denial is returned
-// as it is, and call does not run. If the context has ended by the time the lease is there, Do
-// cancels the lease and returns the context's error, and call does not run.
+// Do reserves, runs call under the lease, and settles; see [Lease.Do]. If the reservation is
+// denied, Do returns the denial and does not run call. If the context has ended when the lease is
+// there, Do cancels the lease, returns the context's error, and does not run call.
 func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *Lease) error) error {
 	lease, err := s.Reserve(ctx, r)
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // the context ended after the reservation: nothing has been sent
+	// The context ended during the reservation, and nothing has been sent yet.
+	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), lease.settleReported(ctx, false))
 	}
+	// A repeated reservation may be old, so it is extended first.
 	if lease.Replay {
 		return lease.Do(ctx, call)
 	}
@@ -29,23 +32,26 @@ func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *
 	}, call)
 }
 
-// Do runs call under the lease, extends the lease while it runs, and settles it afterwards, also
-// when call panics or the context has ended.
+// Do extends the lease, runs call, extends the lease while call runs, and settles it afterwards,
+// even if call panics or the context ends.
 //
-// What call reported last ([Lease.Report]) is completed, whether or not call failed. Without a
-// report, success completes with what was reserved; an error, a panic or a cancelled context
-// cancels, unless call said that the request had left ([Lease.Sent]): then what was reserved stays
-// charged, so that aborting a stream is no way to spend for nothing.
+// If call has reported what was used ([Lease.Report]), Do completes the lease with the last report,
+// whether call succeeded or not. Without a report, Do completes the lease with what was reserved if
+// call succeeded. If call failed or panicked or the context has ended, Do cancels the lease, unless
+// call has said that the request was sent ([Lease.Sent]): then what was reserved stays charged, so
+// that aborting a stream does not make it free.
 //
-// The lease is extended first, since nobody knows how long ago it was made. If it has ended, or its
-// slots have timed out, that is returned with code [Ended], and call does not run.
+// Do extends the lease first, because it may have been reserved some time ago. If it has ended, or
+// its slots have timed out, Do returns an error with code [Ended] and does not run call. If the
+// store does not answer, Do runs call and repeats the extension meanwhile.
 //
-// Do returns the error of call, joined with the one of settling if that failed too.
+// Do returns the error of call, joined with the error of settling the lease.
 func (l *Lease) Do(ctx context.Context, call func(context.Context, *Lease) error) error {
 	renewed, err := l.Extend(ctx)
 	switch {
 	case errors.Is(err, Unavailable):
-		// The first of the extensions has failed, and others will follow.
+		// The store did not answer this extension. A lifetime of zero makes keepAlive repeat it
+		// soon.
 		renewed = &Receipt{At: l.ReservedAt, Expires: l.ReservedAt}
 	case err != nil:
 		return err
@@ -55,14 +61,14 @@ func (l *Lease) Do(ctx context.Context, call func(context.Context, *Lease) error
 	return l.do(ctx, renewed, call)
 }
 
-// do runs call under a lease that was just reserved or renewed.
+// do runs call under a lease that has just been reserved or extended.
 func (l *Lease) do(
 	ctx context.Context, renewed *Receipt, call func(context.Context, *Lease) error,
 ) (err error) {
 	stop := l.keepAlive(ctx, renewed)
 	succeeded := false
 	defer func() {
-		// Also while panicking: a panic must not leave slots occupied.
+		// This runs during a panic too: a panic must not leave slots occupied.
 		stop()
 		if failed := l.settleReported(ctx, succeeded && ctx.Err() == nil); failed != nil {
 			err = errors.Join(err, failed)
@@ -73,13 +79,14 @@ func (l *Lease) do(
 	return err
 }
 
+// settleReported ends the lease as [Lease.Do] says.
 func (l *Lease) settleReported(ctx context.Context, succeeded bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
 	defer cancel()
 	var err error
 	if report := l.report.Load(); report != nil {
 		if _, err = l.Complete(ctx, *report...); errors.Is(err, Invalid) {
-			// What was reserved stays charged, as far as anybody knows, but the slots must return.
+			// Complete without the report: the amounts stay as reserved, but the slots return.
 			_, failed := l.Complete(ctx)
 			err = errors.Join(err, failed)
 		}
@@ -91,9 +98,10 @@ func (l *Lease) settleReported(ctx context.Context, succeeded bool) error {
 	return err
 }
 
-// keepAlive extends the lease whenever a third of the shorter of its own and its holds' lifetimes
-// has passed, so that two extensions may fail before anything is lost. It ends with stop, or when
-// the lease has ended.
+// keepAlive extends the lease each time a third of its remaining lifetime, or of its slots' if that
+// is shorter, has passed. So two extensions in a row may fail before anything is lost. It ends when
+// stop is called or the lease has ended. stop returns after the last extension, so that none comes
+// after the lease is settled.
 func (l *Lease) keepAlive(ctx context.Context, renewed *Receipt) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -124,7 +132,7 @@ func (l *Lease) keepAlive(ctx context.Context, renewed *Receipt) (stop func()) {
 	}
 }
 
-// renewal is how long after a receipt to extend.
+// renewal returns how long after a receipt to extend the lease again.
 func (r *Receipt) renewal() time.Duration {
 	end := r.Expires
 	if !r.HoldsUntil.IsZero() && r.HoldsUntil.Before(end) {
@@ -133,21 +141,22 @@ func (r *Receipt) renewal() time.Duration {
 	return max(end.Sub(r.At)/3, 10*time.Millisecond)
 }
 
-// WaitOptions tune [Wait]. Nil means all defaults.
+// WaitOptions tune [Wait]. A nil *WaitOptions means all defaults.
 type WaitOptions struct {
-	// MaxPause is the longest pause between attempts. A pause is the retry-after of the last denial
-	// where that is shorter; others may settle early, so it is worth asking before. Default: one
-	// second.
+	// MaxPause is the longest pause between attempts. A pause is shorter if the retry-after of the
+	// last denial is. It may be worth trying before the retry-after, because other leases may be
+	// settled early. Default: one second.
 	MaxPause time.Duration
 }
 
-// firstPause is what [Wait] begins with; each pause after it is up to twice as long.
+// firstPause is the first pause of [Wait]. Each later pause is up to twice as long as the one
+// before.
 const firstPause = 25 * time.Millisecond
 
-// Wait reserves, and after a denial, or an error with code [Overloaded], tries again until the
+// Wait reserves. After a denial, or an error with code [Overloaded], it tries again until the
 // request fits or the context ends. Each attempt has a lease ID of its own, so the request must not
-// bring one. Other errors are returned at once; when the context ends, its error is joined with
-// that of the last attempt.
+// have one. Wait returns other errors at once. If the context ends, it returns the context's error
+// joined with the error of the last attempt.
 func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, error) {
 	if r != nil && !r.LeaseID.IsZero() {
 		return nil, invalid("lease_id", r.LeaseID, "cannot be brought: every attempt needs its own")
@@ -162,8 +171,8 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 		if !again {
 			return lease, err
 		}
-		// A little more than told, and not the same for all: those who were denied together must
-		// not come back together.
+		// Each pause is longer than needed by a random part, so that callers that were denied
+		// together do not all try again at the same time.
 		next := pause
 		if after > 0 {
 			next = min(after, pause)
@@ -180,8 +189,8 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 	}
 }
 
-// retryAfter reports whether a failed reservation is worth another attempt, because nothing was
-// reserved and time alone may help, and after how long.
+// retryAfter reports whether a reservation that failed with err may succeed later without a change
+// to the request, and after how long. Nothing may have been reserved.
 func retryAfter(err error) (after time.Duration, again bool) {
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
 		return denied.RetryAfter, true

@@ -1,4 +1,4 @@
-// Package weir defines the words and the contract of a rate limiter for calls to LLM APIs.
+// Package weir defines the vocabulary and the contract of a rate limiter for calls to LLM APIs.
 //
 // Before a call, [Service.Reserve] takes what the call may use (requests, tokens, concurrency
 // slots, money) from every limit that applies, or nothing at all, and returns a [Lease]. After the
@@ -7,18 +7,28 @@
 // it fits.
 //
 // A denial is a [*DeniedError]. It says which limits denied, and when the same request would be
-// admitted. Every other failure is an [*Error] with a [Code]; after [Unavailable] the outcome is
+// admitted. Every other failure is an [*Error] with a [Code]. After [Unavailable] the outcome is
 // unknown, and the call may be repeated with the same [LeaseID] without being charged twice.
 //
 // # Limits
 //
-// A [Limit] is a named rule of one of four kinds: a bucket regains units at a steady rate, each
-// unit of a window returns after a fixed time, concurrency counts slots in use, and a budget starts
-// again with each calendar period. Limits are configured for an entity (who calls) on a resource
-// (what is called), for every resource of an entity, for every entity on a resource, or for the
-// whole system. The first of these levels that has any limits applies as a whole. A request is
-// judged by the limits that its costs name, and by all concurrency limits that apply. An entity may
-// cascade to a parent, which is then charged too. [Definitions] is a whole configuration.
+// A [Limit] is a named rule of one of four kinds. A bucket regains units at a steady rate. Each
+// unit of a window returns after a fixed time. A concurrency limit counts slots, which return when
+// their lease ends. A budget starts again with each calendar period.
+//
+// Limits are configured for a subject, which is an entity (such as a team or a user) on a resource
+// (such as a model). They can also be configured for every resource of an entity, for every entity
+// on a resource, and for the whole system. The first of these levels that has any limits applies as
+// a whole. A request is judged by the limits that its costs name, and by all concurrency limits
+// that apply. An entity may cascade to a parent, which is then charged too. [Definitions] is a
+// whole configuration.
+//
+// # Leases
+//
+// A lease ends when it is completed or cancelled, or by itself after its lifetime. While it lives,
+// [Lease.Extend] renews it, and [Lease.Adjust] changes what it stands for, for example while a
+// response is streamed. These updates are never denied: what was used counts, even beyond a limit.
+// An ended lease is remembered for a while, so that a repeated call gets the same answer.
 //
 // # Packages
 //

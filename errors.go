@@ -9,11 +9,11 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// Code says which mistake or trouble an [*Error] is about. A code is itself an error, so that
-// errors.Is(err, weir.Ended) asks for it.
+// Code classifies an [*Error]. A code is itself an error, so that errors.Is(err, weir.Ended)
+// reports whether err has the code.
 type Code string
 
-// The codes. None of them means "denied": a denial is a [*DeniedError].
+// The codes. None of them means that a limit denied the request: that is a [*DeniedError].
 const (
 	// Invalid: the request is malformed; nothing was charged. Do not repeat it.
 	Invalid Code = "invalid"
@@ -27,53 +27,53 @@ const (
 	UnknownLease Code = "unknown lease"
 	// Conflict: the lease ID was used with other content.
 	Conflict Code = "conflict"
-	// Ended: the lease was completed, cancelled or has expired; what it stood for then stays.
+	// Ended: the lease was completed or cancelled or has expired, and no longer changes.
 	Ended Code = "ended"
 	// NeverSatisfiable: the sum of the costs is above what the limit can ever hold.
 	NeverSatisfiable Code = "never satisfiable"
 	// Unavailable: the store did not answer, so the outcome is unknown. Repeat with the same
 	// lease ID.
 	Unavailable Code = "unavailable"
-	// Superseded: the limits that the server was given are not the ones in force on its store.
-	// Nothing was reserved, and no policy admits: another server, or this one with the limits in
-	// force, decides. Settlements go on.
+	// Superseded: the definitions that the server was given are not the ones in force on its store.
+	// Nothing was reserved, whatever the policy is. A server that has the definitions in force can
+	// reserve; settlements work on this one too.
 	Superseded Code = "superseded"
-	// Overloaded: the limiter or its server has no room for the call, so nothing was done: nothing
-	// was reserved, and a settlement did not happen. Repeat it after [Error.RetryAfter].
+	// Overloaded: the limiter or its server has no capacity for the call, and did nothing. Repeat
+	// the call after [Error.RetryAfter].
 	Overloaded Code = "overloaded"
 	// PermissionDenied: the store refused the caller.
 	PermissionDenied Code = "permission denied"
-	// Unsupported: the store cannot do this.
+	// Unsupported: the store does not support this.
 	Unsupported Code = "unsupported"
 )
 
-// Error returns the code's own words.
+// Error returns the code's text.
 func (c Code) Error() string { return "weir: " + string(c) }
 
-// Error is every failure but a denial. Field, Value and Reason say what to mend.
+// Error is any failure except a denial. Field, Value and Reason say what to correct.
 type Error struct {
-	// Code says which trouble it is; errors.Is matches on it.
+	// Code classifies the error; errors.Is compares with it.
 	Code Code
-	// Field is the part of the input at fault, in the words of the wire: "costs.tpm".
+	// Field is the part of the input that is wrong, as the HTTP API names it: "costs.tpm".
 	Field string
-	// Value is what stood there, shortened to 64 characters.
+	// Value is the value of that part, shortened to 64 characters.
 	Value string
-	// Reason says why it was refused, as the end of a sentence that begins with the field.
+	// Reason says why the value was refused, as the end of a sentence that begins with the field.
 	Reason string
-	// RetryAfter is how long to wait before trying again, if the code is [Overloaded]; otherwise 0.
+	// RetryAfter is how long to wait before repeating the call, if the code is [Overloaded].
 	RetryAfter time.Duration
-	// Err is the cause, if there is one.
+	// Err is the cause; nil if there is none.
 	Err error
 }
 
-// Error returns one line: the code, the field with its value, the reason and the cause.
+// Error returns the code, the field with its value, the reason and the cause in one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("weir: ")
 	b.WriteString(string(e.Code))
 	switch {
 	case e.Field == "":
-	case e.Value == "" && e.Code == PermissionDenied: // a secret, which is left out
+	case e.Value == "" && e.Code == PermissionDenied: // the value is a secret and left out
 		b.WriteString(": " + e.Field)
 	default:
 		fmt.Fprintf(&b, ": %s %q", e.Field, e.Value)
@@ -96,23 +96,24 @@ func (e *Error) Is(target error) bool {
 	return ok && c == e.Code
 }
 
-// DeniedError says that a limit said no. Nothing was charged anywhere.
+// DeniedError is a denial: at least one limit cannot hold what was asked for. Nothing was charged.
 type DeniedError struct {
-	// LeaseID is the attempt that was denied; it holds nothing.
+	// LeaseID is the ID of the denied attempt, which holds nothing.
 	LeaseID LeaseID
-	// Limits has the status of every limit judged.
+	// Limits has the status of every limit that the request was judged by.
 	Limits []LimitStatus
-	// RetryAfter is the longest of the exceeded limits' waits: after it the same request would
-	// be admitted if nobody else came.
+	// RetryAfter is the longest wait of the limits that denied. After it the same request would be
+	// admitted if there were no other requests.
 	RetryAfter time.Duration
-	// AtLeast is true where the store can only bound RetryAfter from below.
+	// AtLeast reports that RetryAfter is a lower bound, because the store cannot compute the exact
+	// time.
 	AtLeast bool
-	// Contended is true where the store gave up after losing to other writers, so that no limit
-	// need be exceeded.
+	// Contended reports that the store gave up after other writers had won every retry. Then it is
+	// possible that no limit is exceeded.
 	Contended bool
 }
 
-// Error names the limits that were exceeded and the wait.
+// Error names the limits that denied, and the wait.
 func (e *DeniedError) Error() string {
 	var names []string
 	for _, s := range e.Limits {
@@ -124,7 +125,7 @@ func (e *DeniedError) Error() string {
 		names = append(names, "other writers")
 	}
 	if len(names) == 0 {
-		names = append(names, "no limit that may deny") // a store's mistake, which should be seen
+		names = append(names, "no limit that may deny") // a defect of the store, which should be visible
 	}
 	return fmt.Sprintf("weir: denied by %s: retry after %v", strings.Join(names, ", "), e.RetryAfter)
 }
@@ -133,13 +134,13 @@ func invalid(field string, value any, reason string) *Error {
 	return NewError(Invalid, field, value, reason)
 }
 
-// NewError returns an error about one part of the input. The value is shortened, so that a hostile
+// NewError returns an error about one part of the input. It shortens the value, so that a hostile
 // one does not fill a log.
 func NewError(code Code, field string, value any, reason string) *Error {
 	return &Error{Code: code, Field: field, Value: clip.Text(fmt.Sprint(value)), Reason: reason}
 }
 
-// prefixField puts a path in front of the field of every [*Error] joined in err.
+// prefixField adds a prefix to the field of every [*Error] joined in err.
 func prefixField(prefix string, err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var errs []error

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// Reserve before the call, complete after it with what was really used.
+// Reserve before the call of the model, and complete after it with what was used.
 func Example() {
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System: []weir.Limit{
@@ -55,7 +55,8 @@ func Example() {
 	// Output: tpm cannot hold 9999 more now
 }
 
-// Do settles by itself: with what was reported, or by giving everything back if the call failed.
+// Do settles the lease: with what was reported, with what was reserved if nothing was reported, or
+// by giving everything back if the call failed.
 func ExampleDo() {
 	store, _ := memory.Open(nil)
 	l, _ := limiter.New(store, &limiter.Options{Limits: []weir.Limit{{Name: "tpm", Capacity: 10_000}}})
@@ -78,7 +79,7 @@ func ExampleDo() {
 	// denied: true
 }
 
-// Wait tries until the request fits, or until the context ends.
+// Wait tries until the request fits or the context ends.
 func ExampleWait() {
 	store, _ := memory.Open(nil)
 	l, _ := limiter.New(store, &limiter.Options{

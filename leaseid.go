@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// LeaseID names one live reservation: a ULID, 48 bits of milliseconds and 80 random bits.
-// The zero LeaseID means "make one".
+// LeaseID identifies a reservation. It is a ULID: 48 bits of milliseconds and 80 random bits. In a
+// [Request] the zero LeaseID means that the limiter makes one.
 type LeaseID [16]byte
 
 const ulidLen = 26
@@ -16,8 +16,8 @@ const ulidLen = 26
 // crockford is the ULID alphabet: no I, L, O or U.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// NewLeaseID makes a lease ID for an attempt at now. The random part comes from the runtime's
-// ChaCha8 generator, so IDs cannot be guessed from one another.
+// NewLeaseID returns a new lease ID for an attempt at now. The random bits come from the runtime's
+// ChaCha8 generator, so that IDs cannot be guessed from other IDs.
 func NewLeaseID(now time.Time) LeaseID {
 	var random [10]byte
 	binary.BigEndian.PutUint64(random[:], rand.Uint64())
@@ -25,7 +25,7 @@ func NewLeaseID(now time.Time) LeaseID {
 	return MakeLeaseID(now.UnixMilli(), random)
 }
 
-// MakeLeaseID makes the lease ID of an instant in Unix milliseconds, with the random part given.
+// MakeLeaseID returns the lease ID with the given instant, in Unix milliseconds, and random bits.
 func MakeLeaseID(ms int64, random [10]byte) LeaseID {
 	var id LeaseID
 	binary.BigEndian.PutUint64(id[:], uint64(ms)<<16)
@@ -33,14 +33,14 @@ func MakeLeaseID(ms int64, random [10]byte) LeaseID {
 	return id
 }
 
-// ParseLeaseID reads a ULID of 26 characters, upper or lower case. A string that is none is an
-// [*Error] with code [Invalid].
+// ParseLeaseID parses a ULID of 26 characters in upper or lower case. For any other string it
+// returns an [*Error] with code [Invalid].
 func ParseLeaseID(s string) (LeaseID, error) {
 	var id LeaseID
 	if len(s) != ulidLen {
 		return id, notULID(s, "must be a ULID of 26 characters")
 	}
-	// 26 characters carry 130 bits; the first may use only three of its five.
+	// 26 characters carry 130 bits; of the first character's five bits only three are used.
 	var acc uint16
 	bits := -2
 	n := 0
@@ -59,11 +59,12 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	return id, nil
 }
 
-// notULID keeps a copy of the string, so that one which is made for [ParseLeaseID] alone need not
-// be allocated.
+// notULID returns the error for a string. It copies the string, so that the compiler does not move
+// a string that a caller converts for [ParseLeaseID] to the heap.
 func notULID(s, reason string) error { return invalid("lease_id", strings.Clone(s), reason) }
 
-// crockfordValues has 1 + the value of each character of the alphabet, upper or lower case.
+// crockfordValues has 1 + the value of each character of the alphabet, in upper and lower case, and
+// 0 for all other characters.
 var crockfordValues = func() (values [256]uint8) {
 	for i := range len(crockford) {
 		c := crockford[i]
@@ -75,13 +76,13 @@ var crockfordValues = func() (values [256]uint8) {
 	return values
 }()
 
-// String returns the ULID's 26 characters.
+// String returns the 26 characters of the ULID.
 func (id LeaseID) String() string {
 	text := id.ulid()
 	return string(text[:])
 }
 
-// AppendText appends the ULID's 26 characters. The error is always nil.
+// AppendText appends the 26 characters of the ULID. The error is always nil.
 func (id LeaseID) AppendText(b []byte) ([]byte, error) {
 	text := id.ulid()
 	return append(b, text[:]...), nil
@@ -101,21 +102,21 @@ func (id LeaseID) ulid() (out [ulidLen]byte) {
 	return out
 }
 
-// Time returns the instant that the ID carries.
+// Time returns the instant in the ID.
 func (id LeaseID) Time() time.Time { return time.UnixMilli(id.UnixMilli()) }
 
-// IsZero reports whether the ID is unset.
+// IsZero reports whether the ID is zero.
 func (id LeaseID) IsZero() bool { return id == LeaseID{} }
 
-// UnixMilli returns the instant that the ID carries, in milliseconds since 1970.
+// UnixMilli returns the instant in the ID, in Unix milliseconds.
 func (id LeaseID) UnixMilli() int64 {
 	return int64(binary.BigEndian.Uint64(id[:8]) >> 16)
 }
 
-// MarshalText returns the ULID's 26 characters.
+// MarshalText implements [encoding.TextMarshaler]. It returns the 26 characters of the ULID.
 func (id LeaseID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText reads what [ParseLeaseID] reads.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It parses the text as [ParseLeaseID] does.
 func (id *LeaseID) UnmarshalText(text []byte) error {
 	parsed, err := ParseLeaseID(string(text))
 	if err != nil {

@@ -73,7 +73,7 @@ func TestParseLeaseIDRefuses(t *testing.T) {
 		"26 bytes of UTF-8":      strings.Repeat("é", 13),
 		"a full-width digit":     good[:23] + "１",
 	}
-	for _, c := range "ILOUilou-_+/=@[`{*~$" { // some alphabets allow a few of them; ULIDs do not
+	for _, c := range "ILOUilou-_+/=@[`{*~$" { // other uses of Crockford's alphabet accept some of them
 		bad["letter "+string(c)] = good[:12] + string(c) + good[13:]
 		bad["last letter "+string(c)] = good[:25] + string(c)
 	}
@@ -103,7 +103,7 @@ func checkRefused(t *testing.T, name string, id weir.LeaseID, err error) {
 func TestNewLeaseIDCarriesItsTime(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int64{0, 1, 255, 1 << 32, 1_700_000_000_123, 1<<48 - 1} {
-		now := time.UnixMilli(ms).Add(999 * time.Microsecond) // what is below a millisecond goes
+		now := time.UnixMilli(ms).Add(999 * time.Microsecond) // the part below a millisecond is dropped
 		if got := weir.NewLeaseID(now).Time().UnixMilli(); got != ms {
 			t.Errorf("an ID made at %d ms carries %d", ms, got)
 		}
@@ -115,7 +115,7 @@ func TestNewLeaseIDsDifferAndSortByTime(t *testing.T) {
 	start := time.UnixMilli(1_700_000_000_000)
 	const instants, each = 100, 100
 	seen := make(map[weir.LeaseID]bool)
-	var latest string // of the millisecond before
+	var latest string // the greatest ID of the millisecond before
 	for i := range instants {
 		var texts []string
 		for range each {
@@ -133,7 +133,7 @@ func TestNewLeaseIDsDifferAndSortByTime(t *testing.T) {
 	}
 }
 
-// Every bit behind the time is drawn, and no two bytes are the same draw.
+// Every bit after the time is random, and no two bytes are always equal.
 func TestNewLeaseIDDrawsEveryBit(t *testing.T) {
 	t.Parallel()
 	var set, clear weir.LeaseID
@@ -188,7 +188,7 @@ func TestLeaseIDInJSON(t *testing.T) {
 	}
 }
 
-// bigULID reads a ULID as one number in base 32, the slow and obvious way.
+// bigULID parses a ULID as one number in base 32.
 func bigULID(s string) (weir.LeaseID, bool) {
 	var id weir.LeaseID
 	n := new(big.Int)

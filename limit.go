@@ -7,57 +7,60 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // budgets name IANA zones, and a machine may have no zone files
+	_ "time/tzdata" // budgets use IANA zones, and a machine may have no zone files
 
 	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Kind says how a limit counts; see "Kinds" in docs/semantics.md.
+// Kind is how a limit counts; see "Kinds" in docs/semantics.md.
 type Kind string
 
 // The four kinds of limit.
 const (
 	// Bucket holds up to Capacity units and regains RefillAmount per RefillPeriod.
 	Bucket Kind = "bucket"
-	// Window lets each unit return exactly Window after it was reserved (a sliding log).
+	// Window counts the units of the last Window (a sliding log): each unit returns exactly Window
+	// after it was reserved.
 	Window Kind = "window"
-	// Concurrency holds units until the lease is settled, or Timeout after it was last renewed.
+	// Concurrency counts slots, which return when the lease is settled, or Timeout after it was
+	// last renewed.
 	Concurrency Kind = "concurrency"
-	// Budget lets Capacity units be used per calendar period.
+	// Budget admits Capacity units in each calendar period.
 	Budget Kind = "budget"
 )
 
 // Limit is a named rule. Fields that do not belong to its kind must be zero.
 type Limit struct {
-	// Name is how a cost refers to the limit: 1 to 64 characters, a letter first, then letters,
-	// digits, '_', '.' or '-'; not "wcu", which the DynamoDB tables reserve.
+	// Name is the name by which costs refer to the limit: 1 to 64 characters, first a letter, then
+	// letters, digits, '_', '.' or '-'. It must not be "wcu", which the DynamoDB tables reserve.
 	Name string
-	// Kind says how the limit counts. Default: Bucket.
+	// Kind is how the limit counts. Default: Bucket.
 	Kind Kind
 	// Capacity is the ceiling in units, above zero; for a bucket at most MaxInt64/1000.
 	Capacity int64
-	// RefillAmount is what a bucket regains per RefillPeriod, in units. Default: Capacity.
+	// RefillAmount is the number of units that a bucket regains per RefillPeriod. Default:
+	// Capacity.
 	RefillAmount int64
 	// RefillPeriod is a bucket's period, in whole milliseconds. Default: one minute.
 	RefillPeriod time.Duration
-	// Window is how long a unit of a window stays occupied, in whole seconds.
+	// Window is how long a unit of a window limit stays occupied, in whole seconds.
 	Window time.Duration
-	// Timeout is how long a slot is held without a renewal, in whole seconds.
+	// Timeout is how long a slot is held unless its lease is extended, in whole seconds.
 	Timeout time.Duration
 	// Every is a budget's calendar period: "hour", "day", "week" (from Monday) or "month".
 	Every string
-	// Zone is the IANA zone that a budget's calendar is read in. Default: UTC.
+	// Zone is the IANA time zone of a budget's calendar. Default: UTC.
 	Zone string
-	// Shadow marks a limit that is judged, charged and reported but never denies
-	// (`enforce: false` in a limits file). Default: false.
+	// Shadow makes a limit one that is judged, charged and reported but never denies (`enforce:
+	// false` in a limits file). Default: false.
 	Shadow bool
 
-	zone *time.Location // of Zone, once normalized
+	zone *time.Location // Zone, loaded by Normalize
 }
 
-// Bounds of a limit's numbers. A period of a century keeps every product of the arithmetic
-// inside 128 bits and fits the whole seconds that TigerBeetle can count.
+// Bounds of a limit's numbers. A period of at most a century keeps every product of the arithmetic
+// within 128 bits, and fits the whole seconds that TigerBeetle counts in.
 const (
 	MaxBucketUnits = math.MaxInt64 / 1000
 	maxPeriod      = 100 * 365 * 24 * time.Hour
@@ -89,7 +92,7 @@ func (l Limit) Normalize() (Limit, error) {
 	return l, errors.Join(errs...)
 }
 
-// normalizeKind checks the fields that belong to the limit's kind.
+// normalizeKind fills in the defaults of the limit's kind and checks its fields.
 func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) {
 	switch l.Kind {
 	case Bucket:
@@ -114,7 +117,7 @@ func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) 
 		l.normalizeBudget(bad)
 	default:
 		bad("kind", string(l.Kind), "must be bucket, window, concurrency or budget")
-		return // nobody knows which fields belong to it
+		return // which fields belong to it is unknown
 	}
 	l.rejectForeign(bad)
 }
@@ -140,7 +143,7 @@ func (l *Limit) normalizeBudget(bad func(field string, value any, reason string)
 	l.zone = zone
 }
 
-// checkPeriod says what is wrong with a duration that must be whole in a unit.
+// checkPeriod checks a duration that must be a positive multiple of a unit.
 func checkPeriod(bad func(string, any, string), field string, d, unit time.Duration) {
 	name := "seconds"
 	if unit == time.Millisecond {
@@ -156,7 +159,8 @@ func checkPeriod(bad func(string, any, string), field string, d, unit time.Durat
 	}
 }
 
-// rejectForeign refuses fields of other kinds: a limit that means two things means neither.
+// rejectForeign refuses fields that belong to other kinds, because the limit would then be
+// ambiguous.
 func (l *Limit) rejectForeign(bad func(field string, value any, reason string)) {
 	for _, f := range []struct {
 		name  string
@@ -177,13 +181,13 @@ func (l *Limit) rejectForeign(bad func(field string, value any, reason string)) 
 	}
 }
 
-// Same reports whether two normalized limits are the same rule.
+// Same reports whether two normalized limits are equal.
 func (l Limit) Same(o Limit) bool {
 	l.zone, o.zone = nil, nil
 	return l == o
 }
 
-// Definition returns what stores that count by the kernel need of the limit.
+// Definition returns the limit as the counters of package kernel take it.
 func (l *Limit) Definition() kernel.Definition {
 	return kernel.Definition{
 		Capacity: l.Capacity,
@@ -193,11 +197,11 @@ func (l *Limit) Definition() kernel.Definition {
 	}
 }
 
-// Period returns the calendar period of a budget that holds t: from start, up to but not including
-// end. See [kernel.Calendar.Period].
+// Period returns the calendar period of a budget that contains t: from start, up to but not
+// including end. See [kernel.Calendar.Period].
 func (l *Limit) Period(t time.Time) (start, end time.Time) { return l.calendar().Period(t) }
 
-// calendar is that of a budget. It is looked up for a limit that was never normalized.
+// calendar returns the calendar of a budget. It loads the zone of a limit that was not normalized.
 func (l *Limit) calendar() kernel.Calendar {
 	zone := l.zone
 	if zone == nil && l.Zone != "" {
@@ -206,21 +210,21 @@ func (l *Limit) calendar() kernel.Calendar {
 	return kernel.Calendar{Every: l.Every, Zone: zone}
 }
 
-// Refill is the balance in milli-units at the instant to of a bucket that had one at from, both in
-// Unix milliseconds: never above the capacity, and never moved back by an earlier to. It is how
-// every store must count (docs/semantics.md, 2.1).
+// Refill returns the balance of a bucket at the instant to, in milli-units, if it was balanceMilli
+// at the instant from, both in Unix milliseconds. The result never exceeds the capacity, and a to
+// before from changes nothing. Every store must count like this (docs/semantics.md, 2.1).
 func (l *Limit) Refill(balanceMilli, from, to int64) int64 {
 	return l.Definition().Rate().Refill(balanceMilli, from, to)
 }
 
-// RefillWait is the time from now, at which the balance was refilled, until it has reached want
-// milli-units if nobody takes any; at most MaxInt64 nanoseconds, as for a want above the capacity.
+// RefillWait returns the time until a bucket that was refilled at now has reached want milli-units,
+// if nothing is taken. It returns at most MaxInt64 nanoseconds, also for a want above the capacity.
 func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
 	return kernel.Duration(l.Definition().Rate().Wait(balanceMilli, want, now))
 }
 
-// NormalizeLimits normalizes a level's limits and refuses a name that occurs twice. The field of
-// each error is prefixed by the limit it is in.
+// NormalizeLimits normalizes the limits of a level, sorts them by name, and refuses a name that
+// occurs twice. The field of each error begins with field and the limit's name.
 func NormalizeLimits(field string, limits []Limit) ([]Limit, error) {
 	var errs []error
 	out := make([]Limit, 0, len(limits))

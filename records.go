@@ -4,46 +4,49 @@ import "time"
 
 // AuditEvent is the record of one change of the configuration.
 type AuditEvent struct {
-	// ID is a ULID; a later event has a greater one.
+	// ID is a ULID. A later event has a greater ID.
 	ID string
-	// At is when it happened, to the second.
+	// At is when the change was made, to the second.
 	At time.Time
-	// Action says what: "entity_created", "entity_deleted", "entity_parent_changed", "limits_set",
-	// "limits_deleted", or what another program on the same store calls its own.
+	// Action is the sort of change: "entity_created", "entity_deleted", "entity_parent_changed",
+	// "limits_set", "limits_deleted", or another word that another program on the same store has
+	// written.
 	Action string
-	// Entity is whom it concerns; "$SYSTEM" or "$RESOURCE:" and a name where that is nobody.
+	// Entity is the entity that was changed; "$SYSTEM" for the system, "$RESOURCE:" and a name for
+	// a resource.
 	Entity string
-	// Principal is who did it; empty if nobody knows.
+	// Principal is the person or program that made the change; empty if it is not known.
 	Principal string
-	// Resource is the resource that it concerns; empty if none.
+	// Resource is the resource on which something was changed; empty if there is none.
 	Resource string
-	// Details are the action's own: strings, bools, int64s, json.Numbers, nil, and maps and
-	// slices of them.
+	// Details depend on the action: strings, bools, int64s, json.Numbers, nil, and maps and slices
+	// of them.
 	Details map[string]any
 }
 
-// Usage is what was counted on one (entity, resource) in one window of time, or the sum of several
-// windows. As a question it says which ones are meant.
+// Usage is the recorded use of one subject in one window of time, or the sum of several windows. As
+// an argument it says which windows to return.
 type Usage struct {
-	// Entity and Resource are where it was used. In a question: empty for any.
+	// Entity and Resource are the subject. As an argument: empty for any.
 	Entity   string
 	Resource string
-	// Window is "hourly", "daily" or "monthly". In a question: empty for any.
+	// Window is "hourly", "daily" or "monthly". As an argument: empty for any.
 	Window string
-	// Start is when the window began and End when it ended: the first instant after it. In a
-	// question: windows that begin at Start or later, and before End; zero for no bound.
+	// Start is when the window began, End is the first instant after it. As an argument: windows
+	// that begin at or after Start and before End; zero for no bound.
 	Start, End time.Time
-	// Events is how many changes of limits were counted.
+	// Events is the number of changes of limits that were counted.
 	Events int64
-	// Units are what was used, by limit.
+	// Units are the units used, by limit.
 	Units map[string]int64
-	// Overdrawn is how often a limit that does not deny was left in debt, by limit.
+	// Overdrawn is the number of times that a limit that does not deny was left in debt, by limit.
 	Overdrawn map[string]int64
-	// Windows is how many windows are summed up: 1 in a record.
+	// Windows is the number of windows in the sum: 1 in a record.
 	Windows int
 }
 
-// Add counts another record in. It fails with code [Unsupported] if a sum does not fit 64 bits.
+// Add adds another record to u. It returns an error with code [Unsupported] if a sum does not fit
+// 64 bits.
 func (u *Usage) Add(o *Usage) error {
 	if u.Windows == 0 || o.Start.Before(u.Start) {
 		u.Start = o.Start

@@ -2,9 +2,9 @@ package weir
 
 import "time"
 
-// Level says where a limit came from. The first level that has any limits wins whole: "entity",
-// "entity_default", "resource", "system", "limiter" (the limiter's options), "request" (brought
-// by the request).
+// Level says where limits come from. The first level that has any limits applies as a whole:
+// "entity", "entity_default", "resource", "system", "limiter" (the limiter's options), "request"
+// (brought by the request).
 type Level string
 
 // The levels, the strongest first.
@@ -17,51 +17,55 @@ const (
 	LevelRequest       Level = "request"
 )
 
-// LimitStatus is one limit of one (entity, resource) at one instant.
+// LimitStatus is the status of one limit of one subject at one instant.
 type LimitStatus struct {
 	Entity   string
 	Resource string
 	Limit    string
 	Kind     Kind
-	// Level is where the limit's definition came from.
+	// Level is where the definition of the limit comes from.
 	Level Level
-	// Capacity is the limit's ceiling in units; the lower one that the request brought, if it did.
+	// Capacity is the ceiling in units: the limit's capacity, or the lower one that the request
+	// brought.
 	Capacity int64
-	// Available is what may still be taken, in whole units, rounded down: after the reservation
-	// where it was admitted, as it was judged where it was denied. Below zero it is debt.
+	// Available is the number of units that can still be taken, rounded down: after the reservation
+	// if it was admitted, before it if it was denied. It is negative for a debt.
 	Available int64
-	// Requested is what the request asked of the limit, in units; 0 in a plain status.
+	// Requested is the number of units that the request asked of the limit; 0 in the answer to
+	// Status.
 	Requested int64
-	// Exceeded is true where the limit could not hold what was requested; false in a plain status.
+	// Exceeded reports that the request did not fit the limit; false in the answer to Status.
 	Exceeded bool
-	// Shadow is true where the limit never denies.
+	// Shadow reports that the limit never denies.
 	Shadow bool
-	// Superseded is true in a plain status if Capacity is of limits that are no longer in force on
-	// the store: this server refuses reservations with code [Superseded].
+	// Superseded reports, in the answer to Status, that Capacity comes from a definition that is no
+	// longer in force on the store: this server refuses reservations with code [Superseded].
 	Superseded bool
-	// AtLeast is true where the store can only bound RetryAfter from below.
+	// AtLeast reports that RetryAfter is a lower bound, because the store cannot compute the exact
+	// time.
 	AtLeast bool
-	// RetryAfter is, for an exceeded limit, the wait to the first millisecond at which it would
-	// hold what was requested if nobody else came; 0 otherwise, and for a shadow limit that can
-	// never hold it.
+	// RetryAfter is, for an exceeded limit, the time until the first millisecond at which the
+	// request would fit if there were no other requests. It is 0 if the limit is not exceeded, and
+	// for a shadow limit that can never hold the request.
 	RetryAfter time.Duration
 }
 
-// Explanation says which limits apply to an (entity, resource) and why.
+// Explanation says which limits apply to an entity on a resource, and why.
 type Explanation struct {
 	Entity   string
 	Resource string
-	// Level is the one that won; empty if nothing is configured.
+	// Level is the level whose limits apply; empty if nothing is configured.
 	Level Level
-	// Limits are the ones of that level, by name.
+	// Limits are the limits of that level, sorted by name.
 	Limits []Limit
-	// Hidden are the weaker levels that have limits, the strongest first. None of theirs applies.
+	// Hidden are the weaker levels that have limits, the strongest first. Their limits do not
+	// apply.
 	Hidden []LevelLimits
-	// Parent is the entity that is charged too, with the same costs; nil if none.
+	// Parent explains the entity that is charged too, with the same costs; nil if there is none.
 	Parent *Explanation
 }
 
-// LevelLimits are the limits of one level, by name.
+// LevelLimits are the limits of one level, sorted by name.
 type LevelLimits struct {
 	Level  Level
 	Limits []Limit
