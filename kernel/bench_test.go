@@ -6,7 +6,7 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// The results go where the compiler cannot drop them.
+// sink keeps the compiler from removing the code that is measured.
 var sink int64
 
 func BenchmarkGain(b *testing.B) {

@@ -2,9 +2,9 @@ package kernel
 
 import "math"
 
-// Bucket counts a bucket limit. See the package's documentation.
+// Bucket counts a bucket limit. See the package documentation.
 type Bucket struct {
-	// Rate is the definition that the bucket refills under.
+	// Rate is the capacity and the refill.
 	Rate Rate
 	// BalanceMilli is the balance at SeenMS, in milli-units.
 	BalanceMilli int64
@@ -12,13 +12,13 @@ type Bucket struct {
 	SeenMS int64
 }
 
-// NewBucket returns a bucket that nobody has used: it is full.
+// NewBucket returns a bucket that is full.
 func NewBucket(now int64, d Definition) *Bucket {
 	r := d.Rate()
 	return &Bucket{Rate: r, BalanceMilli: r.CapacityMilli, SeenMS: now}
 }
 
-// at returns the balance at now. A bucket that is forgotten is full.
+// at returns the balance at now. A forgotten bucket is full.
 func (b *Bucket) at(now int64) int64 {
 	if b.Idle(now, ForgetMS) {
 		return b.Rate.CapacityMilli
@@ -26,16 +26,17 @@ func (b *Bucket) at(now int64) int64 {
 	return b.Rate.Refill(b.BalanceMilli, b.SeenMS, now)
 }
 
-// touch brings the bucket to now.
+// touch moves the bucket to now.
 func (b *Bucket) touch(now int64) {
 	if now > b.SeenMS {
 		b.BalanceMilli, b.SeenMS = b.at(now), now
 	}
 }
 
-// Redefine implements [Counter]. What the bucket gained until now it gained under the definition it
-// had; then a lowered capacity trims it. One that is forgotten stays so, and is full under any
-// definition.
+// Redefine implements [Counter]. The bucket is first refilled up to now under the old definition,
+// and then trimmed if the capacity is lower. A forgotten bucket stays forgotten, and is full under
+// any definition: SeenMS becomes the instant at which it was full, so that [Bucket.Idle] still
+// holds.
 func (b *Bucket) Redefine(now int64, d Definition) {
 	if b.Idle(now, ForgetMS) {
 		b.SeenMS = b.Rate.FullAt(b.BalanceMilli, b.SeenMS)
@@ -69,7 +70,7 @@ func (b *Bucket) FitsAt(now, n int64) int64 {
 	return b.Rate.ReachedAt(b.at(now), n*milliPerUnit, now)
 }
 
-// CanCount implements [Counter]: a debt must fit 64 bits.
+// CanCount implements [Counter]. The debt must fit 64 bits.
 func (b *Bucket) CanCount(now int64, c Change) bool {
 	milli, ok := Milli(c.To - c.From)
 	return ok && b.at(max(now, b.SeenMS)) >= math.MinInt64+milli
@@ -82,7 +83,8 @@ func (b *Bucket) Take(now, n int64) (Piece, bool) {
 	return Piece{}, false
 }
 
-// Apply implements [Counter]: it takes more, into debt, or gives back up to the capacity.
+// Apply implements [Counter]. It takes more, into debt if necessary, or gives back up to the
+// capacity.
 func (b *Bucket) Apply(now int64, c Change) []Piece {
 	b.touch(now)
 	if c.To >= c.From {
@@ -90,7 +92,7 @@ func (b *Bucket) Apply(now int64, c Change) []Piece {
 	} else if milli, ok := Milli(c.From - c.To); ok {
 		b.BalanceMilli = b.Rate.Refund(b.BalanceMilli, milli)
 	} else {
-		b.BalanceMilli = b.Rate.CapacityMilli // from the deepest debt, too
+		b.BalanceMilli = b.Rate.CapacityMilli // enough to fill it from the deepest debt
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func (b *Bucket) InUse(now int64) bool {
 	return b.Rate.Refill(b.BalanceMilli, b.SeenMS, now) < b.Rate.CapacityMilli
 }
 
-// Idle implements [Counter]. The time begins to count when the bucket is full.
+// Idle implements [Counter]. A bucket has something in use until it is full.
 func (b *Bucket) Idle(now, forMS int64) bool {
 	return now-b.SeenMS >= forMS && now-forMS >= b.Rate.FullAt(b.BalanceMilli, b.SeenMS)
 }

@@ -21,7 +21,7 @@ func TestBucketSlowLimitIsNotStarved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bucket(1, 1, day))
 	w.at(0).take(1)
-	for ms := int64(1); ms < 86_400_000; ms += 86_399 { // denials bring the bucket up to date
+	for ms := int64(1); ms < 86_400_000; ms += 86_399 { // each denial refills the bucket
 		w.at(ms).refuse(1, 86_400_000-ms)
 	}
 	w.at(86_399_999).refuse(1, 1)
@@ -32,10 +32,10 @@ func TestBucketDebt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bucket(10, 10, minute))
 	l := w.at(0).take(4)
-	w.at(0).complete(l, 25) // 10-25
+	w.at(0).complete(l, 25) // a balance of 10-25
 	w.at(0).left(-15)
 	w.at(0).refuse(0, 90_000)
-	w.at(1).left(-15) // -14.998: rounded down
+	w.at(1).left(-15) // -14.998, rounded down
 	w.at(89_999).refuse(0, 1)
 	w.at(90_000).take(0)
 }
@@ -62,7 +62,7 @@ func TestBucketRefundThatDoesNotFit(t *testing.T) {
 	const most = math.MaxInt64 / 1000
 	w := newWorld(t, bucket(most, most, minute))
 	l := w.at(0).take(most)
-	w.at(50_000).cancel(l) // five sixths are back, and all of it would not fit on top
+	w.at(50_000).cancel(l) // five sixths have been refilled, so the refund is cut at the capacity
 	w.left(most)
 	w.at(50_000).take(most)
 }
@@ -71,7 +71,7 @@ func TestBucketClockBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bucket(10, 10, minute))
 	w.at(60_000).take(10)
-	w.at(0).refuse(1, 66_000) // the state stands still until 60,000
+	w.at(0).refuse(1, 66_000) // time does not advance until 60,000
 	w.at(0).left(0)
 	w.at(60_000).refuse(1, 6_000)
 	w.at(66_000).take(1)
@@ -86,7 +86,7 @@ func TestBucketChanged(t *testing.T) {
 		w.at(6_000).configure(bucket(100, 100, minute))
 		w.at(12_000).left(2) // reading changes nothing
 		w.at(12_000).take(2)
-		w.at(12_600).take(1) // a hundred a minute from now on
+		w.at(12_600).take(1) // a hundred units a minute from here on
 		w.at(12_600).refuse(1, 600)
 	})
 	t.Run("a lowered capacity trims, a raised one fills", func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestBucketForgottenAMinuteAfterItWasFull(t *testing.T) {
 	changed := bucket(100, 10, minute)
 	for _, tc := range []struct {
 		name string
-		at   int64 // when it is looked at; it was full at 30,000
+		at   int64 // when available is read; the bucket was full at 30,000
 		want int64
 	}{
 		{"still remembered", 89_999, 10},

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Budget counts a budget limit. See the package's documentation.
+// Budget counts a budget limit. See the package documentation.
 type Budget struct {
-	// Capacity is the ceiling of a period, in units.
+	// Capacity is the ceiling in each period, in units.
 	Capacity int64
-	// Calendar has the periods that units are taken in from now on.
+	// Calendar is the one for units that are taken from now on.
 	Calendar Calendar
 	// SeenMS is the latest instant that the counter has seen.
 	SeenMS int64
-	// Periods are those in which something was used and which had not ended at SeenMS. There is one
-	// unless the calendar was changed.
+	// Periods are the periods in which something was used and that had not ended at SeenMS. There
+	// is one unless the calendar was changed.
 	Periods []Period
 
-	// start and end are the bounds of the current period, because finding them is slow.
+	// start and end are those of the current period, kept because computing them is slow.
 	start, end int64
 }
 
-// NewBudget returns a budget that nobody has used.
+// NewBudget returns a budget of which nothing is used.
 func NewBudget(now int64, d Definition) *Budget {
 	return &Budget{Capacity: d.Capacity, Calendar: d.Calendar, SeenMS: now}
 }
 
-// Redefine implements [Counter]. What was used in a period of another calendar counts until that
-// period ends.
+// Redefine implements [Counter]. The use of a period of the old calendar counts until that period
+// ends.
 func (b *Budget) Redefine(_ int64, d Definition) {
 	b.Capacity = d.Capacity
 	if b.Calendar != d.Calendar {
@@ -35,10 +35,10 @@ func (b *Budget) Redefine(_ int64, d Definition) {
 	}
 }
 
-// Period is what was used of a budget from StartMS up to but not including EndMS.
+// Period is the use of a budget from StartMS up to but not including EndMS.
 type Period struct{ StartMS, EndMS, Used int64 }
 
-// Used returns the units used in periods that have not ended at now, at most MaxInt64.
+// Used returns the units used in the periods that have not ended at now, at most MaxInt64.
 func (b *Budget) Used(now int64) int64 {
 	now = max(now, b.SeenMS)
 	var sum uint64
@@ -50,7 +50,7 @@ func (b *Budget) Used(now int64) int64 {
 	return int64(sum)
 }
 
-// touch brings the budget to now and drops periods that have ended.
+// touch moves the budget to now and drops the periods that have ended.
 func (b *Budget) touch(now int64) {
 	b.SeenMS = max(b.SeenMS, now)
 	for i := range b.Periods {
@@ -73,8 +73,8 @@ func (b *Budget) Available(now int64) int64 {
 // AvailableAt implements [Counter].
 func (b *Budget) AvailableAt(now int64, d Definition) int64 { return d.Capacity - b.Used(now) }
 
-// FitsAt implements [Counter]: it is the end of the current period, or of a later one after a
-// change of the calendar.
+// FitsAt implements [Counter]. It is the end of the current period or, after a change of the
+// calendar, of a later one.
 func (b *Budget) FitsAt(now, n int64) int64 {
 	at := max(now, b.SeenMS)
 	for b.Capacity-b.Used(at) < n {
@@ -92,7 +92,8 @@ func (b *Budget) FitsAt(now, n int64) int64 {
 	return at
 }
 
-// CanCount implements [Counter]. In a period that has ended nothing is counted.
+// CanCount implements [Counter]. A change in a period that has ended is not counted, so it always
+// fits.
 func (b *Budget) CanCount(now int64, c Change) bool {
 	now = max(now, b.SeenMS)
 	if len(c.Pieces) > 0 && c.Pieces[0].Until <= now {
@@ -101,8 +102,8 @@ func (b *Budget) CanCount(now int64, c Change) bool {
 	return c.To-c.From <= math.MaxInt64-b.Used(now)
 }
 
-// Take implements [Counter]. It returns a piece even for no units: whatever is adjusted later
-// belongs to this period.
+// Take implements [Counter]. It returns a piece even for no units, because later adjusts of the
+// lease count in this period.
 func (b *Budget) Take(now, n int64) (Piece, bool) {
 	b.touch(now)
 	if b.SeenMS < b.start || b.SeenMS >= b.end {
@@ -124,7 +125,7 @@ func (b *Budget) add(start, end, n int64) {
 	}
 }
 
-// Apply implements [Counter]: it counts in the period of the reservation, and nowhere once that has
+// Apply implements [Counter]. It counts in the period of the reservation, or not at all if that has
 // ended.
 func (b *Budget) Apply(now int64, c Change) []Piece {
 	b.touch(now)

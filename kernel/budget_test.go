@@ -6,7 +6,7 @@ func TestBudgetStartsAnewWithThePeriod(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		every, zone string
-		end         int64 // of the period that holds the start
+		end         int64 // of the period that contains the start
 	}{
 		{"hour", "", 3_600_000},
 		{"day", "", day},
@@ -72,7 +72,7 @@ func TestBudgetClockBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget(10, "day", ""))
 	w.at(day).take(4)
-	w.at(0).take(4) // as on the second day
+	w.at(0).take(4) // counts on the second day
 	w.refuse(3, 2*day)
 	w.at(day).left(2)
 }

@@ -6,7 +6,7 @@ import "time"
 type Calendar struct {
 	// Every is the length of a period: [Hour], [Day], [Week] (from Monday) or [Month].
 	Every string
-	// Zone is where the periods begin at midnight, or at the full hour. Default: UTC.
+	// Zone is the time zone in which the periods begin at midnight, or on the hour. Default: UTC.
 	Zone *time.Location
 }
 
@@ -18,9 +18,10 @@ const (
 	Month = "month"
 )
 
-// Period returns the period that holds t: from start, up to but not including end. A period starts
-// at the first instant whose local date lies in it; an hour starts whenever the local hour begins,
-// so that a repeated hour counts twice (docs/semantics.md, 2.4).
+// Period returns the period that contains t: from start, up to but not including end. A day, week
+// or month starts at the first instant whose local date is in it. An hour starts whenever the local
+// clock begins an hour, so that an hour that the clock repeats counts twice (docs/semantics.md,
+// 2.4).
 func (c Calendar) Period(t time.Time) (start, end time.Time) {
 	if c.Zone == nil {
 		c.Zone = time.UTC
@@ -38,9 +39,8 @@ func (c Calendar) PeriodMS(nowMS int64) (startMS, endMS int64) {
 	return start.UnixMilli(), end.UnixMilli()
 }
 
-// around returns the period of dates that holds t. The date of t is only a first guess: where
-// clocks go back over midnight, an instant may show yesterday's date although today's period has
-// begun.
+// around returns the period of dates that contains t. The local date of t is only a first guess: if
+// the clock goes back over midnight, t may have yesterday's date although today's period has begun.
 func (c Calendar) around(t time.Time) (start, end time.Time) {
 	y, m, day := t.Date()
 	first := c.first(time.Date(y, m, day, 0, 0, 0, 0, time.UTC))
@@ -52,7 +52,7 @@ func (c Calendar) around(t time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// first returns the first date of the period that a date lies in. Dates are midnights in UTC.
+// first returns the first date of the period that contains a date. Dates are midnights in UTC.
 func (c Calendar) first(date time.Time) time.Time {
 	switch c.Every {
 	case Week:
@@ -77,8 +77,8 @@ func (c Calendar) next(first time.Time) time.Time {
 	}
 }
 
-// firstInstant returns the first instant at which it is date, or later, in zone. It walks the spans
-// of constant offset: midnight may be skipped, or come twice.
+// firstInstant returns the first instant in zone at which the local date is date or later. It walks
+// the spans of constant UTC offset, because a change of the offset may skip midnight or repeat it.
 func firstInstant(date time.Time, zone *time.Location) time.Time {
 	const widest = 26 * time.Hour // no zone was ever that far from UTC
 	at := date.Add(-widest).In(zone)
@@ -96,9 +96,10 @@ func firstInstant(date time.Time, zone *time.Location) time.Time {
 	}
 }
 
-// offsetEnd returns an instant after t up to which the offset at t holds, zero if it holds for
-// ever. On the last day of a leap year [time.Time.ZoneBounds] may answer with that day's start
-// (golang/go#81583); what it means is the start of the next.
+// offsetEnd returns an instant after t until which the UTC offset at t stays; zero if it never
+// changes. On the last day of a leap year [time.Time.ZoneBounds] may return the start of that day
+// instead of the start of the next (golang/go#81583); the end is then not after t, and offsetEnd
+// returns the next midnight in UTC.
 func offsetEnd(t time.Time) time.Time {
 	const day = 24 * time.Hour
 	_, end := t.ZoneBounds()
@@ -108,7 +109,7 @@ func offsetEnd(t time.Time) time.Time {
 	return end
 }
 
-// hourStart returns the latest instant up to t at which a local hour began.
+// hourStart returns the latest instant, not after t, at which a local hour began.
 func hourStart(t time.Time) time.Time {
 	for {
 		start := t.Add(-sinceFullHour(t))
@@ -143,8 +144,8 @@ func sinceFullHour(t time.Time) time.Duration {
 		time.Duration(t.Nanosecond())
 }
 
-// hourBegins reports whether a local hour begins at an instant at which the offset changes: the
-// hour has another name than before, or the clock went back into it.
+// hourBegins reports whether a local hour begins at a change of the UTC offset: the hour is another
+// one than before, or the clock goes back into it.
 func hourBegins(change time.Time) bool {
 	before := change.Add(-1)
 	_, was := before.Zone()

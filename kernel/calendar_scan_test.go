@@ -7,8 +7,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// scannedZones has every kind of clock change: at, before and after midnight, by minutes, half
-// hours, hours and whole days, and offsets of odd seconds.
+// scannedZones have every sort of clock change: at, before and after midnight, by minutes, half
+// hours, hours and whole days, and offsets with odd seconds.
 var scannedZones = []string{
 	"Africa/Cairo", "Africa/Casablanca", "Africa/Monrovia", "America/Asuncion",
 	"America/Caracas", "America/Godthab", "America/Havana", "America/Juneau",
@@ -21,11 +21,11 @@ var scannedZones = []string{
 	"Pacific/Chatham", "Pacific/Enderbury", "Pacific/Kwajalein", "Pacific/Norfolk",
 }
 
-// wallClock is the definition of a period by what a wall clock shows. It knows nothing of offsets'
-// bounds; a scan reads it second by second where something changes.
+// wallClock defines periods by what a wall clock shows, without using the bounds of UTC offsets. A
+// scan reads it second by second near changes.
 type wallClock struct {
 	every string
-	reach time.Duration // how far around a clock change to look
+	reach time.Duration // how far around a clock change to scan
 }
 
 var wallClocks = []wallClock{
@@ -35,9 +35,9 @@ var wallClocks = []wallClock{
 	{"month", 70 * 24 * time.Hour},
 }
 
-// reading is a wall clock at one instant.
+// reading is the display of a wall clock at one instant.
 type reading struct {
-	label  int64 // of the period that the clock shows; grows with local time
+	label  int64 // number of the period that the clock shows; grows with local time
 	offset int64 // seconds from UTC
 }
 
@@ -67,7 +67,8 @@ type scan struct {
 	starts  []int64
 }
 
-// steps are the strides in seconds: a stride over which the clock shows nothing new is not entered.
+// steps are strides in seconds. A stride is divided into smaller ones only if the clock shows
+// something else after it.
 var steps = []int64{6 * 3600, 900, 60, 1}
 
 func (s *scan) run(from, to int64, steps []int64) {
@@ -81,8 +82,8 @@ func (s *scan) run(from, to int64, steps []int64) {
 			s.run(at, next, steps[1:])
 			continue
 		}
-		// A date's period starts when its date comes first. An hour starts when its name comes,
-		// or when the clock goes back into it.
+		// A date's period starts when the date comes for the first time. An hour starts when its
+		// number comes, or when the clock goes back into it.
 		starts := r.label > s.highest
 		if s.every == "hour" {
 			starts = r.label != s.last.label || r.offset < s.last.offset
@@ -95,7 +96,7 @@ func (s *scan) run(from, to int64, steps []int64) {
 }
 
 // startsAround returns the starts of the periods around a clock change. The first two days only
-// teach the scan which date is the latest.
+// find out which date is the latest.
 func (c wallClock) startsAround(change int64, zone *time.Location) []int64 {
 	const lesson = 48 * 3600
 	reach := int64(c.reach / time.Second)
@@ -109,8 +110,8 @@ func (c wallClock) startsAround(change int64, zone *time.Location) []int64 {
 	return s.starts
 }
 
-// changeKind tells clock changes apart: from which offset to which, at what time of day, and
-// whether beside the start of a week or month.
+// changeKind classifies clock changes by the offsets before and after, the time of day, and whether
+// a week or month starts nearby.
 type changeKind struct {
 	was, is, timeOfDay int64
 	weekEdge           time.Weekday // Sunday or Monday, else Tuesday
@@ -185,7 +186,7 @@ func TestPeriodAgainstScan(t *testing.T) {
 	}
 }
 
-// comparePeriods asks for the period of instants all over each period that a scan found.
+// comparePeriods calls Period for instants throughout each period that the scan found.
 func comparePeriods(t *testing.T, c kernel.Calendar, change int64, starts []int64) int {
 	t.Helper()
 	for i := range len(starts) - 1 {

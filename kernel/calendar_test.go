@@ -83,7 +83,7 @@ func TestPeriodOverDaylightSaving(t *testing.T) {
 		{"week", "2026-10-25T12:00:00Z", "2026-10-19T00:00:00+02:00", "2026-10-26T00:00:00+01:00"},
 	})
 	checkPeriods(t, "Australia/Lord_Howe", []periodCase{
-		// Half an hour goes and comes back: the hour 01 begins again at 01:30, 02 begins at 02:30.
+		// The clock goes back by half an hour: hour 01 begins again at 01:30, and hour 02 at 02:30.
 		{"hour", "2025-04-05T14:59:59Z", "2025-04-06T01:00:00+11:00", "2025-04-06T01:30:00+10:30"},
 		{"hour", "2025-04-05T15:00:00Z", "2025-04-06T01:30:00+10:30", "2025-04-06T02:00:00+10:30"},
 		{"hour", "2025-10-04T15:29:59Z", "2025-10-05T01:00:00+10:30", "2025-10-05T02:30:00+11:00"},
@@ -95,7 +95,7 @@ func TestPeriodOverDaylightSaving(t *testing.T) {
 func TestPeriodWhereMidnightIsSkippedOrRepeated(t *testing.T) {
 	t.Parallel()
 	checkPeriods(t, "America/Santiago", []periodCase{
-		// At 24:00 the clock goes to 01:00.
+		// At 24:00 the clock goes forward to 01:00.
 		{"day", "2025-09-07T03:59:59Z", "2025-09-06T00:00:00-04:00", "2025-09-07T01:00:00-03:00"},
 		{"day", "2025-09-07T04:00:00Z", "2025-09-07T01:00:00-03:00", "2025-09-08T00:00:00-03:00"},
 		{"hour", "2025-09-07T03:59:59Z", "2025-09-06T23:00:00-04:00", "2025-09-07T01:00:00-03:00"},
@@ -113,7 +113,7 @@ func TestPeriodWhereMidnightIsSkippedOrRepeated(t *testing.T) {
 		{"hour", "2025-11-02T05:30:00Z", "2025-11-02T00:00:00-05:00", "2025-11-02T01:00:00-05:00"},
 	})
 	checkPeriods(t, "America/St_Johns", []periodCase{
-		// At 00:01 it goes back to 23:01 of a date that has ended: the new day goes on.
+		// At 00:01 it goes back to 23:01 of a date that has ended. The new day goes on.
 		{"day", "2010-11-07T02:29:59Z", "2010-11-06T00:00:00-02:30", "2010-11-07T00:00:00-02:30"},
 		{"day", "2010-11-07T02:30:00Z", "2010-11-07T00:00:00-02:30", "2010-11-08T00:00:00-03:30"},
 		{"day", "2010-11-07T02:31:00Z", "2010-11-07T00:00:00-02:30", "2010-11-08T00:00:00-03:30"},
@@ -125,13 +125,13 @@ func TestPeriodWhereMidnightIsSkippedOrRepeated(t *testing.T) {
 		{"hour", "2010-03-14T03:31:00Z", "2010-03-14T01:01:00-02:30", "2010-03-14T02:00:00-02:30"},
 	})
 	checkPeriods(t, "Asia/Kathmandu", []periodCase{
-		// At 24:00 on New Year's Eve of 1985 the clock went to 00:15.
+		// At 24:00 on New Year's Eve of 1985 the clock went forward to 00:15.
 		{"day", "1985-12-31T18:30:00Z", "1986-01-01T00:15:00+05:45", "1986-01-02T00:00:00+05:45"},
 		{"month", "1985-12-31T18:29:59Z", "1985-12-01T00:00:00+05:30", "1986-01-01T00:15:00+05:45"},
 		{"hour", "1985-12-31T18:30:00Z", "1986-01-01T00:15:00+05:45", "1986-01-01T01:00:00+05:45"},
 	})
 	checkPeriods(t, "Pacific/Apia", []periodCase{
-		// 30 December 2011 did not happen.
+		// 30 December 2011 was skipped.
 		{"day", "2011-12-30T09:59:59Z", "2011-12-29T00:00:00-10:00", "2011-12-31T00:00:00+14:00"},
 		{"day", "2011-12-30T10:00:00Z", "2011-12-31T00:00:00+14:00", "2012-01-01T00:00:00+14:00"},
 		{"hour", "2011-12-30T09:59:59Z", "2011-12-29T23:00:00-10:00", "2011-12-31T00:00:00+14:00"},
@@ -139,7 +139,8 @@ func TestPeriodWhereMidnightIsSkippedOrRepeated(t *testing.T) {
 	})
 }
 
-// On these days Go says that the offset ended before them (golang/go#81583).
+// On these days time.Time.ZoneBounds returns an end of the offset that is too early
+// (golang/go#81583).
 func TestPeriodOnTheLastDayOfALeapYear(t *testing.T) {
 	t.Parallel()
 	checkPeriods(t, "Europe/Berlin", []periodCase{
@@ -156,7 +157,7 @@ func TestPeriodOnTheLastDayOfALeapYear(t *testing.T) {
 	})
 }
 
-// Everywhere and always, periods tile time: each holds its instants and ends where the next starts.
+// Periods tile time in every zone: each contains its instants and ends where the next one starts.
 func TestPeriodsTileTime(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(2026, 1))
@@ -167,7 +168,7 @@ func TestPeriodsTileTime(t *testing.T) {
 			for i := range 30 {
 				sec := first + rng.Int64N(last-first)
 				if i%2 == 0 {
-					sec = -4_000_000_000 + rng.Int64N(8_000_000_000) // most clock changes are here
+					sec = -4_000_000_000 + rng.Int64N(8_000_000_000) // most clock changes are in this range
 				}
 				at := time.Unix(sec, rng.Int64N(1e9))
 				start, end := c.Period(at)

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Definition is what a counter goes by: a limit without its name. All of its numbers are above
-// zero, except those that its kind does not use.
+// Definition is a limit without its name. All of its numbers are above zero, except those that its
+// kind does not use.
 type Definition struct {
-	// Capacity is the ceiling, in units; of a bucket at most MaxInt64/1000.
+	// Capacity is the ceiling, in units; for a bucket at most MaxInt64/1000.
 	Capacity int64
-	// Refill is what a bucket regains in LengthMS, in units, at most MaxInt64/1000.
+	// Refill is the number of units that a bucket regains in LengthMS, at most MaxInt64/1000.
 	Refill int64
-	// LengthMS is a bucket's refill period, or for how long a unit of a window or a slot that
-	// nobody renews is occupied.
+	// LengthMS is the refill period of a bucket, or how long a unit of a window or a slot that is
+	// not renewed stays occupied.
 	LengthMS int64
-	// Calendar has the periods of a budget.
+	// Calendar divides time into the periods of a budget.
 	Calendar Calendar
 }
 
@@ -24,66 +24,67 @@ func (d Definition) Rate() Rate {
 	return Rate{d.Capacity * milliPerUnit, d.Refill * milliPerUnit, d.LengthMS}
 }
 
-// Piece is where some units of a lease are.
+// Piece is a number of units of a lease that return together.
 type Piece struct {
 	Units int64
-	// Until is when they return by themselves, in Unix milliseconds; 0 if they do not.
+	// Until is when the units return by themselves, in Unix milliseconds; 0 if they do not.
 	Until int64
-	// Mark tells apart what returns at the same instant: for a window or slots their length, for a
-	// budget the start of the period. A store that does not count by this package may use it
-	// freely.
+	// Mark distinguishes units that return at the same instant: it is their length for a window or
+	// slots, and the start of the period for a budget. A store that does not use the counters of
+	// this package may use it as it likes.
 	Mark int64
 }
 
-// Change is what one lease stands for on one limit, and what it shall stand for.
+// Change is a change of what one lease stands for on one limit.
 type Change struct {
-	// Pieces are where the lease's units are. They are not changed.
+	// Pieces are those of the lease before the change. They are not modified.
 	Pieces []Piece
 	// From and To are the units that the lease stands for before and after.
 	From, To int64
-	// Ends says that the lease ends: its pieces are not needed any more.
+	// Ends reports that the lease ends, so that its pieces are not needed any more.
 	Ends bool
 }
 
 // Counter counts what is in use of one limit: a [*Bucket], [*Window], [*Concurrency] or [*Budget].
-// Instants are Unix milliseconds. All calls go by the definition that the counter was made with or
-// was given last.
+// Instants are Unix milliseconds. All methods use the definition that the counter was made with or
+// was given last. A counter is not safe for concurrent use.
 type Counter interface {
-	// Redefine puts another definition in force from now on. What is in use stays in use.
+	// Redefine replaces the definition from now on. Units in use stay in use.
 	Redefine(now int64, d Definition)
-	// Available brings the counter to now and returns the units that are left of the capacity,
-	// rounded down. A counter that is forgotten stays so.
+	// Available returns the units that are left of the capacity at now, rounded down. A forgotten
+	// counter stays forgotten.
 	Available(now int64) int64
-	// AvailableAt returns what Available would if d were in force, and changes nothing.
+	// AvailableAt returns what Available would return if d were in force. It does not modify the
+	// counter.
 	AvailableAt(now int64, d Definition) int64
-	// FitsAt returns the first instant, not before now, at which n units are available if nobody
-	// takes any. It is MaxInt64 if they never are.
+	// FitsAt returns the first instant, not before now, at which n units are available if nothing
+	// more is taken. It is MaxInt64 if they never are.
 	FitsAt(now, n int64) int64
-	// CanCount reports whether the counter can hold what c asks for, whatever the capacity.
+	// CanCount reports whether the counter can hold c without overflow, whatever the capacity is.
 	CanCount(now int64, c Change) bool
-	// Take counts n more units, whether or not they fit, and returns where they are. It reports
-	// false if there is nothing to remember.
+	// Take counts n more units, whether they fit or not, and returns their piece. It returns false
+	// if the lease need not keep the piece.
 	Take(now, n int64) (Piece, bool)
-	// Apply makes a lease stand for c.To units instead of c.From, whether or not they fit, and
-	// returns where its units then are.
+	// Apply makes a lease stand for c.To units instead of c.From, whether they fit or not, and
+	// returns the pieces that the lease then has.
 	Apply(now int64, c Change) []Piece
 	// InUse reports whether anything is in use at now.
 	InUse(now int64) bool
-	// Idle reports whether nothing has been in use for a time (ms), and nobody has asked for as
-	// long.
+	// Idle reports whether in the last forMS milliseconds nothing was in use and no call has moved
+	// the counter's time.
 	Idle(now, forMS int64) bool
-	// Clone returns a copy that shares nothing with the counter.
+	// Clone returns a copy that shares no memory with the counter.
 	Clone() Counter
 }
 
-// ForgetMS is how long nothing is in use, and nobody asks, until a counter counts as one that has
-// never been used (docs/semantics.md, 8.4).
+// ForgetMS is how long a counter has to be idle before it is forgotten and counts as a new one
+// (docs/semantics.md, 8.4).
 const ForgetMS = 60_000
 
-// Judge decides whether n units fit while the use stays at or below a ceiling, which is at most the
-// counter's capacity. It takes nothing. Available is what is left below the ceiling; retryAfter is
-// how long it takes until the same request fits if nobody else comes, and 0 if it fits or never
-// can.
+// Judge decides whether n units fit if the use must not exceed a ceiling, which is at most the
+// counter's capacity. It takes nothing. available is the number of units left below the ceiling.
+// retryAfter is the time until the same request fits if nothing else is taken; it is 0 if the
+// request fits, or can never fit.
 func Judge(
 	c Counter, now, n, ceiling, capacity int64,
 ) (available int64, retryAfter time.Duration, fits bool) {
@@ -96,7 +97,7 @@ func Judge(
 	return available, retryAfter, fits
 }
 
-// Duration returns a wait of so many milliseconds, at most the longest duration there is.
+// Duration returns ms milliseconds as a duration, at most the longest one.
 func Duration(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
@@ -104,8 +105,8 @@ func Duration(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Until returns the wait between two instants (ms): 0 if the second one has come, and at most the
-// longest duration there is.
+// Until returns the time between two instants in milliseconds, at most the longest duration; 0 if
+// atMS is not after nowMS.
 func Until(nowMS, atMS int64) time.Duration {
 	if atMS <= nowMS {
 		return 0

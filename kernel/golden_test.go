@@ -9,9 +9,10 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// testdata/bucket-vectors.json was produced by the Python library zae-limiter 0.17, which shares
-// the DynamoDB table. It rounds each elapsed time on its own, so its balances may be a milli-unit
-// below ours; its refill time (want_rf) is compensated for that and means something else than ours.
+// vector is a case of testdata/bucket-vectors.json, which was produced by the Python library
+// zae-limiter 0.17, with which weir shares the DynamoDB table. The library rounds each elapsed time
+// on its own, so its balances may be a milli-unit below weir's. Its refill time (want_rf) is
+// corrected for that and cannot be compared.
 type vector struct {
 	Tk  int64 `json:"tk"` // balance, milli-units
 	Rf  int64 `json:"rf"` // instant of the balance, ms
@@ -35,7 +36,7 @@ func (v vector) rate() kernel.Rate {
 	return kernel.Rate{CapacityMilli: v.Cp, RefillMilli: v.Ra, PeriodMS: v.Rp}
 }
 
-// refilled is the balance at v.Now, or at v.Rf where that is later.
+// refilled returns the balance at v.Now, or at v.Rf if that is later.
 func (v vector) refilled() int64 { return v.rate().Refill(v.Tk, v.Rf, v.Now) }
 
 func loadVectors(t *testing.T, section string) []vector {
@@ -55,7 +56,7 @@ func loadVectors(t *testing.T, section string) []vector {
 	return vectors
 }
 
-// checkBalance allows the milli-unit by which the library may be below.
+// checkBalance allows the milli-unit by which the library's balance may be lower.
 func checkBalance(t *testing.T, v vector, got int64) {
 	t.Helper()
 	if got < v.WantTk || got > v.WantTk+1 {
@@ -124,7 +125,7 @@ func TestGoldenTryConsume(t *testing.T) {
 	}
 }
 
-// checkRetry checks that a denied request fits after its wait and not a millisecond sooner.
+// checkRetry checks that a denied request fits after its wait, and not a millisecond earlier.
 func checkRetry(t *testing.T, v vector, balance, want int64) {
 	t.Helper()
 	r, from := v.rate(), max(v.Now, v.Rf)
@@ -145,7 +146,7 @@ func TestGoldenRetryAfter(t *testing.T) {
 	sooner, compared := 0, 0
 	for _, v := range loadVectors(t, "retry_after") {
 		v.Cp, v.RetryAfter = v.Deficit, v.Want
-		// The phase of the instant moves the first millisecond that fits.
+		// The first millisecond that fits depends on the phase of the instant.
 		for _, now := range []int64{0, 1, 1_700_000_000_000, 1_700_000_012_345, 1_723_456_789_999} {
 			v.Now, v.Rf = now, now
 			checkRetry(t, v, 0, v.Deficit)
@@ -170,10 +171,10 @@ func TestGoldenForceConsume(t *testing.T) {
 		if !ok {
 			t.Fatalf("%+v: the amount does not fit", v)
 		}
-		// A refund is a balance to trim: refilling over no time does that.
+		// Refill over no time trims the balance after a refund.
 		got := v.rate().Refill(v.refilled()-cost, v.Now, v.Now)
 		if v.WantTk > v.Cp {
-			above++ // the library lets a refund lift the balance above the capacity
+			above++ // the library lets a refund raise the balance above the capacity
 			if got != v.Cp {
 				t.Errorf("%+v: balance %d, want the capacity", v, got)
 			}

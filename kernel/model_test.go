@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// shadowed makes the same calls to a counter and to the model of the conformance suite, which is an
-// account of its own. The model's limit is a shadow limit, so that it denies nothing.
+// shadowed makes the same calls to a counter and to the model of the conformance suite, which
+// computes them in another way. The model's limit is a shadow limit, so that it denies nothing.
 type shadowed struct {
 	*testing.T
 	kernel.Counter
@@ -35,7 +35,7 @@ func newShadowed(t *testing.T) *shadowed {
 
 func (w *shadowed) now() int64 { return w.model.Now().UnixMilli() }
 
-// define makes a limit the one in force.
+// define puts a limit in force.
 func (w *shadowed) define(l *weir.Limit) {
 	w.Helper()
 	if w.Counter == nil {
@@ -81,7 +81,7 @@ func (w *shadowed) renew(i int, l *weir.Limit) {
 	w.must(w.model.Extend(w.Context(), w.ids[i]))
 }
 
-// availableIn returns what the model has available in so many milliseconds.
+// availableIn returns what the model has available after some milliseconds.
 func (w *shadowed) availableIn(ms int64) int64 {
 	w.Helper()
 	w.model.Advance(time.Duration(ms) * time.Millisecond)
@@ -91,7 +91,7 @@ func (w *shadowed) availableIn(ms int64) int64 {
 	return statuses[0].Available
 }
 
-// waitFor returns how many milliseconds it takes until the model has n units available.
+// waitFor returns the milliseconds until the model has n units available.
 func (w *shadowed) waitFor(n int64) int64 {
 	w.Helper()
 	id := weir.NewLeaseID(w.model.Now())
@@ -101,7 +101,7 @@ func (w *shadowed) waitFor(n int64) int64 {
 	return lease.Limits[0].RetryAfter.Milliseconds()
 }
 
-// randomLimit is a limit of a kind whose units come back within seconds, except those of a budget.
+// randomLimit returns a limit of a kind. Its units return within seconds, except those of a budget.
 func randomLimit(rng *rand.Rand, kind weir.Kind, capacity int64) *weir.Limit {
 	l := &weir.Limit{Name: "n", Kind: kind, Capacity: capacity, Shadow: true}
 	length := []time.Duration{time.Second, 3 * time.Second, 10 * time.Second}[rng.IntN(3)]

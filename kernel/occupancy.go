@@ -5,50 +5,50 @@ import (
 	"slices"
 )
 
-// Window counts a window limit. See the package's documentation.
+// Window counts a window limit. See the package documentation.
 type Window struct{ Occupancy }
 
-// Concurrency counts a concurrency limit. See the package's documentation.
+// Concurrency counts a concurrency limit. See the package documentation.
 type Concurrency struct{ Occupancy }
 
-// Occupancy is what windows and slots have in common: units that return by themselves.
+// Occupancy is the common part of [Window] and [Concurrency]: units that return by themselves.
 //
-// Units that stay equally long return in the order in which they came, so there is one queue for
-// each length. There is one length unless the definition was changed.
+// Units that are occupied for the same length return in the order in which they were taken, so
+// there is one queue for each length. There is one length unless the definition was changed.
 type Occupancy struct {
 	// Capacity is the ceiling, in units.
 	Capacity int64
-	// LengthMS is how long units stay that are taken from now on.
+	// LengthMS is how long units that are taken from now on stay occupied.
 	LengthMS int64
 	// SeenMS is the latest instant that the counter has seen.
 	SeenMS int64
-	// Queues are by length, no two of the same one.
+	// Queues has a queue for each length.
 	Queues []LengthQueue
 }
 
-// LengthQueue has the units that stay for the same length.
+// LengthQueue has the units that are occupied for the same length.
 type LengthQueue struct {
 	LengthMS int64
 	Queue
 }
 
-// NewWindow returns a window that nobody has used.
+// NewWindow returns a window of which nothing is in use.
 func NewWindow(now int64, d Definition) *Window { return &Window{newOccupancy(now, d)} }
 
-// NewConcurrency returns a concurrency limit of which no slot is held.
+// NewConcurrency returns a concurrency limit of which no slot is in use.
 func NewConcurrency(now int64, d Definition) *Concurrency { return &Concurrency{newOccupancy(now, d)} }
 
 func newOccupancy(now int64, d Definition) Occupancy {
 	return Occupancy{Capacity: d.Capacity, LengthMS: d.LengthMS, SeenMS: now}
 }
 
-// Redefine implements [Counter]. What is occupied keeps its end.
+// Redefine implements [Counter]. Units that are occupied keep their ends.
 func (o *Occupancy) Redefine(_ int64, d Definition) { o.Capacity, o.LengthMS = d.Capacity, d.LengthMS }
 
-// touch brings the counter to now: what has expired returns.
+// touch moves the counter to now: units whose time is over return.
 func (o *Occupancy) touch(now int64) {
 	if now <= o.SeenMS {
-		return // what had expired by then has returned
+		return // up to SeenMS everything has returned already
 	}
 	o.SeenMS = now
 	for i := range o.Queues {
@@ -76,7 +76,7 @@ func (o *Occupancy) total() (sum int64) {
 	return sum
 }
 
-// Occupied returns the units that are occupied at now, and changes nothing.
+// Occupied returns the units that are occupied at now. It does not modify the counter.
 func (o *Occupancy) Occupied(now int64) (sum int64) {
 	now = max(now, o.SeenMS)
 	for i := range o.Queues {
@@ -88,8 +88,8 @@ func (o *Occupancy) Occupied(now int64) (sum int64) {
 // AvailableAt implements [Counter].
 func (o *Occupancy) AvailableAt(now int64, d Definition) int64 { return d.Capacity - o.Occupied(now) }
 
-// FitsAt implements [Counter]: it walks the queues in the order of expiry until enough has
-// returned.
+// FitsAt implements [Counter]. It walks the queues in the order in which units return, until enough
+// have returned.
 func (o *Occupancy) FitsAt(now, n int64) int64 {
 	at := max(now, o.SeenMS)
 	over := o.total() - (o.Capacity - n)
@@ -122,8 +122,8 @@ func (o *Occupancy) CanCount(now int64, c Change) bool {
 	return c.To-c.From <= math.MaxInt64-o.Occupied(now)
 }
 
-// Take implements [Counter]. What a lease grows by returns with what it reserved first, so a window
-// returns a piece even if that is nothing.
+// Take implements [Counter]. It returns a piece even for no units, because units that the lease
+// adds later return together with its first piece.
 func (w *Window) Take(now, n int64) (Piece, bool) {
 	w.touch(now)
 	return w.add(n, w.SeenMS+w.LengthMS, w.LengthMS), true
@@ -135,7 +135,7 @@ func (c *Concurrency) Take(now, n int64) (Piece, bool) {
 	return c.add(n, c.SeenMS+c.LengthMS, c.LengthMS), n > 0
 }
 
-// add occupies units that return at an instant, in the queue of a length.
+// add occupies units until an instant, in the queue of their length.
 func (o *Occupancy) add(n, until, length int64) Piece {
 	p := Piece{Units: n, Until: until, Mark: length}
 	if n == 0 {
@@ -151,8 +151,7 @@ func (o *Occupancy) add(n, until, length int64) Piece {
 	return p
 }
 
-// free returns units of a piece before their time. A piece whose units have returned by themselves
-// has nothing to free.
+// free returns n units of a piece early. It does nothing if they have returned by themselves.
 func (o *Occupancy) free(p Piece, n int64) {
 	for i := range o.Queues {
 		if q := &o.Queues[i]; q.LengthMS == p.Mark {
@@ -162,8 +161,8 @@ func (o *Occupancy) free(p Piece, n int64) {
 	}
 }
 
-// Apply implements [Counter]. The first piece of a lease stays, even without units: its end is that
-// of what the lease grows by.
+// Apply implements [Counter]. The first piece of a lease is kept even without units, because units
+// that the lease adds later end with it.
 func (w *Window) Apply(now int64, c Change) []Piece {
 	grown := w.change(now, c)
 	if c.Ends {
@@ -191,8 +190,8 @@ func (c *Concurrency) Apply(now int64, claim Change) []Piece {
 	return c.standing(out, claim.Pieces, min(claim.From, claim.To), grown)
 }
 
-// change lets units of a lease go, what was added last first, or occupies more. These return with
-// the first ones of the lease or, if those have returned, a length from now.
+// change frees units of a lease, those added last first, or occupies more. These return with the
+// first units of the lease or, if those have returned, after the length from now.
 func (o *Occupancy) change(now int64, c Change) (grown Piece) {
 	o.touch(now)
 	if n := c.To - c.From; n > 0 {
@@ -210,7 +209,7 @@ func (o *Occupancy) change(now int64, c Change) (grown Piece) {
 	return Piece{}
 }
 
-// standing appends the pieces that a lease still has, of keep units together, and what it grew by.
+// standing appends the pieces that are left of a lease, with keep units in total, and then grown.
 func (o *Occupancy) standing(out, pieces []Piece, keep int64, grown Piece) []Piece {
 	for _, p := range pieces {
 		p.Units = min(p.Units, keep)
@@ -220,9 +219,9 @@ func (o *Occupancy) standing(out, pieces []Piece, keep int64, grown Piece) []Pie
 	return o.join(out, grown)
 }
 
-// join appends a piece, or adds it to the last one if they cannot be told apart. Units that have
-// returned by themselves are only counted, and neighbours of that sort become one, so that many
-// adjusts leave few pieces.
+// join appends a piece, or adds its units to the last piece if both return at the same instant and
+// have the same mark. Pieces whose units have returned by themselves only count, so neighbours of
+// that sort are joined too. This keeps the number of pieces small after many adjusts.
 func (o *Occupancy) join(out []Piece, p Piece) []Piece {
 	if p.Units == 0 {
 		return out
@@ -239,7 +238,7 @@ func (o *Occupancy) join(out []Piece, p Piece) []Piece {
 }
 
 // Extend renews the slots of a lease that have not timed out, for the length from now, and returns
-// where all of its slots then are. If the counter is forgotten, all have timed out.
+// the pieces that the lease then has. If the counter is forgotten, all slots have timed out.
 func (c *Concurrency) Extend(now int64, pieces []Piece) []Piece {
 	if c.Idle(now, ForgetMS) {
 		return pieces

@@ -8,7 +8,7 @@ func TestWindowReturnsEachUnitAtItsInstant(t *testing.T) {
 	w.at(0).take(4)
 	w.at(10_000).take(6)
 	w.at(10_000).refuse(1, 50_000)
-	w.at(10_000).refuse(5, 60_000) // four are not enough
+	w.at(10_000).refuse(5, 60_000) // only 4 are left
 	w.at(59_999).refuse(4, 1)
 	w.at(60_000).take(4)
 	w.at(60_000).refuse(1, 10_000)
@@ -35,7 +35,7 @@ func TestWindowSettles(t *testing.T) {
 		l := w.at(0).take(5)
 		w.at(70_000).adjust(l, 9)
 		w.at(80_000).adjust(l, 12)
-		w.at(90_000).adjust(l, 7) // three of 80,000 and two of 70,000
+		w.at(90_000).adjust(l, 7) // 3 return at 80,000 and 2 at 70,000
 		w.left(18)
 		w.at(129_999).left(18)
 		w.at(130_000).left(20)
@@ -47,9 +47,9 @@ func TestWindowSettles(t *testing.T) {
 		w.at(60_000).adjust(l, 8)
 		w.take(8)
 		w.left(0)
-		w.adjust(l, 7) // one of the two is free
+		w.adjust(l, 7) // one of the two is freed
 		w.left(1)
-		w.adjust(l, 1) // the other too; five of the six only change their number
+		w.adjust(l, 1) // the other too; five of the six have returned already
 		w.left(2)
 		w.cancel(l)
 		w.left(2)
@@ -138,7 +138,7 @@ func TestConcurrencyHoldsUntilSettledOrTimedOut(t *testing.T) {
 	w.at(5_000).take(1)
 	w.at(5_000).refuse(1, 55_000)
 	w.at(5_000).refuse(3, 60_000)
-	w.at(6_000).complete(l, 2) // complete returns the slots, whatever it names
+	w.at(6_000).complete(l, 2) // complete returns the slots, whatever the actuals name
 	w.left(2)
 	w.take(2)
 	w.at(64_999).refuse(1, 1)
@@ -153,7 +153,7 @@ func TestConcurrencyExtend(t *testing.T) {
 	w.at(60_000).refuse(1, 50_000)
 	w.at(109_999).refuse(1, 1)
 	w.at(110_000).take(1)
-	w.at(110_000).extend(l) // both have timed out: they stay returned
+	w.at(110_000).extend(l) // both have timed out and stay returned
 	w.left(1)
 	w.at(110_000).cancel(l)
 	w.left(1)
@@ -167,7 +167,7 @@ func TestConcurrencyZeroSlots(t *testing.T) {
 		t.Errorf("pieces: got %+v, want none", got)
 	}
 	w.take(1)
-	w.take(0) // full is not over its capacity
+	w.take(0) // a full limit is not exceeded
 	w.extend(l)
 	w.complete(l, 0)
 	w.left(0)
@@ -215,7 +215,7 @@ func TestOccupancyClockBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, window(10, minute))
 	w.at(60_000).take(5)
-	w.at(30_000).take(5) // as at 60,000
+	w.at(30_000).take(5) // counts at 60,000
 	w.at(30_000).refuse(1, 90_000)
 	w.at(119_999).refuse(10, 1)
 	w.at(120_000).left(10)

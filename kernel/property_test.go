@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// A slow limit that is brought up to date very often starves where each step rounds on its own.
+// A slow limit that is refilled very often would gain nothing if each step were rounded on its own.
 func TestSlowLimitsRegainAll(t *testing.T) {
 	t.Parallel()
 	const start = int64(1_700_000_000_123)
@@ -17,7 +17,7 @@ func TestSlowLimitsRegainAll(t *testing.T) {
 		name string
 		rate kernel.Rate
 		step int64
-		want int64 // after a day, give or take the milli-unit that an edge may bring
+		want int64 // after a day, up to a milli-unit more or less
 	}{
 		{"ten a day, every 100 ms", kernel.Rate{RefillMilli: 10_000, PeriodMS: day}, 100, 10_000},
 		{"one a day, every 100 ms", kernel.Rate{RefillMilli: 1000, PeriodMS: day}, 100, 1000},
@@ -51,7 +51,7 @@ func TestGainTelescopes(t *testing.T) {
 		first, last := cuts[0], cuts[len(cuts)-1]
 		whole := r.Gain(first, last)
 		if whole == math.MaxInt64 {
-			continue // saturated: the parts may be, too
+			continue // saturated, and the parts may be too
 		}
 		sum, balance := int64(0), int64(0)
 		for i := range cuts[1:] {
@@ -70,8 +70,8 @@ func TestGainTelescopes(t *testing.T) {
 	}
 }
 
-// Taking and refilling in any pattern gives what the definition gives in one step, as long as the
-// capacity is not reached; a stamp that comes late or twice changes nothing.
+// Any pattern of takes and refills gives the same as one refill, as long as the capacity is not
+// reached. An instant that is earlier than the last, or the same, changes nothing.
 func TestRestampingLosesNothing(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
@@ -84,7 +84,7 @@ func TestRestampingLosesNothing(t *testing.T) {
 		start := 1_700_000_000_000 + rng.Int64N(day)
 		balance, stamp, taken := int64(0), start, int64(0)
 		for range 100 {
-			now := stamp + rng.Int64N(2*second) - second/2 // a skewed clock at times
+			now := stamp + rng.Int64N(2*second) - second/2 // sometimes a clock that is behind
 			balance = r.Refill(balance, stamp, now)
 			stamp = max(stamp, now)
 			cost := rng.Int64N(1000)
@@ -106,7 +106,7 @@ func TestWaitIsMinimal(t *testing.T) {
 		want := min(randomInt64(rng), r.CapacityMilli)
 		d := r.Wait(balance, want, now)
 		if d == math.MaxInt64 || d > math.MaxInt64-max(now, 0) {
-			continue // saturated, or beyond the instants that can be asked about
+			continue // saturated, or beyond the instants that exist
 		}
 		if got := r.Refill(balance, now, now+d); got < want {
 			t.Fatalf("%+v: Refill(%d, %d, +%d) = %d, want %d", r, balance, now, d, got, want)
@@ -124,7 +124,7 @@ func TestWaitIsMinimal(t *testing.T) {
 	}
 }
 
-// The credit of any interval is less than a milli-unit off the exact one: |gain·p − Δ·r| < p.
+// The gain of any interval is less than a milli-unit from the exact one: |gain·p − Δ·r| < p.
 func TestGainIsWithinAMilliUnit(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)

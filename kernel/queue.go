@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Queue has units that return by themselves, in the order in which they do. Its zero value is
-// empty. Units that are added at the end, as those are that all stay equally long, cost the same
-// however many there are.
+// Queue has units that return by themselves, sorted by the instant at which they return. The zero
+// value is empty. Adding units at the end takes constant time, and units of one length are always
+// added at the end.
 type Queue struct {
 	ring []Entry
-	// head is the position of the first entry: those before it have returned.
+	// head is the index of the first entry. The entries before it have returned.
 	head int
-	// empty is how many of the entries have no units left.
+	// empty is the number of entries without units.
 	empty int
 	total int64
 }
@@ -21,8 +21,8 @@ type Queue struct {
 // Entry is the units that return at one instant.
 type Entry struct{ UntilMS, Units int64 }
 
-// NewQueue returns a queue of entries, which must be in ascending order, no two of one instant. It
-// takes over the slice.
+// NewQueue returns a queue of entries, which must be in strictly ascending order of their instants.
+// The queue owns the slice afterwards.
 func NewQueue(entries []Entry) Queue {
 	q := Queue{ring: entries}
 	for _, e := range entries {
@@ -31,7 +31,8 @@ func NewQueue(entries []Entry) Queue {
 	return q
 }
 
-// Entries returns what has not returned, in ascending order. The slice belongs to the queue.
+// Entries returns the units that have not returned, in ascending order. The slice belongs to the
+// queue.
 func (q *Queue) Entries() []Entry {
 	if q.head > 0 || q.empty > 0 {
 		q.compact()
@@ -39,13 +40,13 @@ func (q *Queue) Entries() []Entry {
 	return q.ring
 }
 
-// pending returns what has not returned, with entries that have no units left.
+// pending is Entries with entries without units.
 func (q *Queue) pending() []Entry { return q.ring[q.head:] }
 
-// Total returns the units that have not been expired.
+// Total returns the units in the queue. Units whose time is over count until Expire drops them.
 func (q *Queue) Total() int64 { return q.total }
 
-// Occupied returns the units that have not returned by now, and changes nothing.
+// Occupied returns the units that have not returned at now. It does not modify the queue.
 func (q *Queue) Occupied(now int64) int64 {
 	left := q.total
 	for _, e := range q.pending() {
@@ -82,8 +83,8 @@ func (q *Queue) Add(until, units int64) {
 	q.ring[i].Units += units
 }
 
-// find returns the position of the first entry that returns at an instant or later, and whether it
-// returns at it.
+// find returns the index of the first entry at or after an instant, and whether it is at the
+// instant.
 func (q *Queue) find(until int64) (int, bool) {
 	i, found := slices.BinarySearchFunc(q.pending(), until, func(e Entry, at int64) int {
 		return cmp.Compare(e.UntilMS, at)
@@ -91,7 +92,7 @@ func (q *Queue) find(until int64) (int, bool) {
 	return q.head + i, found
 }
 
-// Expire drops what has returned by now.
+// Expire drops the units that have returned at now.
 func (q *Queue) Expire(now int64) {
 	for q.head < len(q.ring) && q.ring[q.head].UntilMS <= now {
 		if q.ring[q.head].Units == 0 {
@@ -103,8 +104,8 @@ func (q *Queue) Expire(now int64) {
 	q.tidy()
 }
 
-// Remove takes out up to n units that return between two instants, both included, the earliest
-// first. It returns how many.
+// Remove removes up to n units that return from one instant to another, both included, the earliest
+// first. It returns the number of units removed.
 func (q *Queue) Remove(from, to, n int64) (removed int64) {
 	for i, _ := q.find(from); i < len(q.ring) && q.ring[i].UntilMS <= to && n > 0; i++ {
 		e := &q.ring[i]
@@ -123,8 +124,8 @@ func (q *Queue) Remove(from, to, n int64) (removed int64) {
 	return removed
 }
 
-// FreeAt returns the first instant, not before now, by which n of the units have returned: MaxInt64
-// if there are not so many.
+// FreeAt returns the first instant, not before now, at which n of the units have returned. It is
+// MaxInt64 if the queue has fewer.
 func (q *Queue) FreeAt(now, n int64) int64 {
 	for _, e := range q.pending() {
 		if n <= 0 {
@@ -140,22 +141,22 @@ func (q *Queue) FreeAt(now, n int64) int64 {
 	return now
 }
 
-// Clone returns a copy that shares nothing with the queue.
+// Clone returns a copy that shares no memory with the queue.
 func (q *Queue) Clone() Queue {
 	out := *q
 	out.ring = slices.Clone(q.ring)
 	return out
 }
 
-// tidy keeps entries that are of no use from outnumbering the others.
+// tidy compacts the queue if more than half of the entries have returned or have no units, so that
+// the cost of compacting is constant for each entry.
 func (q *Queue) tidy() {
 	if q.head > len(q.ring)/2 || q.empty > (len(q.ring)-q.head)/2 {
 		q.compact()
 	}
 }
 
-// compact moves the entries that have units to the front, and gives back memory if most of it is
-// not needed.
+// compact moves the entries with units to the front, and frees memory if most of it is unused.
 func (q *Queue) compact() {
 	live := q.ring[:0]
 	for _, e := range q.pending() {

@@ -77,7 +77,7 @@ func TestQueueAgainstUnits(t *testing.T) {
 	}
 }
 
-// compare also checks that few entries are of no use.
+// compare compares a queue with the list, and checks that the queue has few useless entries.
 func (q *Queue) compare(t *testing.T, naive naiveQueue, at, n int64) {
 	t.Helper()
 	if got, want := q.Total(), int64(len(naive)); got != want {
@@ -100,7 +100,7 @@ func (q *Queue) compare(t *testing.T, naive naiveQueue, at, n int64) {
 	}
 	clone := q.Clone()
 	if got := NewQueue(clone.Entries()); got.Total() != q.Total() || got.empty != 0 {
-		t.Errorf("made again of its entries: got %+v", got)
+		t.Errorf("a new queue of its entries: got %+v", got)
 	}
 }
 

@@ -7,35 +7,35 @@ import (
 
 const milliPerUnit = 1000
 
-// Rate is a bucket's ceiling and the speed at which it refills. Each field must be above zero;
-// a period of zero panics.
+// Rate is the capacity and the refill of a bucket. All fields must be above zero; a period of zero
+// panics.
 type Rate struct {
 	// CapacityMilli is the highest balance, in milli-units.
 	CapacityMilli int64
-	// RefillMilli is what the bucket regains per period, in milli-units.
+	// RefillMilli is the number of milli-units that the bucket regains per period.
 	RefillMilli int64
 	// PeriodMS is the period, in milliseconds.
 	PeriodMS int64
 }
 
-// Gain returns the milli-units regained between two instants (ms), regardless of the capacity:
-// 0 if the clock stood still or went back, at most MaxInt64.
+// Gain returns the milli-units regained between two instants in milliseconds, regardless of the
+// capacity: 0 if toMS is not after fromMS, and at most MaxInt64.
 func (r Rate) Gain(fromMS, toMS int64) int64 {
 	return saturate(r.gain(fromMS, toMS))
 }
 
-// WideGain is Gain with a wider result, at most MaxUint64: from the deepest debt to the highest
-// capacity a bucket regains more than an int64 holds.
+// WideGain is Gain with results up to MaxUint64. A bucket may regain more than an int64 can hold,
+// from the deepest debt to the highest capacity.
 func (r Rate) WideGain(fromMS, toMS int64) uint64 {
 	return r.gain(fromMS, toMS)
 }
 
-// Refill returns the balance (milli-units) at toMS of a bucket that had balanceMilli at fromMS. It
-// is never above the capacity, even if the balance was. Where toMS lies before fromMS nothing is
-// gained; the caller then keeps the later instant beside the balance.
+// Refill returns the balance at toMS of a bucket that had balanceMilli at fromMS, in milli-units.
+// It is never above the capacity, even if balanceMilli was. If toMS is before fromMS nothing is
+// gained; the caller then keeps the later instant with the balance.
 func (r Rate) Refill(balanceMilli, fromMS, toMS int64) int64 {
 	balanceMilli = min(balanceMilli, r.CapacityMilli)
-	// Differences of int64 fit a uint64, which wraps to the right answer.
+	// The difference of two int64 fits a uint64, and unsigned subtraction wraps around to it.
 	room := uint64(r.CapacityMilli) - uint64(balanceMilli)
 	gain := r.gain(fromMS, toMS)
 	if gain >= room {
@@ -45,8 +45,8 @@ func (r Rate) Refill(balanceMilli, fromMS, toMS int64) int64 {
 }
 
 // Wait returns the smallest number of milliseconds after nowMS at which a bucket that has
-// balanceMilli at nowMS holds at least wantMilli, 0 if it does so already. It is MaxInt64 if that
-// takes longer, or if wantMilli is above the capacity and so never comes.
+// balanceMilli at nowMS has at least wantMilli; 0 if it has that already. It is MaxInt64 if the
+// wait does not fit, or if wantMilli is above the capacity and is never reached.
 func (r Rate) Wait(balanceMilli, wantMilli, nowMS int64) (ms int64) {
 	if wantMilli > r.CapacityMilli {
 		return math.MaxInt64
@@ -54,8 +54,8 @@ func (r Rate) Wait(balanceMilli, wantMilli, nowMS int64) (ms int64) {
 	return saturate(r.wait(balanceMilli, wantMilli, nowMS))
 }
 
-// ReachedAt returns the first instant (ms), not before nowMS, at which a bucket that has
-// balanceMilli at nowMS holds at least wantMilli. It is MaxInt64 if that is later, or never.
+// ReachedAt returns the first instant in milliseconds, not before nowMS, at which a bucket that has
+// balanceMilli at nowMS has at least wantMilli. It is MaxInt64 if that does not fit, or is never.
 func (r Rate) ReachedAt(balanceMilli, wantMilli, nowMS int64) int64 {
 	if wantMilli > r.CapacityMilli {
 		return math.MaxInt64
@@ -73,7 +73,7 @@ func (r Rate) FullAt(balanceMilli, nowMS int64) int64 {
 }
 
 // Refund returns a balance after milli-units were given back: at most the capacity, or the balance
-// as it was if that is above it.
+// itself if it is above the capacity already.
 func (r Rate) Refund(balanceMilli, milli int64) int64 {
 	switch {
 	case balanceMilli >= r.CapacityMilli:
@@ -84,7 +84,7 @@ func (r Rate) Refund(balanceMilli, milli int64) int64 {
 	return balanceMilli + milli
 }
 
-// Milli returns units in milli-units, and false if they do not fit an int64.
+// Milli returns units in milli-units, and whether they fit an int64.
 func Milli(units int64) (int64, bool) {
 	if units > math.MaxInt64/milliPerUnit || units < math.MinInt64/milliPerUnit {
 		return 0, false
@@ -92,8 +92,8 @@ func Milli(units int64) (int64, bool) {
 	return units * milliPerUnit, true
 }
 
-// Units returns the whole units in a balance of milli-units, rounded down: a debt of one
-// milli-unit is a debt of one unit.
+// Units returns the whole units in a balance of milli-units, rounded down: a debt of one milli-unit
+// is a debt of one unit.
 func Units(milli int64) int64 {
 	units := milli / milliPerUnit
 	if milli%milliPerUnit < 0 {
@@ -102,10 +102,10 @@ func Units(milli int64) int64 {
 	return units
 }
 
-// gain is Gain up to MaxUint64: the way from the deepest debt to a capacity needs all 64 bits.
+// gain is Gain up to MaxUint64: from the deepest debt to the highest capacity takes all 64 bits.
 //
-// ⌊t·r/p⌋ itself may not fit 64 bits, so it is never computed. With m = from·r mod p the
-// difference is ⌊(m + (to−from)·r)/p⌋, in which no term outgrows 128 bits.
+// ⌊t·r/p⌋ itself may not fit 64 bits, so it is never computed. With m = from·r mod p the difference
+// of the two ends is ⌊(m + (to−from)·r)/p⌋, and none of its terms exceeds 128 bits.
 func (r Rate) gain(fromMS, toMS int64) uint64 {
 	if toMS <= fromMS {
 		return 0
@@ -116,21 +116,22 @@ func (r Rate) gain(fromMS, toMS int64) uint64 {
 }
 
 // wait returns the milliseconds until the balance is wantMilli, which must not be above the
-// capacity, up to MaxUint64. It solves ⌊(m + d·r)/p⌋ ≥ need for d, that is d = ⌈(need·p − m)/r⌉.
+// capacity, up to MaxUint64. It solves ⌊(m + d·r)/p⌋ ≥ need for d, with m as in gain: d = ⌈(need·p
+// − m)/r⌉.
 func (r Rate) wait(balanceMilli, wantMilli, nowMS int64) uint64 {
 	if balanceMilli >= wantMilli {
 		return 0
 	}
 	need := uint64(wantMilli) - uint64(balanceMilli)
 	hi, lo := bits.Mul64(need, uint64(r.PeriodMS))
-	// m is below p, so this stays above zero.
+	// This stays above zero, because m is below p and need is at least 1.
 	lo, borrow := bits.Sub64(lo, r.phase(nowMS), 0)
 	hi -= borrow
 	lo, carry := bits.Add64(lo, uint64(r.RefillMilli)-1, 0)
 	return divide(hi+carry, lo, uint64(r.RefillMilli))
 }
 
-// phase returns ms·r mod p, from 0 up to but not including p, for instants before 1970 too.
+// phase returns ms·r mod p, which is at least 0 and below p, also for instants before 1970.
 func (r Rate) phase(ms int64) uint64 {
 	distance := uint64(ms)
 	if ms < 0 {
@@ -144,7 +145,7 @@ func (r Rate) phase(ms int64) uint64 {
 	return rest
 }
 
-// divide returns the 128-bit hi:lo over by, rounded down, up to MaxUint64.
+// divide returns the 128-bit number hi:lo divided by by, rounded down, up to MaxUint64.
 func divide(hi, lo, by uint64) uint64 {
 	if hi >= by {
 		return math.MaxUint64

@@ -17,7 +17,7 @@ var (
 	bigOne = big.NewInt(1)
 )
 
-// bigCredit is ⌊t·r/p⌋. Div rounds down, since p is above zero.
+// bigCredit returns ⌊t·r/p⌋. Div rounds down, because p is above zero.
 func bigCredit(r kernel.Rate, t *big.Int) *big.Int {
 	n := new(big.Int).Mul(t, big.NewInt(r.RefillMilli))
 	return n.Div(n, big.NewInt(r.PeriodMS))
@@ -39,7 +39,7 @@ func bigRefill(r kernel.Rate, balance int64, from, to *big.Int) *big.Int {
 	return n
 }
 
-// bigWait searches for the first millisecond that fits instead of computing it.
+// bigWait searches for the first millisecond that fits, instead of computing it.
 func bigWait(r kernel.Rate, balance, want, now int64) *big.Int {
 	start, wanted := big.NewInt(now), big.NewInt(want)
 	fits := func(d *big.Int) bool {
@@ -71,7 +71,8 @@ func saturated(n *big.Int) int64 {
 	return n.Int64()
 }
 
-// checkGain and its sisters compare one call with the reference. The fuzz targets use them too.
+// checkGain and the functions after it compare one call with the reference. The fuzz targets use
+// them too.
 func checkGain(t *testing.T, r kernel.Rate, from, to int64) {
 	t.Helper()
 	got, want := r.Gain(from, to), saturated(bigGain(r, big.NewInt(from), big.NewInt(to)))
@@ -157,7 +158,7 @@ func TestAgainstReference(t *testing.T) {
 			return
 		}
 	}
-	for range 2_000 { // searches are slower
+	for range 2_000 { // few, because the searches are slow
 		r := randomRate(rng)
 		balance, now := randomInt64(rng), randomInt64(rng)
 		checkWait(t, r, balance, min(randomInt64(rng), r.CapacityMilli), now)
@@ -168,14 +169,14 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-// newRand returns a generator whose seed is printed. WEIR_TEST_SEED repeats a run.
+// newRand returns a generator with a random seed, which it logs. WEIR_TEST_SEED sets the seed.
 func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(soak.Seed(t), 0))
 }
 
-// randomInt64 returns numbers of every length, of both signs, often beside a power of two, and
-// instants of our days.
+// randomInt64 returns numbers of every length and both signs, often next to a power of two, and
+// instants of recent years.
 func randomInt64(rng *rand.Rand) int64 {
 	n := int64(rng.Uint64() >> (1 + rng.IntN(63)))
 	switch rng.IntN(8) {
@@ -194,7 +195,7 @@ func randomRate(rng *rand.Rand) kernel.Rate {
 	return rateOf(randomInt64(rng), randomInt64(rng), randomInt64(rng))
 }
 
-// rateOf makes a valid rate of any three numbers.
+// rateOf returns a valid rate for any three numbers.
 func rateOf(capacityMilli, refillMilli, periodMS int64) kernel.Rate {
 	above := func(n int64) int64 { return max(n&math.MaxInt64, 1) }
 	return kernel.Rate{

@@ -14,8 +14,9 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// rowStore keeps limits as a database would: nothing but text in rows, read and written by each
-// call under one lock. It shows that the kernel and the seam are all that such a store needs.
+// rowStore keeps limits as a database would: in rows of text that each call reads and writes under
+// one lock. It shows that such a store needs nothing but the kernel and the interface of package
+// driver.
 type rowStore struct {
 	mu     sync.Mutex
 	config *weir.Definitions
@@ -28,7 +29,7 @@ type rowKey struct {
 	kind weir.Kind
 }
 
-// row is what a row says of a limit.
+// row is the state of a limit as text.
 type row struct {
 	Rate    kernel.Rate
 	Balance int64
@@ -38,15 +39,15 @@ type row struct {
 	Periods []kernel.Period
 }
 
-// loaded is a counter on its way through a call.
+// loaded is a counter that a call has loaded.
 type loaded struct {
 	kernel.Counter
 	key   rowKey
 	fresh bool
-	cost  int64 // what is taken of it
+	cost  int64 // units to take
 }
 
-// load makes the counter of a limit from its row, or one that nobody has used.
+// load makes the counter of a limit from its row, or a new one if there is no row.
 func (s *rowStore) load(now int64, of weir.Subject, l *weir.Limit) loaded {
 	key := rowKey{of, l.Name, l.Kind}
 	text, ok := s.rows[key]

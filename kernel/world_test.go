@@ -7,16 +7,17 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// start is the beginning of most tests: a whole hour, day and minute in UTC, on a Monday.
+// start is the time at which most tests begin: the start of a minute, hour and day in UTC, on a
+// Monday.
 var start = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// rule is a limit: a definition, and what counts it.
+// rule is a definition with a counter for it.
 type rule struct {
 	kernel.Definition
 	counter func(now int64, d kernel.Definition) kernel.Counter
 }
 
-// bucket holds capacity and regains refill per period (ms).
+// bucket returns a rule for a bucket with a capacity, and a refill per period in milliseconds.
 func bucket(capacity, refill, period int64) rule {
 	d := kernel.Definition{Capacity: capacity, Refill: refill, LengthMS: period}
 	return rule{d, func(now int64, d kernel.Definition) kernel.Counter { return kernel.NewBucket(now, d) }}
@@ -41,7 +42,7 @@ func budget(capacity int64, every, zone string) rule {
 	return rule{d, func(now int64, d kernel.Definition) kernel.Counter { return kernel.NewBudget(now, d) }}
 }
 
-// world is a store of one limit. It puts the rule in force before each call that takes or settles.
+// world is a store of one limit. It puts the rule in force before each call that takes or updates.
 type world struct {
 	t       testing.TB
 	rule    rule
@@ -49,7 +50,7 @@ type world struct {
 	now     int64
 }
 
-// lease is what was taken at once.
+// lease is one take, with its piece.
 type lease struct {
 	pieces []kernel.Piece
 	units  int64
@@ -85,7 +86,7 @@ func (w *world) take(n int64) *lease {
 	return l
 }
 
-// refuse asks for n units that must not fit, and fit after so many milliseconds; 0 is for never.
+// refuse checks that n units do not fit now, and fit after some milliseconds; 0 means never.
 func (w *world) refuse(n, retryMS int64) {
 	w.t.Helper()
 	_, got, fits := w.judge(n)
@@ -94,7 +95,7 @@ func (w *world) refuse(n, retryMS int64) {
 	}
 }
 
-// left checks what is available, without changing anything.
+// left checks what is available. It does not modify the counter.
 func (w *world) left(want int64) {
 	w.t.Helper()
 	if got := w.counter.AvailableAt(w.now, w.rule.Definition); got != want {
