@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// BenchmarkReserveSettle measures a reservation and its completion inside the store, without the
-// resolution that precedes them: the plan is the limiter's part.
+// BenchmarkReserveSettle measures a reservation and its completion in the store, without resolving
+// and planning, which the limiter does.
 func BenchmarkReserveSettle(b *testing.B) {
 	for _, n := range []int{1, 4} {
 		b.Run(fmt.Sprintf("limits=%d", n), func(b *testing.B) {

@@ -17,7 +17,7 @@ import (
 //
 // Instants are Unix milliseconds.
 
-// The least that an element takes in a body, in bytes.
+// The smallest size of an element in a body, in bytes.
 const (
 	minState   = 4
 	minSubject = 3 + minState
@@ -32,8 +32,8 @@ const (
 	minKey     = 1
 )
 
-// encode appends all that was frozen. It fails only where a count is not what it can be: that must
-// not get into a file.
+// encode appends the frozen state. It fails only if the number of elements is not the number at the
+// freeze, which is a defect and must not get into a file.
 func (s *SnapshotStore) encode(buffer []byte, f *snapshotHeader) ([]byte, error) {
 	c := newWriter(buffer)
 	c.varint(&f.early)
@@ -49,7 +49,7 @@ func (s *SnapshotStore) encode(buffer []byte, f *snapshotHeader) ([]byte, error)
 	return c.data, nil
 }
 
-// decode takes over all that a body has. The store must be empty; after an error it is of no use.
+// decode loads a body into the store, which must be empty. After an error the store is unusable.
 func (s *SnapshotStore) decode(body []byte) error {
 	c := newReader(body)
 	c.varint(&s.records.horizon)
@@ -127,7 +127,8 @@ func (c *codec) occupancy(o *kernel.Occupancy) {
 	}
 }
 
-// queue writes each instant as the distance from the one before, and returns the sum of the units.
+// queue encodes each instant as the difference from the one before, and returns the sum of the
+// units.
 func (c *codec) queue(q *kernel.Queue, last int64) (total int64) {
 	entries := q.Entries()
 	for i := range list(c, &entries, minEntry) {
@@ -192,7 +193,8 @@ func (c *codec) record(r *leaseRecord) {
 	}
 }
 
-// charges is how many charges a lease has, written as a number below zero if they have keys.
+// charges encodes the number of charges of a lease, negated if they have keys, and reports whether
+// they have.
 func (c *codec) charges(r *leaseRecord) (keyed bool) {
 	n := int64(r.Charges)
 	if len(r.Keys) > 0 {
@@ -206,7 +208,7 @@ func (c *codec) charges(r *leaseRecord) (keyed bool) {
 	return n < 0
 }
 
-// time is an instant to the millisecond, or none.
+// time encodes an instant in milliseconds, or MinInt64 for a zero time.
 func (c *codec) time(t *time.Time) {
 	ms := int64(math.MinInt64)
 	if !t.IsZero() {

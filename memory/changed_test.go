@@ -19,20 +19,21 @@ func TestConfigurationChangesAroundALease(t *testing.T) {
 		w.left(5)
 		w.at(60_000).left(10)
 	})
-	t.Run("another kind begins anew and back again", func(t *testing.T) {
+	t.Run("a changed kind starts empty and finds its state when changed back", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, window(10, time.Minute))
 		l := w.at(0).take(8)
 		w.configure(concurrency(10, time.Hour))
 		w.left(10)
-		w.at(1_000).adjust(l, 6) // settled where it was taken
+		w.at(1_000).adjust(l, 6) // counts in the state of the reservation's kind
 		w.left(10)
 		w.configure(window(10, time.Minute))
 		w.left(4)
 	})
 }
 
-// TestBucketForgottenIsNotMadeAnewByADenial is a case of its own because another limit denies.
+// TestBucketForgottenIsNotMadeAnewByADenial checks that a forgotten bucket stays forgotten if
+// another limit denies the request.
 func TestBucketForgottenIsNotMadeAnewByADenial(t *testing.T) {
 	t.Parallel()
 	changed := bucket(100, 10, time.Minute)

@@ -9,31 +9,34 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// codec writes the body of a snapshot, or reads one: the same functions describe both, so that they
-// cannot differ.
+// codec encodes the body of a snapshot or decodes one. The same methods do both, so that reading
+// and writing cannot differ: each takes a pointer, which it reads when encoding and sets when
+// decoding.
 //
-// A body is a list of values without names. Counts are uvarints, other numbers varints. A string or
-// a limit that recurs is written in full once, after a 0, and from then on as its number.
+// A body is a sequence of values without names. Counts are uvarints, other numbers are varints. A
+// string or a limit that may recur is written in full the first time, after a 0, and after that as
+// its number, from 1.
 //
-// After the first mistake nothing more is read or written. A count is never larger than what is
-// left of the data could hold, so no data makes a reader allocate out of proportion.
+// After the first mistake nothing more is read or written. A count is refused if the rest of the
+// data is too short for that number of elements, so that a hostile file cannot make a reader
+// allocate much more than its own size.
 type codec struct {
 	reading bool
-	// data is what has been written, or what is left to be read.
+	// data has the bytes written so far, or those left to read.
 	data   []byte
 	failed bool
 
 	names  []string
 	limits []*weir.Limit
-	// numbers and known find names and limits again, for writing; met saves comparing limits by
-	// what they say, since most are shared.
+	// numbers and known have the numbers of names and limits that were written. met has the same
+	// for limits by their address, which is faster to compare, because most limits are shared.
 	numbers map[string]uint64
 	known   map[weir.Limit]uint64
 	met     map[*weir.Limit]uint64
 }
 
-// errMalformed is all that is said of a body that no codec wrote: the checksum has already told
-// accidents apart.
+// errMalformed is the error for a body that no codec has written. It gives no details: the checksum
+// has ruled out accidents.
 var errMalformed = errors.New("is malformed")
 
 func newReader(body []byte) *codec { return &codec{reading: true, data: body} }
@@ -45,7 +48,7 @@ func newWriter(buffer []byte) *codec {
 	}
 }
 
-// check notes a mistake, and reports whether there is none so far.
+// check records a mistake unless ok, and reports whether there has been none so far.
 func (c *codec) check(ok bool) bool {
 	c.failed = c.failed || !ok
 	if c.failed {
@@ -54,7 +57,7 @@ func (c *codec) check(ok bool) bool {
 	return !c.failed
 }
 
-// grow makes room for n bytes more.
+// grow makes room for n more bytes.
 func (c *codec) grow(n int) { c.data = slices.Grow(c.data, n) }
 
 func (c *codec) uvarint(v *uint64) {
@@ -79,19 +82,19 @@ func (c *codec) varint(v *int64) {
 	}
 }
 
-// natural is a number from 0 to most.
+// natural encodes a number from 0 to most.
 func (c *codec) natural(v *int64, most int64) {
 	c.varint(v)
 	c.check(*v >= 0 && *v <= most)
 }
 
-// positive is a number above zero.
+// positive encodes a number above zero.
 func (c *codec) positive(v *int64) {
 	c.varint(v)
 	c.check(*v > 0)
 }
 
-// bytes are as many as there are.
+// bytes encodes a fixed number of bytes.
 func (c *codec) bytes(b []byte) {
 	if !c.reading {
 		c.data = append(c.data, b...)
@@ -100,7 +103,7 @@ func (c *codec) bytes(b []byte) {
 	}
 }
 
-// enum is a number below n that takes a byte.
+// enum encodes a number below n in one byte, and returns it.
 func (c *codec) enum(v, n int) int {
 	b := [1]byte{byte(v)}
 	c.bytes(b[:])
@@ -110,7 +113,7 @@ func (c *codec) enum(v, n int) int {
 	return int(b[0])
 }
 
-// flags are up to eight truths in one byte.
+// flags encodes up to eight bools in one byte.
 func (c *codec) flags(flags ...*bool) {
 	b := 0
 	for i, set := range flags {
@@ -126,7 +129,7 @@ func (c *codec) flags(flags ...*bool) {
 	}
 }
 
-// count is how many elements follow, each of at least size bytes.
+// count encodes the number of elements that follow, each at least size bytes long, and returns it.
 func (c *codec) count(n, size int) int {
 	v := uint64(n)
 	c.uvarint(&v)
@@ -136,7 +139,8 @@ func (c *codec) count(n, size int) int {
 	return int(v)
 }
 
-// list is a slice whose elements follow, each of at least size bytes.
+// list encodes the length of a slice whose elements the caller encodes next, each at least size
+// bytes long, and returns the slice.
 func list[T any](c *codec, s *[]T, size int) []T {
 	n := c.count(len(*s), size)
 	if c.reading {
@@ -145,7 +149,7 @@ func list[T any](c *codec, s *[]T, size int) []T {
 	return *s
 }
 
-// text is a string that is not expected to recur.
+// text encodes a string that is not expected to recur.
 func (c *codec) text(s *string) {
 	n := c.count(len(*s), 1)
 	if !c.reading {
@@ -155,7 +159,7 @@ func (c *codec) text(s *string) {
 	*s, c.data = string(c.data[:n]), c.data[n:]
 }
 
-// name is a string that recurs.
+// name encodes a string that may recur.
 func (c *codec) name(s *string) {
 	n := c.numbers[*s]
 	c.uvarint(&n)
@@ -176,8 +180,8 @@ var kinds = [...]weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budg
 
 func (c *codec) kind(k *weir.Kind) { oneOf(c, k, kinds[:]) }
 
-// oneOf is one of few values, as its place among them. A value that is written is not changed: it
-// may be shared.
+// oneOf encodes one of a few values by its index among them. It does not assign to a value that is
+// written, which may be shared with other goroutines.
 func oneOf[T comparable](c *codec, v *T, of []T) {
 	i := slices.Index(of, *v)
 	if c.reading {
@@ -187,7 +191,7 @@ func oneOf[T comparable](c *codec, v *T, of []T) {
 	}
 }
 
-// limit is a definition, which must be sound and have its defaults filled in.
+// limit encodes a definition. One that is read must be valid and normalized.
 func (c *codec) limit(l **weir.Limit) {
 	if !c.reading {
 		c.writeLimit(*l)
@@ -223,7 +227,7 @@ func (c *codec) writeLimit(l *weir.Limit) {
 	c.uvarint(&n)
 }
 
-// plainLimit copies what a limit says, without what normalizing has attached.
+// plainLimit returns a copy of a limit without its private fields, as a key for known.
 func plainLimit(l *weir.Limit) weir.Limit {
 	return weir.Limit{
 		Name: l.Name, Kind: l.Kind, Capacity: l.Capacity, RefillAmount: l.RefillAmount,
@@ -245,7 +249,7 @@ func (c *codec) newLimit(l *weir.Limit) {
 	c.flags(&l.Shadow)
 }
 
-// sum is a+b, where b is not below zero and the sum must fit.
+// sum returns a+b. A negative b and a sum that overflows are mistakes.
 func (c *codec) sum(a, b int64) int64 {
 	if !c.check(b >= 0 && a <= math.MaxInt64-b) {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// FuzzDecodeSnapshot shows that no file makes the decoder panic, and that what it accepts is
-// written and read again the same.
+// FuzzDecodeSnapshot checks that no input makes the decoder panic, and that what it accepts is the
+// same after it is encoded and decoded again.
 func FuzzDecodeSnapshot(f *testing.F) {
 	whole := smallSnapshot(f)
 	body, err := openEnvelope(whole)
@@ -35,7 +35,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 			t.Fatalf("encode what was decoded: %v", err)
 		}
 		second := bareStore(t)
-		second.store.seed = first.store.seed // so that the items lie in the same stripes
+		second.store.seed = first.store.seed // for the same stripes and order
 		if err := second.decode(once); err != nil {
 			t.Fatalf("decode what was encoded: %v", err)
 		}
@@ -63,8 +63,8 @@ func TestEncodeRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode measures what it takes to write the body of a snapshot of a thousand entities,
-// each with four limits and a live lease.
+// BenchmarkEncode measures encoding a snapshot of a thousand entities, each with four limits and a
+// live lease.
 func BenchmarkEncode(b *testing.B) {
 	s := bareStore(b)
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// overlap returns takes on a random set of entities, each with a window of capacity and a slot.
+// overlap returns takes on a random set of entities, each with a window limit and a concurrency
+// limit.
 func overlap(rng *rand.Rand, limits []weir.Limit) []*driver.Take {
 	var takes []*driver.Take
 	for _, i := range rng.Perm(6)[:1+rng.IntN(4)] {
@@ -31,8 +32,9 @@ func overlapLimits(t testing.TB) []weir.Limit {
 	return limits
 }
 
-// TestConcurrentReserversNeverExceed lets many work on overlapping sets of entities. None may be
-// above its capacity at any time, all of it must be given out, and nobody may wait for ever.
+// TestConcurrentReserversNeverExceed makes concurrent calls on overlapping sets of entities. No
+// limit may ever be above its capacity, the whole capacity must be used in the end, and no call may
+// deadlock.
 func TestConcurrentReserversNeverExceed(t *testing.T) {
 	t.Parallel()
 	s, err := Open(nil)
@@ -86,7 +88,7 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 	}
 }
 
-// finish completes a lease as it was, or cancels it.
+// finish completes a lease with what was reserved, or cancels it.
 func finish(t *testing.T, b driver.Store, now time.Time, out *Answer, cancel bool) {
 	st := &Settlement{Verb: weir.VerbComplete, Holdings: out.Holdings}
 	if cancel {
@@ -105,8 +107,8 @@ func finish(t *testing.T, b driver.Store, now time.Time, out *Answer, cancel boo
 	}
 }
 
-// TestConcurrentSnapshotsAreOfOneInstant copies the state while many change it. In each copy the
-// units in use must be those of the leases in it.
+// TestConcurrentSnapshotsAreOfOneInstant takes snapshots during concurrent calls. In each snapshot
+// the units in use must be those of the leases in it.
 func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 	t.Parallel()
 	s := bareStore(t)
@@ -142,7 +144,7 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 	everyone.Wait()
 }
 
-// useSnapshotStore reserves one unit on some entities, and adjusts or cancels two leases of three.
+// useSnapshotStore reserves one unit on some entities, and adjusts or cancels two of three leases.
 func useSnapshotStore(
 	t *testing.T, s *SnapshotStore, now time.Time, rng *rand.Rand, limits []weir.Limit,
 ) {
@@ -177,7 +179,7 @@ func useSnapshotStore(
 	}
 }
 
-// snapshotSums returns the units in use in a snapshot, and those that its live leases stand for.
+// snapshotSums returns the units in use in a snapshot and the units that its live leases stand for.
 func snapshotSums(t *testing.T, body []byte, now time.Time) (used, held int64) {
 	t.Helper()
 	read := bareStore(t)

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// WriteLimits makes limits the only ones at a place, with the next call. It fails only on limits
-// that are malformed, and then changes nothing.
+// WriteLimits makes limits the only ones at a place, from the next call on. It fails only if limits
+// are malformed, and then changes nothing.
 func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, limits []weir.Limit) error {
 	return s.editConfig(func(d *weir.Definitions) error {
 		switch {
 		case at.Entity != "":
 			e, declared := d.Entities[at.Entity]
 			if !declared && len(limits) == 0 {
-				return nil // taking away what is not there declares nobody
+				return nil // removing limits does not declare an entity
 			}
 			e.Limits = withLevel(e.Limits, at.Resource, limits)
 			d.Entities[at.Entity] = e
@@ -38,7 +38,7 @@ func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error
 	})
 }
 
-// WriteEntity declares an entity or changes its parent and cascade. A parent that does not exist
+// WriteEntity declares an entity or changes its parent and cascade. A parent that is not declared
 // and a cycle are [*weir.Error]s with code [weir.Invalid].
 func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string, cascade bool) error {
 	return s.editConfig(func(d *weir.Definitions) error {
@@ -49,8 +49,8 @@ func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string,
 	})
 }
 
-// DeleteEntity removes an entity and its limits: [weir.NotFound] where it is not declared,
-// [weir.Conflict] where it has children.
+// DeleteEntity removes an entity and its limits. The error has code [weir.NotFound] if the entity
+// is not declared, and [weir.Conflict] if it is the parent of another entity.
 func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error {
 	return s.editConfig(func(d *weir.Definitions) error {
 		if _, ok := d.Entities[name]; !ok {
@@ -68,8 +68,9 @@ func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error 
 	})
 }
 
-// editConfig puts a changed copy of the configuration in force. Readers keep the one that they
-// have, so the maps that a change touches must be copies.
+// editConfig puts a changed copy of the configuration in force. Other calls may still read the old
+// one, so change must replace maps and slices by copies instead of modifying them. The map of
+// entities is copied here.
 func (s *Store) editConfig(change func(d *weir.Definitions) error) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -81,7 +82,7 @@ func (s *Store) editConfig(change func(d *weir.Definitions) error) error {
 	return s.configure(&d)
 }
 
-// withLevel returns a copy of the levels in which one has other limits.
+// withLevel returns a copy of the levels in which the level name has other limits.
 func withLevel(levels map[string][]weir.Limit, name string, limits []weir.Limit) map[string][]weir.Limit {
 	out := make(map[string][]weir.Limit, len(levels)+1)
 	maps.Copy(out, levels)

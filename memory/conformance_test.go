@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// A store that keeps leases itself must answer as one that does not.
+// A store that keeps leases must answer like one that does not.
 func TestConformanceSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,9 +41,9 @@ func TestConformanceSnapshot(t *testing.T) {
 	})
 }
 
-// TestForgottenLeaseMakesRoom: an ended lease that need not be remembered any more may stand behind
-// one that must be, because the time in that one's ID is ahead. Asked for, it makes room: the next
-// lease that ends drops none early.
+// TestForgottenLeaseMakesRoom checks an ended lease that need not be remembered any more but is
+// behind one that must be, because the time in that one's ID is ahead. Looking it up removes it, so
+// that the next lease that ends forgets none early.
 func TestForgottenLeaseMakesRoom(t *testing.T) {
 	t.Parallel()
 	h := conformance.StoreHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// A snapshot file is
+// A snapshot file has this format:
 //
 //	magic    8 bytes
 //	version  4 bytes, little-endian
 //	length   8 bytes, little-endian: of the body
 //	body     see body.go
-//	checksum 32 bytes: SHA-256 of all that precedes it
+//	checksum 32 bytes: SHA-256 of everything before it
 const (
 	snapshotMagic   = "WEIRMEM\n"
 	snapshotVersion = 1
@@ -24,22 +24,23 @@ const (
 	headerLen = len(snapshotMagic) + 4 + 8
 )
 
-// beginEnvelope appends a header whose length is not known yet. The buffer must be empty.
+// beginEnvelope appends a header with a length of 0, which sealEnvelope sets. The buffer must be
+// empty.
 func beginEnvelope(buffer []byte) []byte {
 	buffer = append(buffer, snapshotMagic...)
 	buffer = binary.LittleEndian.AppendUint32(buffer, snapshotVersion)
 	return binary.LittleEndian.AppendUint64(buffer, 0)
 }
 
-// sealEnvelope fills in the length and appends the checksum.
+// sealEnvelope sets the length and appends the checksum.
 func sealEnvelope(buffer []byte) []byte {
 	binary.LittleEndian.PutUint64(buffer[headerLen-8:], uint64(len(buffer)-headerLen))
 	sum := sha256.Sum256(buffer)
 	return append(buffer, sum[:]...)
 }
 
-// openEnvelope returns the body of a file, or what is wrong with the file, as the end of a
-// sentence.
+// openEnvelope returns the body of a file, or an error that says what is wrong with the file, as
+// the end of a sentence.
 func openEnvelope(data []byte) ([]byte, error) {
 	magic := data[:min(len(data), len(snapshotMagic))]
 	if !bytes.HasPrefix([]byte(snapshotMagic), magic) {
@@ -67,8 +68,9 @@ func openEnvelope(data []byte) ([]byte, error) {
 	return data[headerLen:end], nil
 }
 
-// replaceFile puts data in the place of a file, so that after a crash there is either the old
-// content or the new.
+// replaceFile replaces the content of a file, so that after a crash the file has either the old
+// content or the new. It writes a temporary file, syncs it, renames it over the file, and syncs the
+// folder, because a rename alone may be lost.
 func replaceFile(file string, data []byte) error {
 	temporary := file + ".tmp"
 	if err := writeSynced(temporary, data); err != nil {

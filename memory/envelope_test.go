@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// smallSnapshot is a file with something of everything in it.
+// smallSnapshot returns a file with something of everything in it.
 func smallSnapshot(t testing.TB) []byte {
 	t.Helper()
 	s := busyStore(t)
@@ -25,7 +25,8 @@ func smallSnapshot(t testing.TB) []byte {
 	return sealEnvelope(body)
 }
 
-// busyStore has a state of each kind, and a live and an ended lease. It has no file.
+// busyStore returns a store without a file that has a state of each kind, and a live and an ended
+// lease.
 func busyStore(t testing.TB) *SnapshotStore {
 	t.Helper()
 	s := bareStore(t)
@@ -59,7 +60,7 @@ func bareStore(t testing.TB) *SnapshotStore {
 	return &SnapshotStore{store: store, records: newRecords()}
 }
 
-// snapshot appends the state of this instant.
+// snapshot appends a snapshot of the current state.
 func (s *SnapshotStore) snapshot(buffer []byte) ([]byte, error) {
 	s.callLock.Lock()
 	f := s.freeze()
@@ -134,7 +135,8 @@ func TestSnapshotEveryAlteredByteIsNoticed(t *testing.T) {
 	}
 }
 
-// TestDecodeRefusesEveryTruncatedBody goes past the checksum.
+// TestDecodeRefusesEveryTruncatedBody truncates bodies without the checksum, which would refuse
+// them all.
 func TestDecodeRefusesEveryTruncatedBody(t *testing.T) {
 	t.Parallel()
 	whole := smallSnapshot(t)

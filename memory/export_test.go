@@ -9,13 +9,13 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Answer is an outcome and what the lease stands for then; nothing if it was denied or has ended.
+// Answer is an outcome and what the lease then stands for; nothing if it was denied or has ended.
 type Answer struct {
 	*driver.Outcome
 	Holdings []driver.Holding
 }
 
-// Try plans a reservation and asks a store.
+// Try plans a reservation and calls a store with the plan.
 func Try(b driver.Store, now time.Time, r *conformance.Reservation) (*Answer, error) {
 	p, err := r.Plan(context.Background())
 	if err != nil {
@@ -24,7 +24,7 @@ func Try(b driver.Store, now time.Time, r *conformance.Reservation) (*Answer, er
 	return Take(b, now, p)
 }
 
-// Take asks a store for what was planned.
+// Take calls a store with a plan.
 func Take(b driver.Store, now time.Time, p *driver.Plan) (*Answer, error) {
 	a := &Answer{Outcome: p.Outcome()}
 	if err := b.Reserve(context.Background(), now, p, a.Outcome); err != nil {
@@ -36,7 +36,7 @@ func Take(b driver.Store, now time.Time, p *driver.Plan) (*Answer, error) {
 	return a, nil
 }
 
-// Settlement is an update that says what a lease shall stand for by the parts of each holding.
+// Settlement is an update given by what the parts of each holding will stand for.
 type Settlement struct {
 	ID          weir.LeaseID
 	Verb        weir.Verb
@@ -71,7 +71,7 @@ func (s *Settlement) update() *driver.Update {
 	return u
 }
 
-// Settle asks a store for a settlement.
+// Settle calls a store with a settlement.
 func Settle(b driver.Store, now time.Time, s *Settlement) (*Answer, error) {
 	u := s.update()
 	a := &Answer{Outcome: u.Outcome()}

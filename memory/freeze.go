@@ -2,39 +2,49 @@ package memory
 
 import "slices"
 
-// A snapshot is of one instant and yet stops nobody for long. While the gate is closed the state is
-// only frozen, which takes as long as a look at every stripe. After that it is copied a few items
-// or leases at a time, each time under their lock alone. A call that comes first to an item or a
-// lease that is still to be copied keeps a copy of it as it was; what is new, or was copied, it
-// changes as ever.
+// A snapshot shows the state of one instant, but calls are stopped only for a moment: while
+// callLock is held for writing, freeze marks every stripe and the lease records as frozen, which
+// takes the same time however large they are. After that they are encoded in chunks, each under the
+// mutex of its stripe or of the records, while calls go on.
+//
+// A call that is about to change an element (a subject state or a lease record) that is frozen and
+// not encoded yet first preserves a copy of it, which is encoded at the end instead. An element
+// that has been encoded, or that was added after the freeze, has the epoch of the snapshot and is
+// changed without a copy.
+//
+// Elements are encoded in the order of a dense slice. Removing an element moves the last one into
+// its place, which the encoding may have passed, so a removal preserves both.
 
-// chunkSize is how many items or leases are copied under a lock at once.
+// chunkSize is the number of elements that are encoded or copied under one lock at a time.
 const chunkSize = 512
 
-// chunkBytes is what a chunk mostly takes in a body: the buffer grows before the lock is taken.
+// chunkBytes is more than what most chunks need. The buffer grows by it before the lock is taken,
+// so that it need not grow under the lock.
 const chunkBytes = 1 << 16
 
-// copyOnWrite says which elements of a stripe, or of the records, a snapshot has yet to see. The
-// lock of what it belongs to guards it.
+// copyOnWrite says which elements of a stripe or of the lease records a snapshot has not encoded
+// yet. It is guarded by the mutex of the stripe or the records.
 type copyOnWrite[T any] struct {
-	// epoch is the number of the latest snapshot, and that of what it has seen or must not see.
+	// epoch is the number of the latest snapshot. Elements that it has encoded or preserved, or
+	// that are newer, have the same number.
 	epoch uint32
-	// frozen is true until all elements have been copied.
+	// frozen reports that some elements are not encoded yet.
 	frozen bool
-	// end is the place after those that the snapshot is to see. Newer elements follow it, so that
-	// the copying ends however fast they come.
+	// end is the length of the dense slice at the freeze. Newer elements follow it and are not
+	// encoded, so that encoding ends however many are added meanwhile.
 	end int
-	// preserved are copies of elements that were about to change.
+	// preserved has copies of elements that were about to change.
 	preserved []T
 }
 
+// freeze begins a snapshot of the first end elements.
 func (f *copyOnWrite[T]) freeze(end int) {
 	f.epoch++
 	f.frozen, f.end = true, end
 }
 
-// due reports, once for each element and snapshot, whether a snapshot has yet to see an element,
-// given the epoch that it has.
+// due reports whether the snapshot needs an element now, given the element's epoch, and sets the
+// epoch. So it returns true once for each element and snapshot.
 func (f *copyOnWrite[T]) due(epoch *uint32) bool {
 	if !f.frozen || *epoch == f.epoch {
 		return false
@@ -43,21 +53,21 @@ func (f *copyOnWrite[T]) due(epoch *uint32) bool {
 	return true
 }
 
-// finish ends the copying, and returns what was kept for it.
+// finish ends the snapshot and returns the preserved copies, which are still to be encoded.
 func (f *copyOnWrite[T]) finish() []T {
 	kept := f.preserved
 	f.frozen, f.preserved = false, nil
 	return kept
 }
 
-// snapshotHeader is what a snapshot says before its items and its records.
+// snapshotHeader has the numbers that a body begins with.
 type snapshotHeader struct {
 	early          int64
 	items, records int
 }
 
-// freeze makes this instant that of the next snapshot. The gate must be held for writing, and what
-// was frozen before must have been copied.
+// freeze makes this the instant of the next snapshot. callLock must be held for writing, and the
+// snapshot before must be complete.
 func (s *SnapshotStore) freeze() *snapshotHeader {
 	f := &snapshotHeader{}
 	for i := range s.store.stripes {
@@ -75,14 +85,15 @@ func (s *SnapshotStore) freeze() *snapshotHeader {
 	return f
 }
 
-// preserve copies an item that is about to change or to move, if a snapshot has yet to see it.
+// preserve copies a subject state that is about to change or to move, if the snapshot still needs
+// it.
 func (p *stripe) preserve(it *subjectState) {
 	if p.freezer.due(&it.epoch) {
 		p.freezer.preserved = append(p.freezer.preserved, it.clone())
 	}
 }
 
-// write writes the items that were frozen, and returns how many there were.
+// write encodes the frozen subject states of the stripe and returns their number.
 func (p *stripe) write(c *codec) (n int) {
 	for at, more := 0, true; more; {
 		c.grow(chunkBytes)
@@ -107,15 +118,16 @@ func (p *stripe) write(c *codec) (n int) {
 	return n
 }
 
-// preserve copies a record that is about to change or to move, if a snapshot has yet to see it.
+// preserve copies a record that is about to change or to move, if the snapshot still needs it.
 func (t *leaseRecords) preserve(r *leaseRecord) {
 	if t.freezer.due(&r.epoch) {
 		t.freezer.preserved = append(t.freezer.preserved, *r)
 	}
 }
 
-// write writes the records that were frozen, and returns how many there were. What a record refers
-// to is never changed, so a copy of it can be written without the lock.
+// write encodes the frozen records and returns their number. It copies the records of a chunk under
+// the lock and encodes the copies without it. That is safe because what a record points to is never
+// modified, only replaced.
 func (t *leaseRecords) write(c *codec) (n int) {
 	piece := make([]leaseRecord, 0, chunkSize)
 	for at, more := 0, true; more; {
@@ -142,7 +154,7 @@ func (t *leaseRecords) write(c *codec) (n int) {
 	return n
 }
 
-// clone returns a copy of all that a snapshot says of an item.
+// clone returns a copy of what a snapshot has of a subject state.
 func (it *subjectState) clone() *subjectState {
 	out := &subjectState{subject: it.subject, states: slices.Clone(it.states)}
 	for i := range out.states {

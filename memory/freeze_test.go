@@ -20,7 +20,7 @@ import (
 
 var freezeEpoch = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
-// freezeStore has many items, several of which share a stripe, and many leases.
+// freezeStore returns a store with many subjects, several in each stripe, and many leases.
 func freezeStore(t testing.TB, rng *rand.Rand, limits []weir.Limit) *freezeWorld {
 	t.Helper()
 	w := &freezeWorld{t: t, s: bareStore(t), rng: rng, limits: limits, now: freezeEpoch}
@@ -30,7 +30,7 @@ func freezeStore(t testing.TB, rng *rand.Rand, limits []weir.Limit) *freezeWorld
 	return w
 }
 
-// freezeWorld changes a store at random.
+// freezeWorld makes random calls to a store.
 type freezeWorld struct {
 	t      testing.TB
 	s      *SnapshotStore
@@ -50,7 +50,7 @@ func (w *freezeWorld) act() {
 	w.t.Helper()
 	w.now = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Millisecond)
 	if w.rng.IntN(2000) == 0 {
-		w.now = w.now.Add(2 * time.Minute) // much is idle then
+		w.now = w.now.Add(2 * time.Minute) // makes much of the state idle
 	}
 	if len(w.leases) == 0 || w.rng.IntN(5) < 2 {
 		w.reserve()
@@ -100,7 +100,7 @@ func (w *freezeWorld) reserve() {
 	}
 }
 
-// state is what a snapshot says, in an order that does not depend on how it came about.
+// state returns what a snapshot has, in a form that does not depend on the order of elements.
 func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases map[weir.LeaseID]string) {
 	w.t.Helper()
 	s := bareStore(w.t)
@@ -126,8 +126,8 @@ func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases 
 	return items, leases
 }
 
-// TestFrozenStateIsOfOneInstant changes a store while a snapshot of it is copied, at every piece,
-// and compares what is written with a copy of the instant at which it was frozen.
+// TestFrozenStateIsOfOneInstant changes a store during a snapshot, before every chunk, and compares
+// the snapshot with a copy of the state at the freeze.
 func TestFrozenStateIsOfOneInstant(t *testing.T) {
 	t.Parallel()
 	for round := range soak.Amount(20, 1000) {
@@ -171,8 +171,8 @@ func TestFrozenStateIsOfOneInstant(t *testing.T) {
 	}
 }
 
-// TestFrozenPlacesMove: an element that moves to a place which the copying has passed is in the
-// snapshot.
+// TestFrozenPlacesMove checks that the snapshot has an element that moves to an index that the
+// encoding has passed.
 func TestFrozenPlacesMove(t *testing.T) {
 	t.Parallel()
 	s := bareStore(t)
@@ -190,10 +190,10 @@ func TestFrozenPlacesMove(t *testing.T) {
 		subjects = append(subjects, takes[0].Subject)
 	}
 	f := s.freeze()
-	for at := range chunkSize { // as a first chunk does
+	for at := range chunkSize { // as the first chunk of a snapshot does
 		p.freezer.due(&p.dense[at].epoch)
 	}
-	for range chunkSize { // others take their places
+	for range chunkSize { // other elements move to their indexes
 		p.remove(p.dense[0])
 	}
 	if got := p.write(newWriter(nil)) + chunkSize; got != f.items {
@@ -201,8 +201,8 @@ func TestFrozenPlacesMove(t *testing.T) {
 	}
 }
 
-// TestCallsGoOnDuringASnapshot: while a snapshot is being copied, calls that do not need the very
-// lock that it holds are answered.
+// TestCallsGoOnDuringASnapshot checks that during a snapshot calls are answered unless they need
+// the lock that it holds.
 func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSnapshot(filepath.Join(t.TempDir(), "state"), &SnapshotOptions{Every: time.Hour})
@@ -212,7 +212,7 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	w := &freezeWorld{t: t, s: s, limits: sweepLimits(t)[:1], now: freezeEpoch, rng: rand.New(rand.NewPCG(1, 1))}
 	w.reserve()
 	last := &s.store.stripes[stripeCount-1]
-	s.callLock.Lock() // nobody holds a stripe
+	s.callLock.Lock() // no call has a stripe locked
 	frozen := s.freeze()
 	s.callLock.Unlock()
 	last.mu.Lock()
@@ -249,17 +249,17 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	}
 }
 
-// freezeConfig says that limits apply to everybody.
+// freezeConfig returns a configuration in which all subjects have the limits.
 func freezeConfig(limits []weir.Limit) func(context.Context, weir.Subject) (*weir.Config, error) {
 	return func(context.Context, weir.Subject) (*weir.Config, error) {
 		return &weir.Config{Levels: []weir.LevelLimits{{Level: weir.LevelSystem, Limits: limits}}}, nil
 	}
 }
 
-// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside
-// the time without one and the time while one of another store is copied, which has no lock in
-// common with the calls: what is as long then is due to the machine. It also prints for how long
-// all calls are stopped. Times are not judged, since machines differ.
+// TestSnapshotPause prints how long calls take during a snapshot of many leases. For comparison it
+// prints how long they take without a snapshot, and during one of another store, which has no lock
+// in common with the calls: what is slow then too is due to the machine. It also prints how long
+// all calls are stopped. It does not judge the times, because machines differ.
 func TestSnapshotPause(t *testing.T) {
 	leases := soak.Amount(5_000, 300_000)
 	for _, entities := range []int{1, leases} {
@@ -307,7 +307,7 @@ func TestSnapshotPause(t *testing.T) {
 	}
 }
 
-// pauseWorld reserves on a store, for many entities in turn.
+// pauseWorld makes reservations for many entities in turn.
 type pauseWorld struct {
 	t        *testing.T
 	s        *SnapshotStore
@@ -346,7 +346,7 @@ func (w *pauseWorld) now() time.Time {
 	return freezeEpoch.Add(time.Duration(w.calls) * 100 * time.Microsecond)
 }
 
-// call makes a reservation and gives it back, so that the state does not grow, and returns how long
+// call makes a reservation and cancels it, so that the state does not grow, and returns how long
 // each took.
 func (w *pauseWorld) call() []time.Duration {
 	w.t.Helper()

@@ -20,11 +20,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// killCapacity is more than a child can take before it is killed, so that it is under load to the
-// end.
+// killCapacity is more than a child can use before it is killed, so that it is busy until then.
 const killCapacity = 1_000_000
 
-// killLimits are one limit of each kind, of which nothing comes back by itself within the test.
+// killLimits returns one limit of each kind, whose units do not return during the test.
 func killLimits() *weir.Definitions {
 	const century = 100 * 365 * 24 * time.Hour
 	every := "month"
@@ -49,8 +48,8 @@ func killRequest(entity string, n int64) *weir.Request {
 
 const killWorkers = 4
 
-// TestKillChild is no test of its own: it is the process that TestKill kills. Each worker says what
-// it did after it did it, in lines that one write carries whole.
+// TestKillChild is the process that TestKill kills, not a test of its own. Each worker logs what it
+// did after it did it, in lines that are written by one write each.
 func TestKillChild(t *testing.T) {
 	file, entity := os.Getenv("WEIR_KILL_FILE"), os.Getenv("WEIR_KILL_ENTITY")
 	if file == "" {
@@ -96,17 +95,17 @@ func openKilled(t *testing.T, file string) *limiter.Limiter {
 	return l
 }
 
-// killLog is what a child said before it was killed.
+// killLog is the log of a child that was killed.
 type killLog struct {
-	workers             [killWorkers][]weir.LeaseID // reserved, in order
+	workers             [killWorkers][]weir.LeaseID // IDs reserved, in order
 	cancelled           map[weir.LeaseID]bool
 	reserved, cancels   int
-	known, live, beyond int // after the restart: of those reserved
+	known, live, beyond int // numbers of the reserved IDs after the restart
 }
 
-// A process that is killed at any instant loses what happened since its last snapshot, charges and
-// leases alike, and nothing else: its successor admits what the limits allow on top of what it
-// found.
+// A process that is killed at any time loses what happened after its last snapshot, charges and
+// leases together, and nothing else. The next process admits what the limits allow on top of the
+// snapshot.
 func TestKill(t *testing.T) {
 	kills := soak.Amount(8, 200)
 	seed := rand.Uint64()
@@ -138,7 +137,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killOnce runs a child under load and kills it a while after it began.
+// killOnce runs a busy child and kills it after some time.
 func killOnce(t *testing.T, file, entity string, after time.Duration) *killLog {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKillChild$")
@@ -185,8 +184,8 @@ func (log *killLog) read(t *testing.T, line string) {
 	log.workers[worker] = append(log.workers[worker], lease)
 }
 
-// verifyKilled opens what the child left and returns how many units more than the definition will
-// have been admitted once the limits are full.
+// verifyKilled opens the file that the child left, and returns by how many units more than the
+// capacity will have been admitted when the limits are full.
 func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 	t.Helper()
 	l := openKilled(t, file)
@@ -209,7 +208,7 @@ func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 				log.live++
 			case !errors.Is(err, weir.Ended):
 				t.Fatal(err)
-			case !log.cancelled[id]: // killed before it could say so
+			case !log.cancelled[id]: // killed before it could log that
 				log.cancels++
 			}
 			log.known++
@@ -230,7 +229,7 @@ func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 		}
 	}
 	inUse := int(killCapacity - left)
-	// A worker may have been killed between doing and saying.
+	// Each worker may have been killed between a call and its log line.
 	if inUse < log.live || inUse > log.live+killWorkers {
 		t.Errorf("%d units in use, want those of the %d live leases", inUse, log.live)
 	}

@@ -5,18 +5,18 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// limitRef is where one limit of a subject is counted while a call judges or changes it.
+// limitRef refers to the counter of one limit of a subject during a call.
 type limitRef struct {
 	stripe *stripe
 	hash   uint64 // of the subject
-	// first is true for the first of the limits of one subject; the others follow it.
+	// first reports whether this is the first of the limits of one subject; the others follow it.
 	first   bool
 	counter kernel.Counter
-	// state has the counter; nil if the counter is not in its item yet.
+	// state has the counter; nil if the counter is new and not in a subject state yet.
 	state *limitState
 }
 
-// locate finds the stripe of a subject and adds it to those that the call locks.
+// locate finds the stripe of a subject and adds it to the stripes that the call will lock.
 func (p *limitRef) locate(s *Store, set *stripeSet, of weir.Subject) {
 	entity := s.seed.String(of.Entity)
 	at := stripeAt(entity)
@@ -27,7 +27,8 @@ func (p *limitRef) locate(s *Store, set *stripeSet, of weir.Subject) {
 // sameSubjectAs is locate for another limit of the same subject.
 func (p *limitRef) sameSubjectAs(before *limitRef) { p.stripe, p.hash = before.stripe, before.hash }
 
-// load finds the counter of a limit in the subject's item, or makes one by the definition in force.
+// load finds the counter of a limit in the subject's state, or makes a new one with the definition
+// in force.
 func (p *limitRef) load(now int64, it *subjectState, l, inForce *weir.Limit) {
 	if p.state = it.stateOf(l); p.state != nil {
 		p.counter = p.state.counter
@@ -36,9 +37,10 @@ func (p *limitRef) load(now int64, it *subjectState, l, inForce *weir.Limit) {
 	}
 }
 
-// define makes l the definition that the counter goes by, if it is of the same kind. If the item's
-// states have moved since the counter was found, they do not learn of it, and the next call defines
-// the counter again.
+// define gives the counter the definition l, if l is of the same kind. Adding another counter to
+// the subject's state may have moved the states since load, and then p.state is a stale copy whose
+// limit is lost. That is harmless: the counter itself is shared, and the next call defines it
+// again.
 func (p *limitRef) define(now int64, l *weir.Limit) {
 	if p.state != nil && p.state.limit != l && p.state.kind == l.Kind {
 		p.state.limit = l
@@ -46,7 +48,7 @@ func (p *limitRef) define(now int64, l *weir.Limit) {
 	}
 }
 
-// store puts a counter that was made into the subject's item.
+// store adds a new counter to the subject's state.
 func (p *limitRef) store(of weir.Subject, l *weir.Limit) {
 	if p.state == nil {
 		p.counter = p.stripe.ensure(of, p.hash).setCounter(l, p.counter)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// process is a limiter over a snapshot file, which can be ended and begun anew.
+// process is a limiter over a snapshot file, which can be restarted.
 type process struct {
 	*limiter.Limiter
 	t    *testing.T
@@ -67,7 +67,7 @@ func (p *process) used(want int64) {
 	}
 }
 
-// The handle of a repeated reservation goes on with the sequence numbers of the first.
+// The lease of a repeated reservation continues the sequence numbers of the first one.
 func TestRestartKeepsTheSequence(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, nil)
@@ -96,7 +96,7 @@ func TestRestartKeepsTheSequence(t *testing.T) {
 	}
 }
 
-// A lease that the store knows is answered, however old its ID is.
+// A lease that the store knows is answered even if its ID is old.
 func TestRestartKnowsALiveLease(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, nil)
@@ -115,15 +115,15 @@ func TestRestartKnowsALiveLease(t *testing.T) {
 	p.used(10)
 }
 
-// An ID that was forgotten is refused by the next process too, whatever that remembers and whatever
-// its clock says.
+// The next process also refuses an ID that was forgotten, whatever it remembers and whatever its
+// clock says.
 func TestRestartRefusesTheForgotten(t *testing.T) {
 	t.Parallel()
 	short := &limiter.Options{LeaseMemory: time.Minute}
 	for _, tt := range []struct {
 		name          string
 		before, after *limiter.Options
-		ahead         time.Duration // of the first process's clock
+		ahead         time.Duration // how far the first process's clock is ahead
 	}{
 		{"a longer memory", short, nil, 0},
 		{"a clock that was ahead", nil, nil, 20 * time.Minute},
@@ -138,7 +138,7 @@ func TestRestartRefusesTheForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.now = p.now.Add(2*time.Minute + tt.ahead)
-		other, err := p.ask(weir.NewLeaseID(p.now)) // so that the first is swept
+		other, err := p.ask(weir.NewLeaseID(p.now)) // its call sweeps the first lease
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestRestartRefusesTheForgotten(t *testing.T) {
 	}
 }
 
-// A cancel that came before its reserve is remembered by the next process, and forgotten in time.
+// The next process remembers a cancel that came before its reserve, and forgets it in time.
 func TestRestartKnowsAVoidedID(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, nil)

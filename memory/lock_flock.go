@@ -11,7 +11,7 @@ import (
 // fileLock keeps two stores from using one snapshot. The system releases it if the process dies.
 type fileLock struct{ file *os.File }
 
-// lockFile locks a file, made for the purpose, or says that another has it.
+// lockFile creates and locks a file, or returns an error if another store has it locked.
 func lockFile(name string) (*fileLock, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -21,7 +21,9 @@ func lockFile(name string) (*fileLock, error) {
 		if err := flock(f); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		// Whoever had it before may have removed the file that we waited for.
+		// The store that had the lock before removes the file when it releases the lock. This
+		// process may then have locked the removed file while another process locks a new one with
+		// the same name, so check that the name still refers to the locked file.
 		held, err := f.Stat()
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -48,12 +50,13 @@ func flock(f *os.File) error {
 	}
 }
 
-// release removes the file while it is still locked, so that nobody locks a file that is gone.
+// release removes the file while it is still locked. A process that has opened it meanwhile notices
+// that in lockFile.
 func (l *fileLock) release() error {
 	return errors.Join(os.Remove(l.file.Name()), l.file.Close())
 }
 
-// syncFolder makes a rename in a folder last.
+// syncFolder makes a rename in a folder durable.
 func syncFolder(name string) error {
 	f, err := os.Open(name)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"os"
 )
 
-// fileLock keeps two stores from using one snapshot: the file is there while it is held. If the
-// process dies it stays, and has to be removed by hand.
+// fileLock keeps two stores from using one snapshot: the file exists while a store has it. If the
+// process dies the file stays, and has to be removed by hand.
 type fileLock struct{ name string }
 
-// lockFile makes a file that must not be there yet.
+// lockFile creates a file, or returns an error if it exists.
 func lockFile(name string) (*fileLock, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -27,5 +27,5 @@ func lockFile(name string) (*fileLock, error) {
 
 func (l *fileLock) release() error { return os.Remove(l.name) }
 
-// syncFolder does nothing: folders cannot be synced everywhere.
+// syncFolder does nothing, because not every system can sync a folder.
 func syncFolder(string) error { return nil }

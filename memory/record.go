@@ -13,28 +13,27 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// leaseRecord is a lease as a snapshot keeps it, so that another process can go on with it. Its
-// holdings are its own: those of an outcome belong to the limiter. Its limits are shared with
-// whoever was told of them: nobody changes them.
+// leaseRecord is a lease as a snapshot has it, so that another process can go on with it. Its
+// holdings are copies, because those of an outcome belong to the limiter. Its limits are shared
+// with the answer to the caller, and are not changed.
 type leaseRecord struct {
 	driver.LeaseRecord
-	// memory is how long (ms) it is remembered once it has ended.
+	// memory is how long the lease is remembered after its end, in milliseconds.
 	memory int64
-	// due is the instant (ms) at which something becomes of the record: a live lease ends by itself
-	// at it, an ended one is forgotten after it.
+	// due is the instant at which the record changes by itself, in milliseconds: a live lease
+	// expires at it, an ended one is forgotten after it.
 	due int64
-	// order is the instant (ms) by which it is filed among its like, and filing tells those of one
-	// millisecond apart: live leases by when they end, ended ones by when they did.
+	// order and sequence sort the records of a heap: live leases by when they end, ended ones by
+	// when they ended, in milliseconds. sequence decides within a millisecond.
 	order, sequence int64
-	// heapIndex is the record's own in the heap that it is in.
+	// heapIndex is the record's index in its heap.
 	heapIndex int
-	// index is the record's own place among all, and epoch that of the last snapshot that has seen
-	// it.
+	// index is the record's index in dense. epoch is the last snapshot that need not preserve it.
 	index int32
 	epoch uint32
 }
 
-// cloneHoldings copies holdings with all that they have of their own.
+// cloneHoldings returns a copy of holdings with copies of their parts and pieces.
 func cloneHoldings(holdings []driver.Holding) []driver.Holding {
 	out := slices.Clone(holdings)
 	for i := range out {
@@ -44,7 +43,7 @@ func cloneHoldings(holdings []driver.Holding) []driver.Holding {
 	return out
 }
 
-// schedule works out when the record is due. The heap that it is in must be told.
+// schedule computes when the record is due and its order. The caller then fixes the heap.
 func (t *leaseRecords) schedule(r *leaseRecord) {
 	t.sequence++
 	r.sequence = t.sequence
@@ -56,29 +55,33 @@ func (t *leaseRecords) schedule(r *leaseRecord) {
 	}
 }
 
-// leaseRecords are the leases of a store. No stripe may be locked when their lock is taken.
+// leaseRecords are the leases of a SnapshotStore. mu guards all of it, and must not be locked while
+// a stripe is locked.
 type leaseRecords struct {
 	mu   sync.Mutex
 	byID map[weir.LeaseID]*leaseRecord
-	// live and ended have every record once, the first in order on top.
+	// live and ended have every record once. The first in order is on top.
 	live, ended recordHeap
 	sequence    int64
-	// dense has all of them, so that a snapshot can walk them. The freezer says which it is to see.
+	// dense has all records, so that a snapshot can walk them. freezer says which of them a
+	// snapshot has not encoded yet.
 	dense   []*leaseRecord
 	freezer copyOnWrite[leaseRecord]
-	// most is how many ended ones there may be, as the limiter says with every call. More are
-	// forgotten early, the oldest first.
+	// most bounds the number of ended leases. Every call of the limiter has the bound; above it the
+	// oldest is forgotten early.
 	most int
-	// memory is how long (ms) an ended lease is remembered, by the last call that said so.
+	// memory is how long an ended lease is remembered, in milliseconds, as of the last call that
+	// said so.
 	memory int64
-	// peak is the most records that the map has held since it was made.
+	// peak is the largest number of records since the map was made.
 	peak int
-	// horizon is the newest lease time (ms) of which something was forgotten early; 0 if none.
+	// horizon is the newest time in the ID of an ended lease that was dropped, in milliseconds; 0
+	// if there is none.
 	horizon int64
 }
 
-// memoryByDefault is how long (ms) a voided ID is remembered if no call has said how long leases
-// are: as long as the limiter's option says by default.
+// memoryByDefault is how long a voided ID is remembered if no call has set the lease memory, in
+// milliseconds. It is the default of the limiter's option.
 const memoryByDefault = 600_000
 
 func newRecords() leaseRecords {
@@ -89,7 +92,7 @@ func newRecords() leaseRecords {
 func (t *leaseRecords) find(now int64, id weir.LeaseID) *driver.LeaseRecord {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sweep(now) // what ended before may leave no room for it
+	t.sweep(now) // leases that ended before this one count for the bound first
 	r := t.current(now, id)
 	if r == nil {
 		return nil
@@ -99,13 +102,13 @@ func (t *leaseRecords) find(now int64, id weir.LeaseID) *driver.LeaseRecord {
 	return &known
 }
 
-// current returns what is known of a lease at now, or nil. A live lease whose time is over becomes
-// an expired one.
+// current returns the record of a lease at now, or nil. A live lease that is due becomes an expired
+// one.
 func (t *leaseRecords) current(now int64, id weir.LeaseID) *leaseRecord {
 	r := t.byID[id]
 	if r != nil && r.State == driver.LeaseLive && r.due <= now {
 		t.expire(r)
-		r = t.byID[id] // it may have been too much
+		r = t.byID[id] // nil if the bound of ended leases made expire forget it
 	}
 	if r != nil && r.State != driver.LeaseLive && r.due < now {
 		t.drop(r)
@@ -114,7 +117,7 @@ func (t *leaseRecords) current(now int64, id weir.LeaseID) *leaseRecord {
 	return r
 }
 
-// add keeps a lease that was reserved, and forgets others that are due.
+// add records a lease that was reserved, and forgets a few others that are due.
 func (t *leaseRecords) add(now int64, r *leaseRecord, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +146,7 @@ func (t *leaseRecords) heapOf(r *leaseRecord) *recordHeap {
 	return &t.ended
 }
 
-// update notes what an update has made of a lease. One that was forgotten stays so.
+// update records the outcome of an update. A lease that was forgotten stays forgotten.
 func (t *leaseRecords) update(now int64, u *driver.Update, out *driver.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,8 +175,8 @@ func (t *leaseRecords) update(now int64, u *driver.Update, out *driver.Outcome) 
 	}
 }
 
-// void keeps the ID of a lease that was cancelled before it was reserved. It returns true, and
-// keeps nothing, if there is a lease with that ID.
+// void records an ID that was cancelled before it was reserved. If there is a lease with the ID, it
+// returns true and records nothing.
 func (t *leaseRecords) void(now int64, id weir.LeaseID) (exists bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,7 +193,8 @@ func (t *leaseRecords) void(now int64, id weir.LeaseID) (exists bool) {
 
 func (t *leaseRecords) expire(r *leaseRecord) { t.markEnded(r, driver.LeaseExpired, r.Expires) }
 
-// markEnded makes a live lease an ended one, and forgets the oldest where there are too many.
+// markEnded makes a live lease an ended one, and forgets the oldest ended ones if there are too
+// many.
 func (t *leaseRecords) markEnded(r *leaseRecord, state driver.LeaseState, at time.Time) {
 	t.preserve(r)
 	heap.Remove(&t.live, r.heapIndex)
@@ -200,7 +204,7 @@ func (t *leaseRecords) markEnded(r *leaseRecord, state driver.LeaseState, at tim
 	t.limit(t.most)
 }
 
-// limit forgets the oldest ended leases where there are more than most; 0 changes nothing.
+// limit sets the bound of ended leases unless most is 0, and forgets the oldest above the bound.
 func (t *leaseRecords) limit(most int) {
 	if most > 0 {
 		t.most = most
@@ -210,9 +214,9 @@ func (t *leaseRecords) limit(most int) {
 	}
 }
 
-// drop forgets a record. IDs as old as that of an ended one cannot be told apart from forgotten
-// ones any more: by time they are refused anyhow, unless the clock was wrong or the memory has
-// grown since.
+// drop removes a record. The horizon rises to the ID of an ended lease, so that the next process
+// refuses IDs up to it: it could not tell them from IDs that were used. Mostly they are too old
+// anyway, but not if the clock was wrong or the lease memory has become longer.
 func (t *leaseRecords) drop(r *leaseRecord) {
 	if r.State != driver.LeaseLive {
 		t.horizon = max(t.horizon, r.ID.Time().UnixMilli())
@@ -221,13 +225,14 @@ func (t *leaseRecords) drop(r *leaseRecord) {
 	delete(t.byID, r.ID)
 	last := t.dense[len(t.dense)-1]
 	t.preserve(r)
-	t.preserve(last) // a snapshot may have passed the place that it comes to
+	t.preserve(last) // a snapshot may have passed the index that it moves to
 	last.index = r.index
 	t.dense[r.index], t.dense[len(t.dense)-1] = last, nil
 	t.dense = t.dense[:len(t.dense)-1]
 }
 
-// sweep ends and forgets a few leases that are due: more than one call can add.
+// sweep expires and forgets a few leases that are due: more than one call can add, so that the
+// records shrink.
 func (t *leaseRecords) sweep(now int64) {
 	for range 8 {
 		switch {
@@ -242,7 +247,7 @@ func (t *leaseRecords) sweep(now int64) {
 	}
 }
 
-// shrink makes the map anew where it is mostly empty: it does not give memory back by itself.
+// shrink reallocates everything if it is mostly empty, because a map frees no memory by itself.
 func (t *leaseRecords) shrink() {
 	const small = 1024
 	if t.peak <= small || len(t.byID) > t.peak/4 {
@@ -256,7 +261,7 @@ func (t *leaseRecords) shrink() {
 	t.dense = append(make([]*leaseRecord, 0, len(t.dense)), t.dense...)
 }
 
-// recordHeap is a [heap.Interface] whose records know their places.
+// recordHeap implements [heap.Interface]. Each record knows its index in the heap.
 type recordHeap []*leaseRecord
 
 func (h recordHeap) Len() int { return len(h) }
@@ -269,13 +274,13 @@ func (h recordHeap) Swap(i, j int) {
 	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
-// Push appends a record; for package heap.
+// Push implements [heap.Interface].
 func (h *recordHeap) Push(r any) {
 	r.(*leaseRecord).heapIndex = len(*h)
 	*h = append(*h, r.(*leaseRecord))
 }
 
-// Pop removes the last record; for package heap.
+// Pop implements [heap.Interface].
 func (h *recordHeap) Pop() any {
 	last := len(*h) - 1
 	r := (*h)[last]

@@ -11,7 +11,7 @@ import (
 
 var recordStart = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
-// recordWorld drives records alone.
+// recordWorld calls leaseRecords without a store.
 type recordWorld struct {
 	t *testing.T
 	leaseRecords
@@ -24,7 +24,7 @@ func newRecordWorld(t *testing.T, most int) *recordWorld {
 	return w
 }
 
-// live adds a lease of n seconds of the start that lives for an hour.
+// live adds a lease with an ID made n seconds after the start, which lives for an hour.
 func (w *recordWorld) live(n int) weir.LeaseID {
 	id := weir.NewLeaseID(recordStart.Add(time.Duration(n) * time.Second))
 	w.add(w.now.UnixMilli(), &leaseRecord{
@@ -44,7 +44,7 @@ func (w *recordWorld) settle(id weir.LeaseID, verb weir.Verb) {
 	w.leaseRecords.update(w.now.UnixMilli(), st.update(), &driver.Outcome{At: w.now})
 }
 
-// consistent checks that every record is in the right heap, at its place.
+// consistent checks that every record is in the right heap with the right index.
 func (w *recordWorld) consistent() {
 	w.t.Helper()
 	if len(w.leaseRecords.live)+len(w.ended) != len(w.byID) {
@@ -69,7 +69,7 @@ func TestRecordsForgetTheOldestFirst(t *testing.T) {
 	for i := range 5 {
 		ids = append(ids, w.live(i))
 	}
-	for i, want := range []int64{0, 0, 0, 1, 2} { // the newest lease second forgotten
+	for i, want := range []int64{0, 0, 0, 1, 2} { // the second of the newest lease forgotten
 		w.now = w.now.Add(time.Second)
 		w.settle(ids[i], weir.VerbCancel)
 		w.consistent()
@@ -108,8 +108,8 @@ func TestRecoveredSaysTheNewestForgottenEarly(t *testing.T) {
 	}
 }
 
-// What is forgotten in time moves the floor too: the next process may remember for longer, or its
-// clock may be behind.
+// A lease that is forgotten in time raises the horizon too: the next process may remember leases
+// for longer, or its clock may be behind.
 func TestRecordsForgottenMoveTheFloor(t *testing.T) {
 	t.Parallel()
 	w := newRecordWorld(t, 1)
@@ -133,7 +133,7 @@ func TestRecordsGoByTheWay(t *testing.T) {
 		}
 	}
 	w.consistent()
-	// Nobody asks for them again. Each call takes away more than it adds.
+	// The leases are not looked up again. Each call removes more than it adds.
 	w.now = w.now.Add(2 * time.Hour)
 	for range leases {
 		w.live(7200)

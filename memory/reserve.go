@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's
-// count cannot hold is not taken on it. It never fails.
+// Reserve judges every limit of a plan and takes all of it or nothing. A shadow limit whose counter
+// cannot hold the cost takes nothing. Reserve never fails.
 func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	var few [8]activeTake
 	seats := few[:]
@@ -34,13 +34,13 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *d
 	return nil
 }
 
-// activeTake is a take while it is judged.
+// activeTake is a take while it is judged and taken.
 type activeTake struct {
 	limitRef
 	cost int64
 }
 
-// decide judges all takes under their stripes' locks, then applies them all or none.
+// decide judges all takes with their stripes locked, and then takes all of them or none.
 func (s *Store) decide(
 	now int64, takes []*driver.Take, seats []activeTake, set *stripeSet, out *driver.Outcome,
 ) {
@@ -69,7 +69,7 @@ func (s *Store) decide(
 	apply(now, takes, seats, out)
 }
 
-// skipUncountable makes a shadow limit, which never denies, take nothing of what it cannot count.
+// skipUncountable makes an exceeded shadow limit take nothing if its counter cannot hold the cost.
 func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
 		t, seat := takes[i], &seats[i]
@@ -77,17 +77,18 @@ func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *d
 			continue
 		}
 		seat.cost = 0
-		if t.Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
+		if t.Limit.Kind != weir.Concurrency { // the lease keeps its slots, as if they had timed out
 			out.Taken[i].Units = 0
 		}
 	}
 }
 
-// judge writes the status of one take as it was found, and reports whether its limit is exceeded.
+// judge fills in the status of one take as it was found, and reports whether its limit is exceeded.
 func judge(now int64, t *driver.Take, seat *activeTake, status *weir.LimitStatus) bool {
 	l := t.Limit
 	available, retryAfter, fits := kernel.Judge(seat.counter, now, seat.cost, t.Ceiling, l.Capacity)
-	// Field by field, since a whole would be put together elsewhere and copied.
+	// Assign the fields one by one: the compiler would build a composite literal elsewhere and copy
+	// it.
 	status.Entity, status.Resource, status.Limit = t.Entity, t.Resource, l.Name
 	status.Kind, status.Level = l.Kind, t.Level
 	status.Capacity, status.Available, status.Requested = t.Ceiling, available, seat.cost
@@ -95,7 +96,7 @@ func judge(now int64, t *driver.Take, seat *activeTake, status *weir.LimitStatus
 	return !fits
 }
 
-// apply takes everything and notes where the lease's units are.
+// apply takes everything and records where the lease's units are.
 func apply(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
 		t, seat := takes[i], &seats[i]

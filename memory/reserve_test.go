@@ -48,7 +48,7 @@ func TestReserveReportsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// families are a child whose charges fall on its parents too.
+// families returns definitions in which a child's charges fall on its parents too.
 func families(limits ...weir.Limit) *weir.Definitions {
 	return &weir.Definitions{
 		System: limits,
@@ -111,7 +111,7 @@ func TestReserveShadowOverflow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit weir.Limit
 		first int64 // fits
-		next  int64 // does not
+		next  int64 // does not fit
 	}{
 		"bucket":      {bucket(10, 10, time.Minute), math.MaxInt64 / 1000, 11},
 		"window":      {window(10, time.Minute), math.MaxInt64 - 1, 2},

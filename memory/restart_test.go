@@ -13,21 +13,21 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// restarted is a store that goes on as it was, and one that is closed and opened again now and
-// then, under the same calls.
+// restarted makes the same calls to a store that stays open and to one that is closed and opened
+// again now and then.
 type restarted struct {
 	t      *testing.T
 	file   string
 	limits []weir.Limit
-	// steady and broken have the same leases at the same places.
+	// steady and broken have the same leases at the same indexes.
 	steady, broken   *world
 	leases, restored []*lease
 }
 
-// reserve asks both, and compares the answers.
+// reserve reserves in both and compares the answers.
 func (r *restarted) reserve(charges []weir.Charge) {
 	r.t.Helper()
-	r.broken.made = r.steady.made // so that both make the same IDs
+	r.broken.made = r.steady.made // to make the same IDs
 	res := r.steady.reservation(charges...)
 	want, wantErr := r.steady.try(res)
 	got, gotErr := r.broken.try(r.broken.reservation(charges...))
@@ -46,11 +46,11 @@ func (r *restarted) reserve(charges []weir.Charge) {
 	}
 }
 
-// settle does the same to a lease in both. A lease that has ended is left out from then on.
+// settle applies an update to a lease in both. It drops a lease that has ended.
 func (r *restarted) settle(i int, verb weir.Verb, totals weir.Costs) {
 	r.t.Helper()
 	if known := r.broken.recover(r.leases[i].id); known == nil || known.State != driver.LeaseLive {
-		r.drop(i) // it has expired
+		r.drop(i) // the lease has expired
 		return
 	}
 	r.steady.settle(r.leases[i], verb, totals)
@@ -78,8 +78,8 @@ func (r *restarted) restart() {
 	}
 }
 
-// TestRestartsCannotBeSeen does the same at random to a store that is never closed and to one that
-// is opened again every few calls.
+// TestRestartsCannotBeSeen makes the same random calls to a store that is never closed and to one
+// that is opened again every few calls.
 func TestRestartsCannotBeSeen(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -121,7 +121,7 @@ func randomCharges(rng *rand.Rand) []weir.Charge {
 	return charges
 }
 
-// compare looks at every limit in both.
+// compare compares the status of every limit in both.
 func (r *restarted) compare() {
 	r.t.Helper()
 	var answers [2][]weir.LimitStatus

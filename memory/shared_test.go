@@ -21,8 +21,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// failing is a store that now and then does not answer, and has then written nonsense into the
-// outcome.
+// failing is a store that sometimes does not answer, and then leaves nonsense in the outcome.
 type failing struct {
 	driver.Store
 
@@ -64,14 +63,14 @@ func (f *failing) ReadConfig(
 type played struct {
 	lease  *weir.Lease
 	limits []weir.LimitStatus
-	units  map[string]int64 // entity/limit
+	units  map[string]int64 // by entity and limit
 	seq    int64
 	slots  []int64
 	multi  int
 }
 
-// TestLeasesShareNothing: what calls at once do to leases of several kinds of limits never shows in
-// another lease, in an answer that was given before, or in what is charged.
+// TestLeasesShareNothing checks that concurrent calls on leases with several kinds of limits never
+// show in another lease, in an earlier answer, or in what is charged.
 func TestLeasesShareNothing(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"plain", "failing", "snapshot"} {
@@ -205,7 +204,7 @@ func (w *sharing) play(n int) {
 	}
 }
 
-// reserve asks for one to three charges; of several, the resources differ or are the same.
+// reserve asks for one to three charges, on different resources or on the same one.
 func (w *sharing) reserve() {
 	p := &played{units: map[string]int64{}, multi: 1 + w.random.IntN(3)}
 	r := &weir.Request{LeaseID: weir.LeaseID{}}
@@ -317,7 +316,7 @@ func (w *sharing) adjust(at int) {
 	w.note(p, resource, 1)
 }
 
-// reserved is true if the charge sharingNames the limit, as far as it stands for something.
+// reserved reports whether a charge stands for units of the limit.
 func (w *sharing) reserved(p *played, i int, n string) bool {
 	return p.units[fmt.Sprint(resourceOf(p), i, n)] > 0
 }

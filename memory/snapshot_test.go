@@ -106,7 +106,7 @@ func TestSnapshotKeepsABucketsDefinition(t *testing.T) {
 	w := snapshotWorld(t, file, bucket(10, 10, time.Minute))
 	w.at(0).take(10)
 	w.restart(t, file, bucket(100, 100, time.Minute))
-	w.at(6_000).left(1) // gained under the definition that it had
+	w.at(6_000).left(1) // refilled under the definition of that time
 	w.close()
 }
 
@@ -128,7 +128,7 @@ func TestSnapshotReserveOfAKnownLease(t *testing.T) {
 		}
 	}
 	w.complete(&lease{id: done.ID, holdings: w.recover(done.ID).Holdings}, 3)
-	w.restart(t, file, named("y", bucket(1, 1, time.Minute))) // a replay does not ask the limits
+	w.restart(t, file, named("y", bucket(1, 1, time.Minute))) // a replay is not judged by limits
 	if out, err := memory.Take(w.store, w.now, plans[0]); err != nil || !out.Replay || !out.At.Equal(start) {
 		t.Errorf("same content: got %+v, %v; want a replay", out, err)
 	}
@@ -244,7 +244,7 @@ func TestSnapshotIsWrittenFromTimeToTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A crash now: what the file has is what goes on.
+		// Simulate a crash now by opening a copy of the file.
 		crashed := filepath.Join(t.TempDir(), "crashed")
 		if err := os.WriteFile(crashed, first, 0o600); err != nil {
 			t.Fatal(err)
@@ -348,7 +348,7 @@ func TestOpenSnapshotRefusesMistakes(t *testing.T) {
 	}
 }
 
-// A file has one lock, whatever it is called.
+// A file has one lock, by whatever name it is opened.
 func TestSnapshotIsLockedThroughLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -360,7 +360,7 @@ func TestSnapshotIsLockedThroughLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil { // as if a first snapshot had been written
+	if err := os.WriteFile(file, nil, 0o600); err != nil { // as the first snapshot does
 		t.Fatal(err)
 	}
 	if err := os.Symlink(file, link); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestSnapshotPipe: what is no regular file is refused, a pipe without waiting for who writes to
-// it, and its lock is left to others.
+// TestSnapshotPipe checks that a file that is not a regular one is refused, that a pipe is not
+// waited for, and that its lock is released.
 func TestSnapshotPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

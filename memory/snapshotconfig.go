@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The configuration is not in the file: whoever opens the store brings it.
+// The configuration is not in the file. It is given when the store is opened.
 
 // Declared is [Store.Declared].
 func (s *SnapshotStore) Declared(entity string) bool { return s.store.Declared(entity) }
@@ -19,7 +19,7 @@ func (s *SnapshotStore) ReadConfig(
 	return s.store.ReadConfig(ctx, of, consistent)
 }
 
-// WriteConfig is [Store.WriteConfig]. The configuration is not in the snapshots.
+// WriteConfig is [Store.WriteConfig]. The configuration is not written to the snapshot.
 func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	if err := s.checkWritable(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *SnapshotStore) Resources(
 	return s.store.Resources(ctx, now, entity)
 }
 
-// checkWritable refuses a change where the store is open for reading alone.
+// checkWritable refuses a change if the store was opened for reading only.
 func (s *SnapshotStore) checkWritable() error {
 	if s.readOnly {
 		return &weir.Error{Code: weir.Unsupported, Reason: "the snapshot is open for reading alone"}

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestSnapshotReadOnly: whoever only looks disturbs nobody, and leaves nothing behind.
+// TestSnapshotReadOnly checks that a read-only store does not disturb the store that has the file
+// open, and leaves nothing behind.
 func TestSnapshotReadOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -42,7 +43,7 @@ func TestSnapshotReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer := openLimiter(t, file, options(false)) // has the lock
+	writer := openLimiter(t, file, options(false)) // holds the lock
 	readers := []*limiter.Limiter{openLimiter(t, file, options(true)), openLimiter(t, file, options(true))}
 	for _, reader := range readers {
 		statuses, err := reader.Status(t.Context(), "acme", "llm")
@@ -90,7 +91,7 @@ func openLimiter(t *testing.T, file string, o *memory.SnapshotOptions) *limiter.
 	return lim
 }
 
-// names holds the names in a folder against those that should be there.
+// names compares the names in a folder with those that should be there.
 func names(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -15,45 +15,46 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// SnapshotOptions tune a [SnapshotStore]. Nil means all defaults.
+// SnapshotOptions tune a [SnapshotStore]. A nil *SnapshotOptions means all defaults.
 type SnapshotOptions struct {
-	// Definitions are the limits and entities configured at first. They are not in the file.
-	// Default: none.
+	// Definitions are the limits and entities configured when the store is opened. They are not in
+	// the file. Default: none.
 	Definitions *weir.Definitions
-	// Every is how often the file is written where something has changed; less often where the
-	// state is so large that copying it would take more than a tenth of the time. Calls go on
-	// meanwhile: all of them are stopped for well under a millisecond, however many leases there
-	// are. Default: one second.
+	// Every is the time between snapshots while the state changes. It is longer if the state is so
+	// large that copying it would take more than a tenth of the time. Calls go on during a
+	// snapshot; all of them are stopped together for well under a millisecond, whatever the number
+	// of leases. Default: one second.
 	Every time.Duration
-	// OnError is told of every snapshot that could not be written; the next one is tried in time.
-	// It is called by the store's own goroutine, which Close waits for: do not close in it.
-	// Default: nobody, but Close reports a last snapshot that could not be written.
+	// OnError is called with the error if a snapshot cannot be written. The store tries again at
+	// the time of the next snapshot. It is called on the store's goroutine, for which Close waits,
+	// so it must not call Close. Default: none; Close returns the error if the last snapshot cannot
+	// be written.
 	OnError func(error)
-	// ReadOnly reads the file once, beside whoever has it open, and creates and writes nothing. The
-	// file must exist. What would change anything is refused with [weir.Unsupported].
-	// Default: false.
+	// ReadOnly reads the file once, even if another store has it open, and creates and writes
+	// nothing. The file must exist. Calls that would change something return an error with code
+	// [weir.Unsupported]. Default: false.
 	ReadOnly bool
 }
 
 // SnapshotStore is a [Store] that also writes its state and its leases to a file from time to time,
-// and on Close. Whoever opens it next goes on from there; what happened since the last snapshot is
-// lost whole, charges and leases alike, so that nothing is charged twice.
+// and when it is closed. The next store that opens the file continues from there. What happened
+// after the last snapshot is lost completely, charges and leases together, so that nothing is
+// charged twice.
 //
-// A snapshot is of one instant. Calls go on while it is copied and written: one may wait while a
-// few items or leases that lie beside its own are copied, or copy an item first that it is about to
-// change.
+// A snapshot shows one instant. Calls go on while it is copied and written: a call may wait while a
+// chunk of neighbouring state is copied, or first preserve a copy of state that it changes.
 type SnapshotStore struct {
 	store   *Store
 	records leaseRecords
 	file    string
 	lock    *fileLock
 	onError func(error)
-	// recovered is true where there was a snapshot to go on from.
+	// recovered reports whether the store was opened with a snapshot.
 	recovered bool
 	readOnly  bool
 
-	// callLock is held for reading by every call that changes anything, for writing while the state
-	// is frozen.
+	// callLock is held for reading by every call that may change something, and for writing while
+	// the state is frozen. So no call is halfway at the instant of a snapshot.
 	callLock sync.RWMutex
 	closed   bool
 	changed  atomic.Bool
@@ -64,10 +65,10 @@ type SnapshotStore struct {
 	closeErr      error
 }
 
-// OpenSnapshot opens the store that file has the last snapshot of, or an empty one where there is
-// no such file. The folder must exist. It is refused, with a [*weir.Error] that names the file, if
-// the file is truncated, altered or none of this store's, or if another store has it open (which a
-// file beside it, with the suffix .lock, shows while it lasts).
+// OpenSnapshot opens a store with the last snapshot in file, or an empty store if there is no such
+// file. The folder must exist. The error is a [*weir.Error] that names the file if the file is
+// truncated, altered or not a snapshot, or if another store has it open. While a store has the file
+// open, there is a lock file beside it with the suffix .lock.
 func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	var options SnapshotOptions
 	if o != nil {
@@ -110,8 +111,8 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	return s, nil
 }
 
-// readOnce takes over a snapshot that is somebody else's to write: it is replaced whole, so that
-// what is read is of one instant.
+// readOnce reads a snapshot that another store may be writing. A snapshot is replaced as a whole by
+// a rename, so what is read is one of them.
 func (s *SnapshotStore) readOnce() error {
 	s.readOnly = true
 	close(s.stopped)
@@ -124,7 +125,8 @@ func (s *SnapshotStore) readOnce() error {
 	return nil
 }
 
-// resolveLinks follows links, so that a file has one lock however it is called.
+// resolveLinks returns the path of a file without symbolic links, so that all names of a file have
+// the same lock.
 func resolveLinks(file string) (string, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -140,9 +142,10 @@ func resolveLinks(file string) (string, error) {
 	return filepath.Join(folder, filepath.Base(file)), nil
 }
 
-// readSnapshot takes over the file's snapshot, if there is one.
+// readSnapshot loads the snapshot in the file, if there is one.
 func (s *SnapshotStore) readSnapshot() error {
-	if info, err := os.Stat(s.file); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+	// Check first, because reading a pipe would block.
+	if info, err := os.Stat(s.file); err == nil && !info.Mode().IsRegular() {
 		return badFile(s.file, "is not a regular file", nil)
 	}
 	data, err := os.ReadFile(s.file)
@@ -163,13 +166,13 @@ func (s *SnapshotStore) readSnapshot() error {
 	return nil
 }
 
-// pausePerByte is how long to leave between snapshots for each byte of the last one: ten times what
-// it takes to copy, so that snapshots use less than a tenth of a processor however large the state
-// is.
+// pausePerByte is the pause between snapshots for each byte of the last one. It is ten times as
+// long as copying a byte takes, so that snapshots use less than a tenth of a processor whatever the
+// size of the state.
 const pausePerByte = 80 * time.Nanosecond
 
-// writeLoop writes a snapshot from time to time. It is the only goroutine, and no limit reads its
-// clock.
+// writeLoop writes a snapshot from time to time. Its timer is the only use of the system's clock in
+// the package; limits use the time of the calls.
 func (s *SnapshotStore) writeLoop(every time.Duration) {
 	defer close(s.stopped)
 	timer := time.NewTimer(every)
@@ -187,7 +190,7 @@ func (s *SnapshotStore) writeLoop(every time.Duration) {
 	}
 }
 
-// writeSnapshot makes a snapshot of this instant, if anything has changed since the last one.
+// writeSnapshot writes a snapshot of the state now, if anything has changed since the last one.
 func (s *SnapshotStore) writeSnapshot() error {
 	s.callLock.Lock()
 	if !s.changed.Swap(false) {
@@ -209,8 +212,8 @@ func (s *SnapshotStore) writeSnapshot() error {
 	return nil
 }
 
-// Close writes a last snapshot where something has changed, and lets others open the file. Calls
-// after it are answered with [weir.Unavailable].
+// Close writes a last snapshot if anything has changed, and releases the file for other stores.
+// Calls after Close return errors with code [weir.Unavailable].
 func (s *SnapshotStore) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)
@@ -225,11 +228,12 @@ func (s *SnapshotStore) Close() error {
 	return s.closeErr
 }
 
-// Traits says the same as [Store.Traits].
+// Traits is [Store.Traits].
 func (s *SnapshotStore) Traits() driver.Traits { return s.store.Traits() }
 
-// Reserve is [Store.Reserve], but a lease ID that is known is answered first: with Replay where the
-// content is the same, with [weir.Conflict] where it is not, with [weir.Ended] after its end.
+// Reserve is [Store.Reserve] except for a lease ID that the store knows: then it answers with
+// Replay if the request is the same, with [weir.Conflict] if it is not, and with [weir.Ended] if
+// the lease has ended.
 func (s *SnapshotStore) Reserve(
 	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
@@ -286,7 +290,8 @@ func (s *SnapshotStore) Update(ctx context.Context, now time.Time, u *driver.Upd
 	return nil
 }
 
-// enter begins a call that may change something; it ends with gate.RUnlock.
+// enter begins a call that may change something. If it returns no error, the caller ends the call
+// with callLock.RUnlock.
 func (s *SnapshotStore) enter() error {
 	s.callLock.RLock()
 	err := s.checkWritable()
@@ -297,6 +302,7 @@ func (s *SnapshotStore) enter() error {
 		s.callLock.RUnlock()
 		return err
 	}
+	// Load first: a store by every call would move the cache line between processors.
 	if !s.changed.Load() {
 		s.changed.Store(true)
 	}
@@ -310,17 +316,18 @@ func (s *SnapshotStore) Status(
 	return s.store.Status(ctx, now, of)
 }
 
-// RecoverLease returns what is known of a lease at now, or nil. It never fails.
+// RecoverLease returns what the store knows of a lease, or nil. It never fails.
 func (s *SnapshotStore) RecoverLease(
 	_ context.Context, now time.Time, id weir.LeaseID,
 ) (*driver.LeaseRecord, error) {
 	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State != driver.LeaseVoided {
 		return known, nil
 	}
-	return nil, nil // It is unknown, or was never reserved.
+	return nil, nil // unknown, or never reserved
 }
 
-// AdoptLease refuses an ID that was voided. No lease is given back by itself.
+// AdoptLease returns an error with code [weir.Ended] if the ID was voided. Otherwise it does
+// nothing, because the store never gives back a lease by itself.
 func (s *SnapshotStore) AdoptLease(_ context.Context, now time.Time, id weir.LeaseID, _ uint64) error {
 	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State == driver.LeaseVoided {
 		return &weir.Error{
@@ -330,8 +337,8 @@ func (s *SnapshotStore) AdoptLease(_ context.Context, now time.Time, id weir.Lea
 	return nil
 }
 
-// VoidLease records that a lease ID has ended without having been reserved; exists is true if the
-// store has a lease with that ID. A store that is only read records nothing, because it reserves
+// VoidLease records that a lease ID has ended without having been reserved. exists reports whether
+// the store has a lease with that ID. A read-only store records nothing, because it reserves
 // nothing.
 func (s *SnapshotStore) VoidLease(
 	_ context.Context, now time.Time, id weir.LeaseID,
@@ -346,8 +353,8 @@ func (s *SnapshotStore) VoidLease(
 	return s.records.void(now.UnixMilli(), id), nil
 }
 
-// Recovered is true where there was a snapshot; the time is the newest of a lease that was
-// forgotten because there were too many.
+// Recovered reports whether the store was opened with a snapshot. early is the newest time in the
+// ID of a lease that the store forgot.
 func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	s.records.mu.Lock()
 	defer s.records.mu.Unlock()
@@ -357,7 +364,7 @@ func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	return time.UnixMilli(s.records.horizon), s.recovered
 }
 
-// snapshotAdvice says what to do about a file that cannot be read as a snapshot.
+// snapshotAdvice says what to do with a file that cannot be read as a snapshot.
 const snapshotAdvice = "; put a copy of an earlier snapshot in its place, or move it away to begin without " +
 	"one: every limit is then empty and every lease unknown"
 

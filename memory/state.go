@@ -7,37 +7,38 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// subjectState holds the states of all limits of one (entity, resource).
+// subjectState has the states of all limits of one subject.
 type subjectState struct {
 	subject weir.Subject
 	hash    uint64
-	// index is the item's place among its stripe's.
+	// index is its index in the dense slice of its stripe.
 	index int32
-	// epoch is that of the last snapshot that has seen the item; see freezer.
+	// epoch is the last snapshot that need not preserve it; see copyOnWrite.
 	epoch  uint32
 	states []limitState
-	// stateBuf and bucketBuf are memory for the first state, as most items have one limit, a
-	// bucket.
+	// stateBuf and bucketBuf are memory for the first state: most subjects have one limit, a
+	// bucket, and need no further allocation.
 	stateBuf  [1]limitState
 	bucketBuf kernel.Bucket
 }
 
-// limitState is what one limit counts. A limit that changes its kind gets another state, and finds
-// the old one if it changes back.
+// limitState is the state of one limit. A limit whose kind is changed gets another state, and finds
+// the old one again if the kind is changed back.
 type limitState struct {
 	name    string
 	kind    weir.Kind
 	counter kernel.Counter
-	// limit is the definition that the counter goes by; nil if a snapshot has not said.
+	// limit is the definition that the counter uses; nil if it came from a snapshot, which does not
+	// have it.
 	limit *weir.Limit
 }
 
-// stateOf returns the state of a limit, or nil; also of no item.
+// stateOf returns the state of a limit, or nil. it may be nil.
 func (it *subjectState) stateOf(l *weir.Limit) *limitState {
 	if it == nil {
 		return nil
 	}
-	for i := range it.states { // mostly
+	for i := range it.states { // the usual case: the same definition as in the last call
 		if s := &it.states[i]; s.limit == l {
 			return s
 		}
@@ -50,7 +51,7 @@ func (it *subjectState) stateOf(l *weir.Limit) *limitState {
 	return nil
 }
 
-// setCounter keeps a limit's counter, and returns where it is from then on.
+// setCounter adds a limit's counter, and returns it: the first bucket is copied to bucketBuf.
 func (it *subjectState) setCounter(l *weir.Limit, c kernel.Counter) kernel.Counter {
 	if len(it.states) == 0 {
 		it.states = it.stateBuf[:0]
@@ -68,11 +69,12 @@ func (it *subjectState) inUse(now int64) bool {
 	return slices.ContainsFunc(it.states, func(s limitState) bool { return s.counter.InUse(now) })
 }
 
-// idleMS is when the sweep drops a state: ten seconds after its counter is forgotten, so that a
-// clock which is a little behind finds what it would have found.
+// idleMS is how long a counter must be idle before the sweep removes it. It is ten seconds longer
+// than what counts as forgotten, so that a call with a clock that is a little behind still finds
+// the state.
 const idleMS = kernel.ForgetMS + 10_000
 
-// newCounter returns the counter of a limit that nobody has used.
+// newCounter returns a counter of a limit of which nothing is in use.
 func newCounter(now int64, l *weir.Limit) kernel.Counter {
 	d := l.Definition()
 	switch l.Kind {

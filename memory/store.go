@@ -1,14 +1,35 @@
-// Package memory keeps limits in the process: every kind, exact to the millisecond, all or nothing
-// across limits and entities.
+// Package memory is a store that keeps limits in the process. It enforces every kind, exactly to
+// the millisecond, and takes all or nothing across limits and entities.
 //
-// A [Store] forgets everything with its process. A [SnapshotStore] also writes its state, leases
-// included, to a file from time to time, so that a restart admits at most what was admitted since
-// the last snapshot on top of what the limits allow.
+// A [Store] loses everything when its process ends. A [SnapshotStore] also writes its state,
+// including leases, to a file from time to time. After a restart it continues from the last
+// snapshot, and may admit as much again as was admitted after that snapshot.
 //
-// How it works: the states of one (entity, resource) make an item, and the items of one entity lie
-// in one of 256 stripes, each with a lock. A call locks the stripes it needs in ascending order,
-// judges every limit, and only then changes any. Nothing waits under a lock, and no call reads a
-// clock. What is no longer in use goes by the way: every call sweeps a few items.
+// # State
+//
+// A subjectState has the counters of all limits of one subject, which are those of package kernel.
+// The subject states of an entity are in one of 256 stripes, chosen by the hash of the entity; each
+// stripe has a mutex and a hash table. A reserve or an update locks the stripes of all its subjects
+// in ascending order, so that no two calls wait for each other in a cycle. It then checks every
+// limit, and only after that changes any. No call waits, does I/O or reads a clock while it has a
+// stripe locked.
+//
+// The store starts no goroutine to remove what is idle: each reserve and each update sweeps a
+// bounded number of subject states, one stripe after another.
+//
+// The configuration is an immutable [weir.Definitions] behind an atomic pointer. A change replaces
+// it by a changed copy.
+//
+// # Snapshots
+//
+// A SnapshotStore is a Store with records of its leases and a goroutine that writes the file. A
+// snapshot shows one instant without stopping calls while it is copied: freeze.go explains how.
+// body.go and codec.go define what is in the file, envelope.go its header and checksum. The file is
+// replaced by a rename, and a lock file beside it keeps other stores from using it at the same
+// time.
+//
+// Locks are taken in this order: SnapshotStore.callLock, then either stripes or the lease records,
+// never both.
 package memory
 
 import (
@@ -23,23 +44,23 @@ import (
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
-// Options tune a [Store]. Nil means all defaults.
+// Options tune a [Store]. A nil *Options means all defaults.
 type Options struct {
-	// Definitions are the limits and entities configured at first. Default: none.
+	// Definitions are the limits and entities configured when the store is opened. Default: none.
 	Definitions *weir.Definitions
 }
 
-// Store is a [driver.Store] in process memory, with a configuration of its own that can be replaced
-// at once. Its methods may be called at once; it starts no goroutine.
+// Store is a [driver.Store] in process memory, with a configuration that can be changed. Its
+// methods may be called concurrently. It starts no goroutine.
 type Store struct {
 	seed    hash.Hash
 	config  atomic.Pointer[weir.Definitions]
-	editing sync.Mutex // held while the configuration is changed
+	editing sync.Mutex // serializes changes of config
 	stripes [stripeCount]stripe
 	sweeper sweeper
 }
 
-// Open returns an empty store, or the mistakes in the definitions, joined; each is a [*weir.Error]
+// Open returns an empty store, or every mistake in the definitions, joined; each is a [*weir.Error]
 // with code [weir.Invalid].
 func Open(o *Options) (*Store, error) {
 	d := &weir.Definitions{}
@@ -53,8 +74,7 @@ func Open(o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Traits says that the store enforces every kind, eight ancestors deep, exactly and without
-// waiting.
+// Traits returns that the store enforces every kind, charges eight ancestors, and never waits.
 func (s *Store) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
@@ -64,7 +84,7 @@ func (s *Store) Traits() driver.Traits {
 	}
 }
 
-// Close does nothing: the state goes with the store.
+// Close does nothing. The state is lost with the store.
 func (s *Store) Close() error { return nil }
 
 // ReadConfig returns what is configured for a subject. It never fails.
@@ -78,15 +98,16 @@ func (s *Store) Declared(entity string) bool {
 	return ok
 }
 
-// WriteConfig replaces the configuration with the next call. Mistakes in it are [*weir.Error]s with
-// code [weir.Invalid], joined, and leave the old one in force.
+// WriteConfig replaces the configuration, from the next call on. Mistakes in it are [*weir.Error]s
+// with code [weir.Invalid], joined, and leave the old configuration in force.
 func (s *Store) WriteConfig(_ context.Context, _ time.Time, d *weir.Definitions) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
 	return s.configure(d)
 }
 
-// configure takes over a normalized copy: the states rely on sound definitions.
+// configure puts a normalized copy of the definitions in force. The counters rely on valid
+// definitions.
 func (s *Store) configure(d *weir.Definitions) error {
 	normal, err := d.Normalize()
 	if err != nil {
@@ -106,7 +127,7 @@ func (s *Store) Resources(_ context.Context, now time.Time, entity string) ([]st
 	}), nil
 }
 
-// Status reports limits without changing anything. It never fails.
+// Status returns the statuses of limits and changes nothing. It never fails.
 func (s *Store) Status(
 	_ context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
@@ -117,7 +138,7 @@ func (s *Store) Status(
 	return out, nil
 }
 
-// report appends the status of a subject's limits, all of one instant.
+// report appends the statuses of a subject's limits, all at the same instant.
 func (s *Store) report(
 	out []weir.LimitStatus, now int64, of *driver.Judged,
 ) []weir.LimitStatus {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// What the limiter may discover on a store, and what it must not.
+// The abilities that the limiter may discover on a store, and those that it must not.
 var (
 	_ driver.Store         = (*memory.Store)(nil)
 	_ driver.ConfigReader  = (*memory.Store)(nil)
@@ -75,7 +75,7 @@ func TestStatusChangesNothing(t *testing.T) {
 	w := newWorld(t, four()...)
 	w.at(0).reserve(charge(each(10)))
 	w.at(day*2).availableIs(10, 10, 10, 10)
-	w.at(1).availableIs(0, 0, 0, 0) // nothing saw the second day
+	w.at(1).availableIs(0, 0, 0, 0) // no call has come on the second day
 	got := w.status()[1]
 	want := weir.LimitStatus{
 		Entity: subjectEntity, Resource: subjectResource, Limit: "b", Kind: weir.Window,
@@ -116,7 +116,7 @@ func TestResources(t *testing.T) {
 	l := w.reserve(weir.Charge{Entity: "free", Resource: "a", Costs: x(1)})
 	check("free", "a", "b")
 	w.at(6_000).cancel(l)
-	check("free", "b") // the bucket is full again, the slot still held
+	check("free", "b") // the bucket is full again, the slot is still held
 	w.reserve(weir.Charge{Entity: "free", Resource: "c", Costs: weir.Costs{"d": 1, "z": 0}})
 	check("free", "b", "c")
 	w.at(3_600_000)

@@ -8,36 +8,36 @@ import (
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
-// stripeCount is how many stripes there are: one for each value of a hash's highest byte.
+// stripeCount is the number of stripes: one for each value of the highest byte of a hash.
 const stripeCount = 256
 
-// stripe holds the items of the entities that hash to it.
+// stripe has the states of the entities that hash to it. mu guards all of it.
 type stripe struct {
 	mu    sync.Mutex
 	items stateTable
-	// dense has every item once, so that the sweep can walk them.
+	// dense has every subject state once, so that the sweep and a snapshot can walk them.
 	dense []*subjectState
-	// cursor is where in dense the sweep goes on.
+	// cursor is the index in dense at which the sweep continues.
 	cursor int
-	// peak is the most items that there have been since the table was made.
+	// peak is the largest length of dense since it was allocated.
 	peak int
-	// copyOnWrite has what a snapshot is to see of the items.
+	// freezer says which subject states a snapshot has not encoded yet.
 	freezer copyOnWrite[*subjectState]
 }
 
-// stripeOf returns the position of an entity's stripe. It depends on the entity alone, so that a
-// request about one entity takes one lock.
+// stripeOf returns the index of an entity's stripe. It depends only on the entity, so that a
+// request for one entity locks one stripe.
 func (s *Store) stripeOf(entity string) int { return stripeAt(s.seed.String(entity)) }
 
-// stripeAt is the stripe of an entity with that hash.
+// stripeAt returns the index of the stripe of an entity with a hash.
 func stripeAt(entity hash.Hash) int { return int(entity >> 56) }
 
-// hashOf returns the hash by which a subject's item is found.
+// hashOf returns the hash of a subject in the table of its stripe.
 func (s *Store) hashOf(of weir.Subject) uint64 {
 	return uint64(s.seed.String(of.Entity).String(of.Resource))
 }
 
-// ensure returns the subject's item, made if there was none.
+// ensure returns the subject's state, and makes it if there is none.
 func (p *stripe) ensure(of weir.Subject, hash uint64) *subjectState {
 	if it := p.items.find(of, hash); it != nil {
 		return it
@@ -49,7 +49,8 @@ func (p *stripe) ensure(of weir.Subject, hash uint64) *subjectState {
 	return it
 }
 
-// find returns a subject's item, which may then be changed, or nil.
+// find returns a subject's state, or nil. The caller may change it, because a frozen state is
+// preserved first.
 func (p *stripe) find(of weir.Subject, hash uint64) *subjectState {
 	it := p.items.find(of, hash)
 	if it != nil {
@@ -58,11 +59,11 @@ func (p *stripe) find(of weir.Subject, hash uint64) *subjectState {
 	return it
 }
 
-// remove forgets an item; the last one takes its place.
+// remove removes a subject state. The last one in dense moves to its index.
 func (p *stripe) remove(it *subjectState) {
 	last := len(p.dense) - 1
 	p.preserve(it)
-	p.preserve(p.dense[last]) // a snapshot may have passed the place that it comes to
+	p.preserve(p.dense[last]) // a snapshot may have passed the index that it moves to
 	p.items.remove(it, it.hash)
 	p.dense[it.index] = p.dense[last]
 	p.dense[it.index].index = it.index
@@ -70,8 +71,9 @@ func (p *stripe) remove(it *subjectState) {
 	p.dense = p.dense[:last]
 }
 
-// shrink makes the table and the list anew where they are mostly empty: neither gives memory back
-// by itself. The copy is paid for by the removals that led to it.
+// shrink reallocates the table and dense if they are mostly empty, because neither frees memory by
+// itself. Three quarters were removed since they were largest, so the cost is constant for each
+// removal.
 func (p *stripe) shrink() {
 	const small = 64
 	if p.peak <= small || len(p.dense) > p.peak/4 {
@@ -82,8 +84,8 @@ func (p *stripe) shrink() {
 	p.peak = len(p.dense)
 }
 
-// inUse yields the subjects that are of interest and have something in use at now. It reports
-// whether yield wants more.
+// inUse yields the subjects for which of returns true and that have something in use at now. It
+// reports whether yield wants more.
 func (p *stripe) inUse(now int64, of, yield func(weir.Subject) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,12 +97,13 @@ func (p *stripe) inUse(now int64, of, yield func(weir.Subject) bool) bool {
 	return true
 }
 
-// stripeSet is a set of stripes, one bit for each.
+// stripeSet is a set of stripes as a bit set.
 type stripeSet [stripeCount / 64]uint64
 
 func (set *stripeSet) add(stripe int) { set[stripe/64] |= 1 << (stripe % 64) }
 
-// lock takes the locks of a set in ascending order, which is how no two calls wait for each other.
+// lock locks the stripes of a set in ascending order. Two calls that need the same stripes lock
+// them in the same order, so that they cannot deadlock.
 func (s *Store) lock(set *stripeSet) {
 	for i, word := range set {
 		for ; word != 0; word &= word - 1 {

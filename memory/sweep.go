@@ -6,32 +6,35 @@ import (
 	"sync/atomic"
 )
 
-// The sweep's pace: every stripe is walked about once in lapMS of the callers' time, and one call
-// looks at no more than sweepMost items.
+// The pace of the sweep: it walks all stripes about once in sweepInterval of the callers' time, and
+// one call looks at no more than sweepMost subject states.
 const (
 	sweepInterval  = 60_000
 	stripeInterval = sweepInterval / stripeCount
 	sweepMost      = 1024
 )
 
-// sweeper forgets what is no longer in use, stripe after stripe, whoever is calling: so the stripes
-// of entities that nobody asks for any more are swept too. One call sweeps; others do not wait.
+// sweeper decides which stripe is swept next. Calls sweep all stripes in turn, not the ones that
+// they use, so that entities that are not used any more are swept too. If a call is sweeping,
+// others do not wait for it.
 type sweeper struct {
 	mu sync.Mutex
-	// due is the instant (ms) at which the next stripe has its turn.
+	// due is the instant at which the next stripe is swept, in milliseconds.
 	due atomic.Int64
-	// stripe is the one whose turn it is.
+	// stripe is the index of that stripe.
 	stripe int
 }
 
-// sweep forgets a bounded number of idle states, if it is time to. No lock may be held.
+// sweep removes a bounded number of idle states, if the next stripe is due. No stripe may be
+// locked.
 func (s *Store) sweep(now int64) {
 	w := &s.sweeper
 	if early := w.due.Load() - now; early > 0 && early <= sweepInterval || !w.mu.TryLock() {
 		return
 	}
 	defer w.mu.Unlock()
-	// After a long silence one lap is enough; and where a clock was far ahead, the next lap is now.
+	// After a pause all stripes are swept once, not once for each interval that has passed. If a
+	// clock was far ahead when due was set, the next sweep is now.
 	due := min(max(w.due.Load(), now-sweepInterval), now)
 	for left := sweepMost; left > 0 && due <= now; {
 		n, done := s.stripes[w.stripe].sweep(now, left)
@@ -44,8 +47,8 @@ func (s *Store) sweep(now int64) {
 	w.due.Store(due)
 }
 
-// sweep looks at no more than most items, from where the last one stopped. It returns how many it
-// looked at, and whether it has come to the end.
+// sweep looks at no more than most subject states, from where the last sweep stopped. It returns
+// the number and whether it has reached the end.
 func (p *stripe) sweep(now int64, most int) (n int, done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +63,7 @@ func (p *stripe) sweep(now int64, most int) (n int, done bool) {
 			p.cursor++
 			continue
 		}
-		p.remove(it) // another takes its place
+		p.remove(it) // the last one moves to this index, so the cursor stays
 	}
 	if p.cursor < len(p.dense) {
 		return n, false

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// sweepLimits are a limit of each kind, all idle within a day and a bit.
+// sweepLimits returns a limit of each kind, all of them idle within little more than a day.
 func sweepLimits(t testing.TB) []weir.Limit {
 	t.Helper()
 	var limits []weir.Limit
@@ -29,7 +29,7 @@ func sweepLimits(t testing.TB) []weir.Limit {
 	return limits
 }
 
-// takesOf ask one unit of each limit.
+// takesOf returns takes of one unit of each limit.
 func takesOf(entity string, limits []weir.Limit) []*driver.Take {
 	takes := make([]*driver.Take, len(limits))
 	for i := range limits {
@@ -41,7 +41,7 @@ func takesOf(entity string, limits []weir.Limit) []*driver.Take {
 	return takes
 }
 
-// reserveTakes reserves what was not planned.
+// reserveTakes reserves takes without planning.
 func (s *Store) reserveTakes(now time.Time, takes []*driver.Take) (*Answer, error) {
 	return Take(s, now, &driver.Plan{Takes: takes})
 }
@@ -63,7 +63,7 @@ func heapMB() int64 {
 	return int64(m.HeapAlloc) >> 20
 }
 
-// TestSweepForgetsIdleEntities is not parallel: it measures the heap.
+// TestSweepForgetsIdleEntities is not parallel, because it measures the heap.
 func TestSweepForgetsIdleEntities(t *testing.T) {
 	s, err := Open(nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestSweepForgetsIdleEntities(t *testing.T) {
 	if got := s.count(); got != entities {
 		t.Fatalf("items: got %d, want %d", got, entities)
 	}
-	// One entity goes on, two minutes later. No call asks for the others again.
+	// One entity goes on two minutes later. No call uses the others again.
 	now = now.Add(time.Minute + 70*time.Second)
 	calls := 0
 	for s.count() > 1 && calls < 1000 {
@@ -103,7 +103,7 @@ func TestSweepForgetsIdleEntities(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// sweepAll walks every stripe once, whatever the pace.
+// sweepAll sweeps every stripe once.
 func (s *Store) sweepAll(now time.Time) {
 	for i := range s.stripes {
 		for done := false; !done; {
@@ -117,7 +117,7 @@ func TestSweepKeepsWhatIsInUse(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	for i, tc := range []struct {
 		name string
-		gone time.Duration // when its state may go
+		gone time.Duration // the time from which its state may be removed
 	}{
 		{"bucket", 6*time.Second + 70*time.Second},
 		{"window", time.Minute + 70*time.Second},
@@ -145,7 +145,8 @@ func TestSweepKeepsWhatIsInUse(t *testing.T) {
 	}
 }
 
-// TestSweepDropsSingleStates shows that limits which went out of use leave an item that lives on.
+// TestSweepDropsSingleStates checks that the states of single limits are removed while other limits
+// of the subject are in use.
 func TestSweepDropsSingleStates(t *testing.T) {
 	t.Parallel()
 	s, err := Open(nil)
@@ -188,7 +189,7 @@ func TestSweepAfterAClockThatWasFarAhead(t *testing.T) {
 	}
 }
 
-// BenchmarkStore measures a reservation inside the store: from the takes to the outcome.
+// BenchmarkStore measures a reservation in the store, from the takes to the outcome.
 func BenchmarkStore(b *testing.B) {
 	for _, n := range []int{1, 4} {
 		b.Run("limits="+strconv.Itoa(n), func(b *testing.B) {

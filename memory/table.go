@@ -2,20 +2,22 @@ package memory
 
 import "github.com/weir-limiter/weir"
 
-// stateTable finds the items of a stripe. It has a power of two of slots; an item stands in the
-// first free one after the slot that its hash names. A look-up reads one slot and the item, where a
-// map would read three places: with many entities each is a miss of the processor's cache.
+// stateTable finds the subject states of a stripe by hash. It is an open-addressing table with
+// linear probing: the number of cells is a power of two, and an item is in the first free cell at
+// or after its hash. A lookup reads one cell and the item, where a map would read three places.
+// With many entities each of them is a miss of the processor's cache.
 type stateTable struct {
 	slots []stateCell
 	len   int
 }
 
-// stateCell is empty where it has no item.
+// stateCell is one cell; empty if it has no item.
 type stateCell struct {
 	hash uint64
 	item *subjectState
 }
 
+// leastSlots is the number of cells of the smallest table.
 const leastSlots = 4
 
 // find returns a subject's item, or nil.
@@ -32,7 +34,7 @@ func (t *stateTable) find(of weir.Subject, hash uint64) *subjectState {
 	}
 }
 
-// insert adds an item that is not there.
+// insert adds an item that is not in the table.
 func (t *stateTable) insert(it *subjectState, hash uint64) {
 	if t.len >= len(t.slots)/4*3 {
 		t.resize(max(leastSlots, 2*len(t.slots)))
@@ -50,8 +52,8 @@ func (t *stateTable) insertCell(s stateCell) {
 	t.slots[at] = s
 }
 
-// remove takes out an item that is there. Those after it move up, so that no gap comes between them
-// and the slots that their hashes name.
+// remove removes an item that is in the table. It moves later items back over the gap, because find
+// stops at an empty cell.
 func (t *stateTable) remove(it *subjectState, hash uint64) {
 	last := len(t.slots) - 1
 	at := int(hash) & last
@@ -60,7 +62,7 @@ func (t *stateTable) remove(it *subjectState, hash uint64) {
 	}
 	for next := (at + 1) & last; t.slots[next].item != nil; next = (next + 1) & last {
 		home := int(t.slots[next].hash) & last
-		if (next-home)&last >= (next-at)&last { // it may stand in the gap
+		if (next-home)&last >= (next-at)&last { // it is still at or after its hash there
 			t.slots[at] = t.slots[next]
 			at = next
 		}
@@ -69,7 +71,7 @@ func (t *stateTable) remove(it *subjectState, hash uint64) {
 	t.len--
 }
 
-// shrink makes the table anew with as little room as its items need.
+// shrink reallocates the table with as few cells as its items need.
 func (t *stateTable) shrink() {
 	size := leastSlots
 	for t.len >= size/2 {

@@ -9,11 +9,11 @@ import (
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
-// The table finds what a map would find, also where every hash names the same slot, after removals
-// and after it has shrunk.
+// The table finds the same as a map, even if all hashes name the same cell, after removals, and
+// after shrinking.
 func TestItemTableAgainstAMap(t *testing.T) {
 	t.Parallel()
-	for _, spread := range []uint64{0, 3, 1<<64 - 1} { // of the hashes: one, four, all
+	for _, spread := range []uint64{0, 3, 1<<64 - 1} { // of the hashes: one value, four, all
 		rng := rand.New(rand.NewPCG(spread, 2))
 		table, plain := stateTable{}, map[weir.Subject]*subjectState{}
 		hashOf := func(of weir.Subject) uint64 { return uint64(hash.Seed.String(of.Entity).String(of.Resource)) & spread }
@@ -58,7 +58,7 @@ func TestItemTableAgainstAMap(t *testing.T) {
 	}
 }
 
-// Entities in a row, which is how they are named, spread over the stripes.
+// Entities with consecutive names, which are common, are spread over the stripes.
 func TestStripesAreEven(t *testing.T) {
 	t.Parallel()
 	const entities = 25_600
@@ -69,7 +69,7 @@ func TestStripesAreEven(t *testing.T) {
 			count[s.stripeOf(form+strconv.Itoa(i))]++
 		}
 		for stripe, n := range count {
-			if n < 40 || n > 170 { // six standard deviations about 100
+			if n < 40 || n > 170 { // six standard deviations from 100
 				t.Errorf("%s0 to %d: stripe %d has %d of them, want about 100", form, entities-1, stripe, n)
 			}
 		}

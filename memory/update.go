@@ -17,8 +17,8 @@ type activeChange struct {
 	claim kernel.Change
 }
 
-// Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before
-// anything is applied, if a count would no longer fit 64 bits.
+// Update changes what a lease stands for. If a counter could not hold the change, it returns an
+// error with code [weir.Invalid] and applies nothing.
 func (s *Store) Update(_ context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	var few [8]activeChange
 	changes := few[:min(len(few), len(u.Changes))]
@@ -45,7 +45,7 @@ func (s *Store) Update(_ context.Context, now time.Time, u *driver.Update, out *
 	return nil
 }
 
-// applyChanges checks every change under the stripes' locks, then applies them all.
+// applyChanges checks every change with the stripes locked, and then applies all of them.
 func (s *Store) applyChanges(
 	now int64, u *driver.Update, changes []activeChange, set *stripeSet, out *driver.Outcome,
 ) error {
@@ -62,7 +62,7 @@ func (s *Store) applyChanges(
 			if !c.limit.Shadow {
 				return changeError(&u.Changes[i])
 			}
-			c.claim.To = c.claim.From // it stands for what it did
+			c.claim.To = c.claim.From // the lease stands for the same as before
 			out.Taken[i].Units = c.claim.From
 		}
 	}
@@ -72,9 +72,9 @@ func (s *Store) applyChanges(
 	return nil
 }
 
-// apply makes the change and returns where the lease's units are. A state that was forgotten is
-// created again, so that an overrun always counts. An extend is about slots alone, and renews only
-// what there is.
+// apply applies the change and returns where the lease's units then are. If the limit's state was
+// removed as idle, it is created again, so that an overrun always counts. An extend concerns slots
+// only, and renews those that the counter still has.
 func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []driver.Piece {
 	if verb == weir.VerbExtend {
 		slots, ok := c.counter.(*kernel.Concurrency)

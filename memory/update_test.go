@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// four has a limit of each kind.
+// four returns a limit of each kind.
 func four() []weir.Limit {
 	return []weir.Limit{
 		named("a", bucket(10, 10, time.Minute)), named("b", window(10, time.Minute)),
@@ -22,7 +22,7 @@ func four() []weir.Limit {
 
 func each(n int64) weir.Costs { return weir.Costs{"a": n, "b": n, "c": n, "d": n} }
 
-// available returns what is left of each limit.
+// available returns what is available of each limit.
 func (w *world) available() []int64 {
 	w.t.Helper()
 	var out []int64
@@ -146,7 +146,8 @@ func TestSettleRefusedAppliesNothing(t *testing.T) {
 	w.availableIs(9, 9, 9, 9)
 }
 
-// TestSettleAfterTheStateWasSwept shows that a lease outlives the state of its limits.
+// TestSettleAfterTheStateWasSwept checks that a lease can be settled after the state of its limits
+// has been removed.
 func TestSettleAfterTheStateWasSwept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, four()...)

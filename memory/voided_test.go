@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestVoidedUnplanned: an ID that was cancelled before its reserve has ended, also after a restart
-// and for a request that could not be planned.
+// TestVoidedUnplanned checks that an ID that was cancelled before its reserve has ended, also after
+// a restart and for a request that cannot be planned.
 func TestVoidedUnplanned(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "snapshot")

@@ -12,14 +12,15 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// start is the beginning of most tests: a whole hour, day and minute in UTC, on a Monday.
+// start is the time at which most tests begin: the start of a minute, hour and day in UTC, on a
+// Monday.
 var start = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
 const day = int64(24 * time.Hour / time.Millisecond)
 
 const subjectEntity, subjectResource = "acme", "gpt"
 
-// world drives a backend as the limiter would, at instants that the test names.
+// world calls a store as the limiter does, at times that the test names.
 type world struct {
 	t     testing.TB
 	store driver.Store
@@ -27,7 +28,7 @@ type world struct {
 	made  uint64
 }
 
-// lease is what the limiter would keep of a live lease.
+// lease is the limiter's side of a live lease.
 type lease struct {
 	id       weir.LeaseID
 	charges  []weir.Charge
@@ -60,14 +61,14 @@ func (w *world) configure(limits ...weir.Limit) {
 	}
 }
 
-// configured says what a store has configured.
+// configured returns the reader of a store's configuration.
 func configured(b driver.Store) func(context.Context, weir.Subject) (*weir.Config, error) {
 	return func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
 		return b.(driver.ConfigReader).ReadConfig(ctx, of, false)
 	}
 }
 
-// resolveFrom lets the strongest level that a store has configured win.
+// resolveFrom resolves a subject from a store's configuration: the strongest level wins.
 func resolveFrom(b driver.Store, of weir.Subject) (driver.Judged, error) {
 	c, err := configured(b)(context.Background(), of)
 	if err != nil {
@@ -84,7 +85,7 @@ func charge(costs weir.Costs) weir.Charge {
 	return weir.Charge{Entity: subjectEntity, Resource: subjectResource, Costs: costs}
 }
 
-// judged says which limits apply to subjects.
+// judged resolves subjects.
 func (w *world) judged(of ...weir.Subject) []driver.Judged {
 	w.t.Helper()
 	var judged []driver.Judged
@@ -106,7 +107,7 @@ func (w *world) reservation(charges ...weir.Charge) *conformance.Reservation {
 	}
 }
 
-// leaseID makes IDs that a failing test can name.
+// leaseID returns an ID that a failing test can name.
 func leaseID(now time.Time, n uint64) weir.LeaseID {
 	id := weir.NewLeaseID(now)
 	for i := range 10 {
@@ -122,7 +123,7 @@ func (w *world) try(r *conformance.Reservation) (*memory.Answer, error) {
 	return memory.Try(w.store, w.now, r)
 }
 
-// reserve takes charges and fails the test where it is denied.
+// reserve reserves charges and fails the test if they are denied.
 func (w *world) reserve(charges ...weir.Charge) *lease {
 	w.t.Helper()
 	r := w.reservation(charges...)
@@ -142,7 +143,7 @@ func (w *world) take(n int64) *lease {
 	return w.reserve(charge(weir.Costs{"x": n}))
 }
 
-// refuse asks for n units of the limit x, which must be denied with a retry-after in milliseconds.
+// refuse checks that n units of the limit x are denied with a retry-after in milliseconds.
 func (w *world) refuse(n, retryMS int64) {
 	w.t.Helper()
 	out, err := w.try(w.reservation(charge(weir.Costs{"x": n})))
@@ -177,7 +178,8 @@ func (w *world) status() []weir.LimitStatus {
 	return limits
 }
 
-// settlement says what verb does to a lease: totals are by limit; others keep what they stand for.
+// settlement returns the update of a lease by verb. totals are by limit; other limits keep what
+// they stand for.
 func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.Settlement {
 	s := &memory.Settlement{
 		ID: l.id, Verb: verb, Seq: l.seq, Fingerprint: uint64(len(totals)), Holdings: l.holdings,
@@ -220,7 +222,7 @@ func (w *world) inForce(h *driver.Holding) *weir.Limit {
 	return h.Limit
 }
 
-// settle applies a verb and fails the test where it is refused.
+// settle applies an update and fails the test if it is refused.
 func (w *world) settle(l *lease, verb weir.Verb, totals weir.Costs) {
 	w.t.Helper()
 	s := w.settlement(l, verb, totals)
@@ -236,7 +238,7 @@ func (w *world) complete(l *lease, n int64) { w.t.Helper(); w.settle(l, weir.Ver
 func (w *world) cancel(l *lease)            { w.t.Helper(); w.settle(l, weir.VerbCancel, nil) }
 func (w *world) extend(l *lease)            { w.t.Helper(); w.settle(l, weir.VerbExtend, nil) }
 
-// refuseSettle expects a typed error that names a field.
+// refuseSettle checks that an update is refused with an error that names a field.
 func (w *world) refuseSettle(l *lease, verb weir.Verb, totals weir.Costs, field string) {
 	w.t.Helper()
 	_, err := memory.Settle(w.store, w.now, w.settlement(l, verb, totals))
@@ -253,7 +255,7 @@ func (w *world) isError(err error, code weir.Code, field string) {
 
 func x(n int64) weir.Costs { return weir.Costs{"x": n} }
 
-// bucket holds capacity and regains refill per period.
+// bucket returns a bucket with a capacity and a refill per period.
 func bucket(capacity, refill int64, period time.Duration) weir.Limit {
 	return weir.Limit{
 		Name: "x", Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: period,
@@ -272,13 +274,13 @@ func budget(capacity int64, every, zone string) weir.Limit {
 	return weir.Limit{Name: "x", Kind: weir.Budget, Capacity: capacity, Every: every, Zone: zone}
 }
 
-// shadow makes a limit one that never denies.
+// shadow returns l as a shadow limit.
 func shadow(l weir.Limit) weir.Limit {
 	l.Shadow = true
 	return l
 }
 
-// named gives a limit another name.
+// named returns l with another name.
 func named(name string, l weir.Limit) weir.Limit {
 	l.Name = name
 	return l
