@@ -10,7 +10,8 @@ import (
 
 const dynamoDBScheme = "dynamodb:"
 
-// openDynamoDB opens what follows "dynamodb:". The table keeps its own configuration.
+// openDynamoDB opens a store from the part of its URL after "dynamodb:". The configuration is on
+// the table, so definitions are refused.
 func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, error) {
 	if o.Definitions != nil {
 		return nil, invalid("store", dynamoDBScheme,
@@ -24,8 +25,8 @@ func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, e
 	return asStore(dynamodb.Open(ctx, table.Name, table.Options))
 }
 
-// Table returns the table that a dynamodb: URL names, to be looked after. Nothing is asked of it
-// yet. Any other URL, and a mistake in this one, is a [*weir.Error] as of [Open].
+// Table returns the table that a dynamodb: URL names, for administration. It makes no request to
+// AWS. For any other URL, and for a mistake in this one, the error is as of [Open].
 func Table(rawURL string) (*dynamodb.Table, error) {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	if scheme += ":"; scheme != dynamoDBScheme {
@@ -34,12 +35,12 @@ func Table(rawURL string) (*dynamodb.Table, error) {
 	return parseDynamoDB(rest)
 }
 
-// parseDynamoDB reads what follows "dynamodb:".
+// parseDynamoDB parses the part of a URL after "dynamodb:".
 func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 	name, query, _ := strings.Cut(rest, "?")
 	name, ok := strings.CutPrefix(name, "//")
 	if !ok || name == "" || strings.ContainsAny(name, "@/:#") {
-		// What stands there may be a password, and is not shown.
+		// The error does not show this part, because it may contain a password.
 		return nil, invalid("store", dynamoDBScheme,
 			"must be followed by // and the name of a table, and nothing else before the query: "+
 				"credentials come from the AWS SDK's own chain")
@@ -68,7 +69,7 @@ func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 	return &dynamodb.Table{Name: name, Options: options}, nil
 }
 
-// parseChoice reports whether a key has the first of two values; without the key it has the second.
+// parseChoice reports whether a key has the first of two values. A missing key has the second.
 func parseChoice(q map[string]string, key, first, second string) (bool, error) {
 	switch value, given := q[key]; {
 	case !given || value == second:

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// openEmulator opens a TigerBeetle store on a cluster in the process, which has nothing to look at
-// only.
+// openEmulator opens a TigerBeetle store on an emulator in the process. The options for a shared
+// cluster do not apply to it.
 func openEmulator(ctx context.Context, o *tigerbeetle.Options) (driver.Store, error) {
 	return asStore(tigerbeetle.OpenLedger(ctx, emulator.New(nil), o))
 }

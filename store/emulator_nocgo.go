@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
-// openEmulator fails as a cluster would: without cgo there is neither.
+// openEmulator returns the same error as opening a cluster: without cgo there is neither.
 func openEmulator(ctx context.Context, o *tigerbeetle.Options) (driver.Store, error) {
 	return asStore(tigerbeetle.Open(ctx, nil, o))
 }

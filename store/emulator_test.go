@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/store"
 )
 
-// TestOpenTigerBeetle: what a store is opened with is in force.
+// TestOpenTigerBeetle checks that the definitions that a store is opened with are in force.
 func TestOpenTigerBeetle(t *testing.T) {
 	t.Parallel()
 	for _, u := range []string{"tigerbeetle://emulator", "tigerbeetle://emulator?namespace=a+b"} {
@@ -23,7 +23,8 @@ func TestOpenTigerBeetle(t *testing.T) {
 	}
 }
 
-// TestOpenTigerBeetleServer: the same on a server, where who only looks may not take.
+// TestOpenTigerBeetleServer checks the same on a server, and that a read-only store refuses to
+// reserve.
 func TestOpenTigerBeetleServer(t *testing.T) {
 	t.Parallel()
 	u := testkit.TigerBeetleURL(t, "store-test")
@@ -31,7 +32,7 @@ func TestOpenTigerBeetleServer(t *testing.T) {
 	take(t, u, &store.Options{Definitions: definitions(), ReadOnly: true}, weir.Unsupported)
 }
 
-// take opens a store, and reserves and cancels on it, unless reserving is to fail.
+// take opens a store and checks the error of a reservation. If there is none, it cancels the lease.
 func take(t *testing.T, u string, o *store.Options, want error) {
 	t.Helper()
 	b, err := store.Open(t.Context(), u, o)
@@ -57,7 +58,8 @@ func take(t *testing.T, u string, o *store.Options, want error) {
 	}
 }
 
-// TestOpenTigerBeetleNobody: where nobody answers, the store is unavailable when the context ends.
+// TestOpenTigerBeetleNobody checks that a store whose cluster does not answer is unavailable when
+// the context ends.
 func TestOpenTigerBeetleNobody(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

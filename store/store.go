@@ -1,14 +1,17 @@
-// Package store opens a store by its URL, the same way for the library, the command line and the
+// Package store opens a store by its URL, in the same way for the library, the command line and the
 // server:
 //
-//	memory:                                 in the process, forgotten with it
-//	memory:?snapshot=FILE&every=1s          the same, with its state kept in a file
-//	dynamodb://TABLE?region=eu-central-1    one table, shared by all who open it
-//	tigerbeetle://HOST:PORT,…?cluster=7     a TigerBeetle cluster, by the addresses of its replicas
-//	tigerbeetle://emulator                  one in the process, to try it: it is forgotten with it
+//	memory:                                 in the process, lost when it ends
+//	memory:?snapshot=FILE&every=1s          in the process, with its state in a file
+//	dynamodb://TABLE?region=eu-central-1    a DynamoDB table, which many processes can share
+//	tigerbeetle://HOST:PORT,…?cluster=7     a TigerBeetle cluster, by its replicas' addresses
+//	tigerbeetle://emulator                  a TigerBeetle in the process, for trying it out
 //
-// Values in a query are percent-encoded; a '+' stands for itself. Credentials are never in a URL:
-// they come from each ecosystem's own chain.
+// Values in a query are percent-encoded, and a '+' stands for itself. URLs have no credentials: the
+// AWS SDK finds those for DynamoDB itself.
+//
+// [Open] returns a [driver.Store] for limiter.New. [Table] returns the table of a dynamodb: URL for
+// administration.
 package store
 
 import (
@@ -25,31 +28,32 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// Options are what a store is opened with beside its URL. Nil means all defaults.
+// Options are the options of a store in addition to its URL. A nil *Options means all defaults.
 type Options struct {
-	// Definitions are the limits and entities configured at first, for a store that keeps its
-	// configuration in the process. Default: none.
+	// Definitions are the limits and entities configured when the store is opened, for a store that
+	// keeps its configuration in the process. Default: none.
 	Definitions *weir.Definitions
-	// OnError is told of what goes wrong outside of calls, such as writing a snapshot, each time it
-	// does; the store tries again by itself. It may be called from a goroutine of the store that
-	// Close waits for: to close the store in it would wait forever. Default: nobody.
+	// OnError is called with each error that happens outside of calls, such as one of writing a
+	// snapshot; the store tries again by itself. It may be called on a goroutine of the store for
+	// which Close waits, so it must not call Close. Default: none.
 	OnError func(error)
-	// Follow leaves the definitions in force as they are, where the store is shared and has some: a
-	// reservation is refused if these are others. It is for what acts once. Default: false.
-	Follow bool
-	// PutInForce puts the definitions in force, where the store is shared and others are, also if
-	// they were in force before and have been superseded. Default: false.
-	PutInForce bool
-	// ReadOnly opens what is there for looking at it, beside whoever else has it open, and creates
-	// nothing. What would change anything is refused with [weir.Unsupported]. A store that is
-	// nowhere but in the process has nothing to look at, and is opened as ever.
+	// Follow leaves the definitions that are in force on a shared store unchanged. If Definitions
+	// differ from them, reservations are refused. It is for a program that makes a single call.
 	// Default: false.
+	Follow bool
+	// PutInForce puts Definitions in force on a shared store even if they were in force before and
+	// have been superseded. Default: false.
+	PutInForce bool
+	// ReadOnly opens an existing store for reading, even if other processes have it open, and
+	// creates nothing. Calls that would change something return an error with code
+	// [weir.Unsupported]. A store that exists only in the process has nothing to read and is opened
+	// as without this option. Default: false.
 	ReadOnly bool
 }
 
-// Open opens the store that a URL names. A mistake in the URL is a [*weir.Error] with code
-// [weir.Invalid] that names the part at fault, a store that is not in this binary one with
-// [weir.Unsupported]; a store that does not answer is [weir.Unavailable].
+// Open opens the store that a URL names. The error is a [*weir.Error]: with code [weir.Invalid] for
+// a mistake in the URL, which it names, with [weir.Unsupported] for a store that this binary was
+// built without, and with [weir.Unavailable] for a store that does not answer.
 func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) {
 	if o == nil {
 		o = &Options{}
@@ -58,7 +62,7 @@ func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) 
 	if !ok {
 		return nil, invalid("store", rawURL, "must begin with a scheme, such as memory:")
 	}
-	// What follows a scheme stays out of the errors: somebody may have put a password there.
+	// Errors do not show what follows an unknown scheme, because it may contain a password.
 	switch scheme += ":"; scheme {
 	case "memory:":
 		return openMemory(rest, o)
@@ -71,8 +75,8 @@ func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) 
 	}
 }
 
-// Namespace returns the namespace that a store's URL names, or the default one if it names none. It
-// is empty for a store without namespaces, and for a URL that [Open] refuses.
+// Namespace returns the namespace in a store's URL, or the default one if the URL has none. It is
+// empty for a store without namespaces, and for a URL that [Open] refuses.
 func Namespace(rawURL string) string {
 	rest, ok := strings.CutPrefix(rawURL, tigerBeetleScheme)
 	if !ok {
@@ -85,7 +89,7 @@ func Namespace(rawURL string) string {
 	return cmp.Or(t.options.Namespace, "default")
 }
 
-// openMemory opens what follows "memory:".
+// openMemory opens a store from the part of its URL after "memory:".
 func openMemory(rest string, o *Options) (driver.Store, error) {
 	opaque, query, _ := strings.Cut(rest, "?")
 	if opaque != "" {
@@ -115,7 +119,8 @@ func openMemory(rest string, o *Options) (driver.Store, error) {
 	return asStore(memory.OpenSnapshot(file, options))
 }
 
-// asStore makes sure that a store which failed to open is nil, and not a nil of its type.
+// asStore returns a nil interface if a store failed to open, and not an interface with a nil
+// pointer.
 func asStore[B driver.Store](b B, err error) (driver.Store, error) {
 	if err != nil {
 		return nil, err
@@ -123,8 +128,8 @@ func asStore[B driver.Store](b B, err error) (driver.Store, error) {
 	return b, nil
 }
 
-// parseQuery reads name=value pairs, each of the known names at most once. It is not the form
-// encoding: file names may contain '+' and ';'.
+// parseQuery parses name=value pairs, each with a known name and at most once. This is not form
+// encoding, because names of files may contain '+' and ';'.
 func parseQuery(query string, known ...string) (map[string]string, error) {
 	out := make(map[string]string)
 	if query == "" {

@@ -50,7 +50,7 @@ func TestOpenMemorySnapshot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a b+c;d&e")
 	u := "memory:?every=10ms&snapshot=" + strings.ReplaceAll(url.PathEscape(file), "&", "%26")
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	for reserved := range 2 { // the second time what the first took is still there
+	for reserved := range 2 { // the second store still has what the first one took
 		b, err := store.Open(t.Context(), u, &store.Options{Definitions: definitions()})
 		if err != nil {
 			t.Fatal(err)
@@ -186,9 +186,9 @@ func TestOpenMemoryTellsOfFailures(t *testing.T) {
 			t.Errorf("got %v, want that a snapshot cannot be written", err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("nobody was told within a minute")
+		t.Fatal("OnError was not called within a minute")
 	}
-	if err := os.Rename(dir+".gone", dir); err != nil { // or the last one fails
+	if err := os.Rename(dir+".gone", dir); err != nil { // otherwise the last snapshot fails
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
@@ -196,8 +196,7 @@ func TestOpenMemoryTellsOfFailures(t *testing.T) {
 	}
 }
 
-// TestUnknownParameter: the error of a parameter that a store does not know names those that it
-// does.
+// TestUnknownParameter checks that the error for an unknown parameter names the known ones.
 func TestUnknownParameter(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{

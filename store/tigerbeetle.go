@@ -12,14 +12,14 @@ import (
 
 const tigerBeetleScheme = "tigerbeetle:"
 
-// tigerBeetleURL is what a tigerbeetle: URL says.
+// tigerBeetleURL is a parsed tigerbeetle: URL.
 type tigerBeetleURL struct {
-	// addresses are those of the replicas; none for an emulator.
+	// addresses are the addresses of the replicas; nil for the emulator.
 	addresses []string
 	options   tigerbeetle.Options
 }
 
-// openTigerBeetle opens what follows "tigerbeetle:".
+// openTigerBeetle opens a store from the part of its URL after "tigerbeetle:".
 func openTigerBeetle(ctx context.Context, rest string, o *Options) (driver.Store, error) {
 	t, err := parseTigerBeetle(rest)
 	if err != nil {
@@ -33,12 +33,12 @@ func openTigerBeetle(ctx context.Context, rest string, o *Options) (driver.Store
 	return asStore(tigerbeetle.Open(ctx, t.addresses, &t.options))
 }
 
-// parseTigerBeetle reads what follows "tigerbeetle:".
+// parseTigerBeetle parses the part of a URL after "tigerbeetle:".
 func parseTigerBeetle(rest string) (*tigerBeetleURL, error) {
 	list, query, _ := strings.Cut(rest, "?")
 	list, ok := strings.CutPrefix(list, "//")
 	if !ok || list == "" || strings.ContainsAny(list, "@/#") {
-		// What stands there may be a password, and is not shown.
+		// The error does not show this part, because it may contain a password.
 		return nil, invalid("store", tigerBeetleScheme,
 			"must be followed by // and the addresses of a cluster's replicas, as HOST:PORT with commas "+
 				"between them, or by //emulator, and nothing else before the query")
@@ -71,9 +71,9 @@ func parseTigerBeetle(rest string) (*tigerBeetleURL, error) {
 	return t, nil
 }
 
-// parseCluster reads the ID of a cluster: 128 bits, in decimal as TigerBeetle writes it.
+// parseCluster parses the ID of a cluster: 128 bits, in decimal as TigerBeetle writes it.
 func parseCluster(text string) (*big.Int, error) {
-	const digits = 39 // of 2^128-1
+	const digits = 39 // the length of 2^128-1
 	id, ok := new(big.Int), text != "" && len(text) <= digits && strings.Trim(text, "0123456789") == ""
 	if ok {
 		_, ok = id.SetString(text, 10)
@@ -84,7 +84,7 @@ func parseCluster(text string) (*big.Int, error) {
 	return id, nil
 }
 
-// checkAddress refuses what is no HOST:PORT.
+// checkAddress refuses an address that is not HOST:PORT.
 func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" {
