@@ -47,7 +47,7 @@ func BenchmarkLearn(b *testing.B) {
 	}
 }
 
-// BenchmarkParallel is a call's whole part, an estimate and what is learned after it, on all cores.
+// BenchmarkParallel measures an estimate and learning the call after it, on all processors.
 func BenchmarkParallel(b *testing.B) {
 	e, keys, calls := warm(b, 1_000)
 	var callers atomic.Int64

@@ -2,17 +2,17 @@ package estimator
 
 import "math/bits"
 
-// A number of tokens falls into one of a fixed row of buckets. Below 32 each number has its own;
-// above, every power of two is cut into 16, so that a bucket is at most a sixteenth of its smallest
-// number wide. The row reaches the largest int64.
+// Numbers of tokens are counted in bins. Below 32 each number has a bin of its own. Above, every
+// power of two is divided into 16 bins, so that the width of a bin is at most a sixteenth of its
+// smallest number. The bins reach up to the largest int64.
 const (
-	cutBits = 4 // 16 buckets for each power of two
+	cutBits = 4 // 16 bins for each power of two
 	cuts    = 1 << cutBits
-	buckets = (63-cutBits)*cuts + cuts
+	bins    = (63-cutBits)*cuts + cuts
 )
 
-// bucketOf returns the bucket of a number that is not negative.
-func bucketOf(tokens int64) int {
+// binOf returns the bin of a number, which must not be negative.
+func binOf(tokens int64) int {
 	if tokens < cuts {
 		return int(tokens)
 	}
@@ -20,12 +20,12 @@ func bucketOf(tokens int64) int {
 	return shift<<cutBits + int(tokens>>shift)
 }
 
-// upperOf returns the largest number in a bucket.
-func upperOf(bucket int) int64 {
-	if bucket < 2*cuts {
-		return int64(bucket)
+// upperOf returns the largest number in a bin.
+func upperOf(bin int) int64 {
+	if bin < 2*cuts {
+		return int64(bin)
 	}
-	shift := bucket>>cutBits - 1
-	low := uint64(bucket&(cuts-1)+cuts) << shift
+	shift := bin>>cutBits - 1
+	low := uint64(bin&(cuts-1)+cuts) << shift
 	return int64(low + 1<<shift - 1)
 }

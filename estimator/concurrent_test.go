@@ -38,7 +38,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoAllocations is not parallel: it counts the allocations of the whole process.
+// TestNoAllocations is not parallel, because it counts the allocations of the whole process.
 func TestNoAllocations(t *testing.T) {
 	const keys = 50
 	e := open(t, &estimator.Options{Keys: keys, Models: keys})
@@ -53,7 +53,7 @@ func TestNoAllocations(t *testing.T) {
 		n++
 	}
 	for range 30 * keys {
-		turn(names[:keys]) // until all are known, and go on changing places
+		turn(names[:keys]) // until all are remembered, and change places
 	}
 	if got := testing.AllocsPerRun(2_000, func() { turn(names[:keys]) }); got != 0 {
 		t.Errorf("%v allocations for a known key", got)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/estimator"
 )
 
-// play estimates and learns one key's calls in turn, and returns the score.
+// play estimates and learns the calls of one key in turn, and returns the score.
 func play(t *testing.T, o *estimator.Options, calls []int64) estimator.Score {
 	t.Helper()
 	e := open(t, o)
@@ -31,7 +31,7 @@ func open(t testing.TB, o *estimator.Options) *estimator.Estimator {
 	return e
 }
 
-// fixed is the score of the same number for every call.
+// fixed returns the score of the same estimate for every call.
 func fixed(tokens int64, calls []int64) estimator.Score {
 	var s estimator.Score
 	for _, used := range calls {
@@ -46,7 +46,7 @@ func fixed(tokens int64, calls []int64) estimator.Score {
 	return s
 }
 
-// quantile is the smallest constant that covers the share.
+// quantile returns the smallest constant that covers the share.
 func quantile(calls []int64, share int64) int64 {
 	sorted := slices.Sorted(slices.Values(calls))
 	return sorted[(int64(len(sorted))*share+999_999)/1_000_000-1]
@@ -54,9 +54,9 @@ func quantile(calls []int64, share int64) int64 {
 
 func covered(s estimator.Score) int64 { return s.Covered * 1_000_000 / s.Calls }
 
-// TestCoverageIsWhatWasAsked plays calls of known distributions. Coverage must be near the share on
-// both sides, and neither what is reserved in vain nor the loss may be far above those of the
-// true quantile, which an estimator that asks for a huge number could not show.
+// TestCoverageIsWhatWasAsked plays calls of known distributions. The coverage must be near the
+// share on both sides. The tokens reserved in vain and the loss must not be far above those of the
+// true quantile, so that an estimator that asks for a huge number fails.
 func TestCoverageIsWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	distributions := []struct {
@@ -94,8 +94,9 @@ func TestCoverageIsWhatWasAsked(t *testing.T) {
 	}
 }
 
-// judge compares one play with two constants that are chosen in hindsight: the true quantile, and
-// the quantile a little further up that a finite window may mistake for it, rounded up by a bucket.
+// judge compares the score with those of two constants that are known only in hindsight: the true
+// quantile, and the slightly higher quantile that a finite window may take for it, rounded up by a
+// bin.
 func judge(t *testing.T, share int64, calls []int64) {
 	t.Helper()
 	allowed := min(12_000, (1_000_000-share)/10+2_000)
@@ -109,22 +110,22 @@ func judge(t *testing.T, share int64, calls []int64) {
 		t.Errorf("reserves %d in vain, at most %d is fair", got.Over, high.Over)
 	}
 	loss, least := got.Loss(share), ideal.Loss(share)
-	bucket := (1_000_000 - share) * got.Calls / 1_000_000 * best / 16
-	if loss > least+least/10+bucket {
+	bin := (1_000_000 - share) * got.Calls / 1_000_000 * best / 16
+	if loss > least+least/10+bin {
 		t.Errorf("loss %d, the true quantile's %d", loss, least)
 	}
 	t.Logf("covers %d of %d ppm, in vain %d (true quantile %d), loss %d (%d)",
 		covered(got), share, got.Over, ideal.Over, loss, least)
 }
 
-// TestCoverageUnderDrift plays traffic that breaks the promise's condition, and states how much of
-// the promise is left.
+// TestCoverageUnderDrift plays traffic for which nothing is promised, and checks how much coverage
+// is left.
 func TestCoverageUnderDrift(t *testing.T) {
 	t.Parallel()
 	drifts := []struct {
 		name  string
 		scale func(i int) float64
-		least int64 // covered, in parts per million
+		least int64 // least coverage, in parts per million
 	}{
 		{"still", func(int) float64 { return 1 }, 945_000},
 		{"grows tenfold", func(i int) float64 { return 1 + float64(i)/800 }, 940_000},

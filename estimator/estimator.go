@@ -2,32 +2,32 @@ package estimator
 
 import "sync"
 
-// Key is whose calls are alike: an entity's calls to a model.
+// Key identifies calls that are similar: the calls of an entity to a model.
 type Key struct{ Entity, Model string }
 
-// Basis says which calls an estimate rests on.
+// Basis says which calls an estimate is based on.
 type Basis string
 
-// The bases, from the best to the last resort.
+// The bases, the best first.
 const (
 	ByKey   Basis = "key"   // the key's own calls
 	ByModel Basis = "model" // calls of every entity to the model
 	ByAll   Basis = "all"   // calls of every entity to every model
-	ByFirst Basis = "first" // no calls: Options.First
+	ByFirst Basis = "first" // no calls yet: Options.First
 )
 
-// Estimate is an answer.
+// Estimate is the answer of an [Estimator].
 type Estimate struct {
-	// Tokens is what the call should reserve; never negative.
+	// Tokens is the number of tokens that the call should reserve; never negative.
 	Tokens int64
-	// Basis says which calls it rests on, and Seen how many they are: at most Options.Window.
+	// Basis says which calls the estimate is based on, and Seen is their number, at most
+	// Options.Window.
 	Basis Basis
 	Seen  int64
 }
 
-// Estimator learns from calls and estimates the next one. It is safe for concurrent use; a call of
-// Estimate or Learn holds its one lock for well below a microsecond, and allocates only for a key
-// or model that is new.
+// Estimator learns from calls and estimates the next one. It is safe for concurrent use. Estimate
+// and Learn hold its mutex for well below a microsecond, and allocate only for a new key or model.
 type Estimator struct {
 	share int64
 	first int64
@@ -40,8 +40,8 @@ type Estimator struct {
 	refused int64
 }
 
-// New makes an estimator that knows nothing yet. The error joins an [*OptionError] for each mistake
-// in the options.
+// New returns an estimator that has learned nothing. If there are mistakes in the options, the
+// error joins an [*OptionError] for each of them.
 func New(o *Options) (*Estimator, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -56,8 +56,8 @@ func New(o *Options) (*Estimator, error) {
 	}, nil
 }
 
-// Estimate returns how many tokens the next call of a key should reserve. It changes nothing: a key
-// that is only asked for is not remembered.
+// Estimate returns how many tokens the next call of a key should reserve. It does not change the
+// estimator: a key for which only Estimate is called is not remembered.
 func (e *Estimator) Estimate(k Key) Estimate {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,9 +77,9 @@ func (e *Estimator) Estimate(k Key) Estimate {
 	return Estimate{Tokens: e.first, Basis: ByFirst}
 }
 
-// Learn takes in a call that has ended: what was estimated for it, which only the report uses, and
-// what it used, both in tokens. A negative use is not learned, since it is nobody's; the report
-// counts it as refused. A negative estimate is taken for 0.
+// Learn adds a call that has ended: what was estimated for it, which only the report uses, and what
+// it used, both in tokens. A call with a negative use is not learned, because there is no such use;
+// the report counts it as refused. A negative estimate counts as 0.
 func (e *Estimator) Learn(k Key, estimated, used int64) {
 	estimated = max(estimated, 0)
 	e.mu.Lock()
@@ -99,6 +99,6 @@ func (e *Estimator) Learn(k Key, estimated, used int64) {
 	}
 }
 
-// maxName is the longest entity or model that is remembered, in bytes. Longer ones are no names but
-// a burden that somebody else chose; their calls count for what they share with others.
+// maxName is the longest entity or model that is remembered, in bytes, so that a caller cannot fill
+// the memory with long names. Calls with longer names count only for what they share with others.
 const maxName = 256

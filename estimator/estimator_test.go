@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/estimator"
 )
 
-// learn plays n calls of the same size.
+// learn learns n calls of the same size.
 func learn(e *estimator.Estimator, k estimator.Key, used int64, n int) {
 	for range n {
 		e.Learn(k, 0, used)
@@ -38,7 +38,7 @@ func TestFallsBackWhereTooFewCallsAreKnown(t *testing.T) {
 	expect(other, 20, estimator.ByModel, 19)
 	expect(small, 20, estimator.ByAll, 19)
 
-	// A key of its own is not touched by what others of its model do.
+	// Calls of other keys of the model do not change the estimate of a key with enough calls.
 	learn(e, other, 30, 19)
 	expect(other, 30, estimator.ByKey, 19)
 	expect(acme, 20, estimator.ByKey, 19)
@@ -52,7 +52,7 @@ func TestForgetsOldTraffic(t *testing.T) {
 	tokens := func() int64 { return e.Estimate(k).Tokens }
 	learn(e, k, 30, 1_000)
 
-	// Six of a hundred are more than 95 % leave out, and five are not.
+	// Of 100 calls, a share of 95 % allows four above the answer, but not five.
 	learn(e, k, 10, 1)
 	learn(e, k, 25, 5)
 	learn(e, k, 31, 4)
@@ -117,7 +117,8 @@ func TestNegativeUseIsNotLearned(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreNotRemembered shows that such calls still count for what they share with others.
+// TestLongNamesAreNotRemembered checks that calls with long names still count for what they share
+// with others.
 func TestLongNamesAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	e := open(t, nil)

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-limiter/weir/estimator"
 )
 
-// A gateway asks before a call how much to reserve, and tells afterwards what was used.
+// A gateway asks before each call how much to reserve, and reports afterwards what was used.
 func Example() {
 	e, err := estimator.New(&estimator.Options{Share: 900_000, First: 2_000})
 	if err != nil {
@@ -18,9 +18,9 @@ func Example() {
 		if call == 0 || call == 9 || call == 199 {
 			fmt.Printf("call %d reserves %d by %s\n", call, reserve.Tokens, reserve.Basis)
 		}
-		used := int64(100 + call*7%50) // what the API said
+		used := int64(100 + call*7%50) // as the API reports it
 		if call%20 == 19 {
-			used = 1_500 // now and then there is a long one
+			used = 1_500 // a long call now and then
 		}
 		e.Learn(key, reserve.Tokens, used)
 	}

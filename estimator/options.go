@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Options tune an [Estimator]. Nil means all defaults.
+// Options tune an [Estimator]. A nil *Options means all defaults.
 type Options struct {
-	// Share is how many of the calls shall stay within the estimate, in parts per million, less
-	// than the whole. Default: 950,000.
+	// Share is the part of the calls that should stay within the estimate, in parts per million,
+	// less than a million. Default: 950,000.
 	Share int64
-	// First is the estimate while nothing is known, in tokens. Default: 1,024.
+	// First is the estimate before enough calls have been learned, in tokens. Default: 1,024.
 	First int64
-	// Window is how many calls of a key count, and of a model, and of all together; older ones are
-	// forgotten. It must hold as many as the share needs, and at most 65,535. Default: 256, or ten
-	// times what the share needs where that is more.
+	// Window is the number of calls that count, for each key, for each model, and for all calls
+	// together; older ones are forgotten. It must be at least the number that the share needs, and
+	// at most 65,535. Default: 256, or ten times what the share needs if that is more.
 	Window int
-	// Keys is how many keys are known at most. Default: 10,000.
+	// Keys bounds the number of keys that are remembered. Default: 10,000.
 	Keys int
-	// Models is how many models are known at most, over all entities. Default: 1,000.
+	// Models bounds the number of models that are remembered. Default: 1,000.
 	Models int
 }
 
@@ -29,7 +29,7 @@ const (
 	defaultKeys   = 10_000
 	defaultModels = 1_000
 
-	maxWindow = 65_535 // what a bucket can count
+	maxWindow = 65_535 // the largest count in a bin
 )
 
 // OptionError is a mistake in [Options].
@@ -59,7 +59,7 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if out.Share < 1 || out.Share >= million {
 		wrong("Share", out.Share, "must be from 1 to 999,999 parts per million")
-		out.Share = defaultShare // so that the window is judged too
+		out.Share = defaultShare // so that the window is checked too
 	}
 	if out.First == 0 {
 		out.First = defaultFirst

@@ -58,7 +58,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWindowByDefault asks how many calls an estimate rests on after many of them.
+// TestWindowByDefault checks the number of calls that an estimate is based on after many calls.
 func TestWindowByDefault(t *testing.T) {
 	t.Parallel()
 	for share, want := range map[int64]int64{900_000: 256, 0: 256, 990_000: 990, 999_900: 65_535} {

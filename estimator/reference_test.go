@@ -11,12 +11,12 @@ import (
 	"github.com/weir-limiter/weir/estimator"
 )
 
-// reference is the definition, written out: it keeps the calls and sorts them for each question.
+// reference is the definition written out: it keeps all calls and sorts them for each estimate.
 type reference struct {
 	share  int64
 	window int
 	first  int64
-	calls  map[estimator.Key][]int64 // of keys; of models without entity; of all without either
+	calls  map[estimator.Key][]int64 // by key; by model without an entity; of all calls without either
 }
 
 var everything = estimator.Key{Model: "\x00all"}
@@ -49,7 +49,7 @@ func (r *reference) estimate(k estimator.Key) estimator.Estimate {
 	return estimator.Estimate{Tokens: r.first, Basis: estimator.ByFirst}
 }
 
-// roundUp returns the largest number that agrees with n in its five leading bits.
+// roundUp returns the largest number with the same five leading bits as n.
 func roundUp(n int64) int64 {
 	if n < 32 {
 		return n
@@ -57,12 +57,12 @@ func roundUp(n int64) int64 {
 	return n | (1<<(bits.Len64(uint64(n))-5) - 1)
 }
 
-// checkAgainstReference plays calls, nine bytes each, and compares every answer.
+// checkAgainstReference plays calls of nine bytes each and compares every answer.
 func checkAgainstReference(t *testing.T, share int64, window int, calls []byte) {
 	t.Helper()
 	e, err := estimator.New(&estimator.Options{Share: share, First: 77, Window: window})
 	if err != nil || share == 0 || window == 0 {
-		return // mistakes and defaults are another test's
+		return // mistakes and defaults have tests of their own
 	}
 	r := &reference{share: share, window: window, first: 77, calls: map[estimator.Key][]int64{}}
 	for i := 0; len(calls) >= 9 && i < 3_000; i++ {
@@ -89,8 +89,8 @@ func FuzzEstimate(f *testing.F) {
 	})
 }
 
-// TestEstimateIsTheRankOfTheLatestCalls compares with the definition on calls of every size, from
-// none to the largest number, that come in runs, so that the answer has far to go.
+// TestEstimateIsTheRankOfTheLatestCalls compares with the definition for calls of every size, from
+// zero to the largest number. They come in runs, so that the answer has to move far.
 func TestEstimateIsTheRankOfTheLatestCalls(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {

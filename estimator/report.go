@@ -7,14 +7,15 @@ import (
 	"slices"
 )
 
-// Score adds up how good estimates were. Sums of tokens stay at the largest int64 when they would
-// pass it.
+// Score says how good estimates were. A sum that would overflow stays at the largest int64.
 type Score struct {
-	// Calls were learned, and Covered of them stayed within what was estimated.
+	// Calls is the number of calls learned, and Covered is how many of them stayed within the
+	// estimate.
 	Calls, Covered int64
-	// Used is what the calls used, in tokens.
+	// Used is the sum of the tokens that the calls used.
 	Used int64
-	// Over is what was estimated and not used, Under what was used and not estimated, in tokens.
+	// Over is the sum of what was estimated and not used, Under of what was used and not estimated,
+	// in tokens.
 	Over, Under int64
 }
 
@@ -30,9 +31,9 @@ func (s *Score) add(estimated, used int64) {
 	s.Under = add(s.Under, used-estimated)
 }
 
-// Loss is the pinball loss in tokens, rounded up: the share of what was under, plus the rest of
-// what was over. Share is in parts per million. Of all constant estimates, the
-// share's quantile has the least, so the estimator with the smaller loss is the better one.
+// Loss returns the pinball loss in tokens, rounded up: Under times the share, plus Over times the
+// rest of the share, which is in parts per million. Of all constant estimates the quantile of the
+// share has the smallest loss, so of two estimators the one with the smaller loss is better.
 func (s *Score) Loss(share int64) int64 {
 	share = min(max(share, 0), million)
 	underHigh, underLow := bits.Mul64(uint64(max(s.Under, 0)), uint64(share))
@@ -44,7 +45,7 @@ func (s *Score) Loss(share int64) int64 {
 	return int64(loss)
 }
 
-// add returns the sum of two numbers that are not negative, or the largest int64.
+// add returns the sum of two numbers that are not negative, or the largest int64 if it overflows.
 func add(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -52,36 +53,36 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-// maxRows bounds each table of a report.
+// maxRows bounds the number of rows in each table of a report.
 const maxRows = 100
 
-// Row is what a report says of one key, or of one model: then the entity is empty.
+// Row is the part of a report for one key, or for one model, whose rows have no entity.
 type Row struct {
 	Key   Key
 	Score Score
-	// Estimate is what the row's own calls would say now; zero where they are too few.
+	// Estimate is the estimate from the row's own calls now; zero if they are too few.
 	Estimate Estimate
 }
 
-// Report is how good the estimates were since the start. Its sums cover every call, its rows those
-// keys and models that are known now.
+// Report says how good the estimates were from the start. Its sums cover every call; its rows are
+// those of the keys and models that are remembered now.
 type Report struct {
-	// Share is what was asked for, in parts per million.
+	// Share is [Options.Share].
 	Share int64
 	// All is the score of every call.
 	All Score
 	// Models and Keys are sorted by loss, the largest first, and at most a hundred each.
 	Models, Keys []Row
-	// KnownModels and KnownKeys are how many are known, ForgottenModels and ForgottenKeys how often
-	// one had to go for another.
+	// KnownModels and KnownKeys are the numbers of models and keys remembered now. ForgottenModels
+	// and ForgottenKeys are how often one was forgotten to make room for another.
 	KnownModels, KnownKeys         int64
 	ForgottenModels, ForgottenKeys int64
-	// Refused is how many calls were not learned because of a negative use.
+	// Refused is the number of calls not learned because of a negative use.
 	Refused int64
 }
 
-// Report returns how good the estimates were. It reads everything under the lock, so it is for
-// people and scrapes, not for each call.
+// Report returns how good the estimates were. It reads everything under the mutex, so it is for
+// operators and for collecting metrics, not for every call.
 func (e *Estimator) Report() Report {
 	out := Report{Share: e.share}
 	e.mu.Lock()
@@ -106,8 +107,8 @@ func (t *table) rows(basis Basis) []Row {
 	return out
 }
 
-// worst returns the rows with the largest loss. Rows alike are in the order of their names, so that
-// a report of the same calls is the same.
+// worst returns the rows with the largest loss. Rows with the same loss are sorted by name, so that
+// the same calls give the same report.
 func worst(rows []Row, share int64) []Row {
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(
@@ -117,7 +118,7 @@ func worst(rows []Row, share int64) []Row {
 		)
 	})
 	if len(rows) > maxRows {
-		rows = slices.Clone(rows[:maxRows]) // the rest need not stay in memory
+		rows = slices.Clone(rows[:maxRows]) // frees the memory of the rest
 	}
 	return rows
 }

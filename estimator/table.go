@@ -2,23 +2,23 @@ package estimator
 
 import "strings"
 
-// table remembers the calls of a bounded number of keys. It has two parts, each in the order of
-// last use. Keys start among the newcomers and move to the settled once they have enough calls for
-// an estimate. Only newcomers are forgotten, and a settled key becomes one again when there are too
-// many of its sort. So whoever invents keys pushes out other new ones, unless every invented key
-// makes as many calls as an estimate needs.
+// table remembers the calls of a bounded number of keys, in two lists sorted by last use. A new key
+// is in newcomers. It moves to settled once it has enough calls for an estimate. Only newcomers are
+// forgotten; if there are too many settled keys, the one that was not used for longest becomes a
+// newcomer again. So a caller that invents keys displaces only other new ones, unless every
+// invented key makes as many calls as an estimate needs.
 type table struct {
-	size   int // keys at most
+	size   int // bounds the number of keys
 	window int
 	share  int64
 
 	known     map[Key]*keyRecord
 	newcomers recordList
 	settled   recordList
-	forgotten int64 // keys, ever
+	forgotten int64 // number of keys forgotten in all
 }
 
-// keyRecord is what is known of a key.
+// keyRecord is the entry of a key.
 type keyRecord struct {
 	key     Key
 	calls   callHistory
@@ -32,7 +32,7 @@ func newTable(size, window int, share int64) *table {
 	return &table{size: size, window: window, share: share, known: make(map[Key]*keyRecord)}
 }
 
-// learn adds a call to a key, which becomes known and the last used.
+// learn adds a call of a key, which is remembered from now on and was used last.
 func (t *table) learn(k Key, estimated, used int64) {
 	r := t.known[k]
 	if r == nil {
@@ -43,11 +43,12 @@ func (t *table) learn(k Key, estimated, used int64) {
 	t.touch(r)
 }
 
-// insert makes room for a new key. What belonged to the one that goes is used again.
+// insert adds a new key. If the table is full, it forgets the newcomer that was not used for
+// longest and uses its memory again.
 func (t *table) insert(k Key) *keyRecord {
-	// The caller's strings may be parts of large requests, which must not stay because of them.
+	// Clone the names: they may be parts of large requests, which would stay in memory with them.
 	k = Key{Entity: strings.Clone(k.Entity), Model: strings.Clone(k.Model)}
-	r := t.newcomers.last // never nil when the table is full: the settled never fill it
+	r := t.newcomers.last // not nil if the table is full, because settled keys never fill it
 	if len(t.known) < t.size {
 		r = &keyRecord{key: k, calls: newWindow(t.window)}
 	} else {
@@ -62,7 +63,7 @@ func (t *table) insert(k Key) *keyRecord {
 	return r
 }
 
-// touch makes a key the last used of its part, and of the settled where it now is one of them.
+// touch makes a key the last used of its list, and moves it to settled if it has enough calls now.
 func (t *table) touch(r *keyRecord) {
 	switch {
 	case r.settled:
@@ -76,8 +77,8 @@ func (t *table) touch(r *keyRecord) {
 	}
 }
 
-// settle moves a newcomer to the settled, and the settled key that was not used for longest the
-// other way where they are more than three quarters.
+// promote moves a newcomer to settled. If settled then had more than three quarters of all keys,
+// its key that was not used for longest becomes a newcomer.
 func (t *table) promote(r *keyRecord) {
 	t.newcomers.remove(r)
 	if t.settled.length == t.size-max(1, t.size/4) {
@@ -90,13 +91,14 @@ func (t *table) promote(r *keyRecord) {
 	t.settled.push(r)
 }
 
-// recordList is a list that runs through its records, so that moving one allocates nothing.
+// recordList is a doubly linked list through the records, so that moving a record allocates
+// nothing.
 type recordList struct {
 	first, last *keyRecord
 	length      int
 }
 
-// push puts a record that is in no list in front.
+// push adds a record that is in no list at the front.
 func (c *recordList) push(r *keyRecord) {
 	r.after = c.first
 	if c.first == nil {
@@ -108,7 +110,7 @@ func (c *recordList) push(r *keyRecord) {
 	c.length++
 }
 
-// remove takes out a record of this list.
+// remove removes a record of this list.
 func (c *recordList) remove(r *keyRecord) {
 	if r.before == nil {
 		c.first = r.after

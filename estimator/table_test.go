@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// knows returns the basis of a key's estimate.
+// knows reports whether a key has an estimate of its own.
 func knows(e *Estimator, entity string) bool {
 	return e.Estimate(Key{Entity: entity, Model: "m"}).Basis == ByKey
 }
@@ -18,7 +18,7 @@ func TestInventedKeysPushOutOnlyEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 6 { // three quarters
+	for n := range 6 { // three quarters of the keys
 		for range 19 {
 			e.Learn(Key{Entity: fmt.Sprint("old", n), Model: "m"}, 0, int64(n))
 		}
@@ -39,7 +39,8 @@ func TestInventedKeysPushOutOnlyEachOther(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 
-	// The price is an estimate's worth of calls for each: then the one not used for longest goes.
+	// If new keys make enough calls for an estimate, the settled key that was not used for longest,
+	// here old1, is forgotten.
 	e.Learn(Key{Entity: "old0", Model: "m"}, 0, 0)
 	for n := range 3 {
 		for range 19 {
@@ -53,7 +54,7 @@ func TestInventedKeysPushOutOnlyEachOther(t *testing.T) {
 	}
 }
 
-// TestAskingIsNotUsing: who only asks leaves nothing behind.
+// TestAskingIsNotUsing checks that Estimate leaves nothing behind.
 func TestAskingIsNotUsing(t *testing.T) {
 	t.Parallel()
 	e, err := New(nil)
@@ -68,7 +69,8 @@ func TestAskingIsNotUsing(t *testing.T) {
 	}
 }
 
-// TestForgottenKeyStartsAnew makes one room serve many keys, with sizes that would show through.
+// TestForgottenKeyStartsAnew uses the memory of one key for many, with sizes that would show in the
+// estimate if something were left.
 func TestForgottenKeyStartsAnew(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3} {
@@ -85,7 +87,7 @@ func TestForgottenKeyStartsAnew(t *testing.T) {
 				e.Learn(k, 0, int64(1_000*n))
 			}
 			got := e.Estimate(k)
-			want := Estimate{Tokens: upperOf(bucketOf(int64(1_000 * n))), Basis: ByKey, Seen: 19}
+			want := Estimate{Tokens: upperOf(binOf(int64(1_000 * n))), Basis: ByKey, Seen: 19}
 			if got != want {
 				t.Fatalf("size %d: %v: got %+v, want %+v", size, k, got, want)
 			}
@@ -93,7 +95,7 @@ func TestForgottenKeyStartsAnew(t *testing.T) {
 	}
 }
 
-// TestTableStaysWhole uses keys at random and looks at the links after each.
+// TestTableStaysWhole uses keys at random and checks the links after each call.
 func TestTableStaysWhole(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -135,7 +137,8 @@ func checkTable(t *testing.T, table *table) {
 	}
 }
 
-// TestNamesAreCopied keeps a small name from holding the large request that it was cut from.
+// TestNamesAreCopied checks that a short name does not keep the large request that it is a part of
+// in memory.
 func TestNamesAreCopied(t *testing.T) {
 	t.Parallel()
 	e, err := New(nil)

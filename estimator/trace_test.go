@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/estimator"
 )
 
-// trace reads the generated tokens of the recorded calls.
+// trace returns the generated tokens of the recorded calls.
 func trace(t testing.TB) []int64 {
 	t.Helper()
 	text, err := os.ReadFile("../testdata/azure-llm-2023-code.csv")
@@ -36,8 +36,8 @@ func trace(t testing.TB) []int64 {
 	return out
 }
 
-// TestTrace compares with fixed estimates on recorded traffic. The bands are wide enough for a
-// better method and too narrow for one that is off by a rank or forgets nothing.
+// TestTrace compares with constant estimates on recorded traffic. The bounds are wide enough for a
+// better method, and too narrow for one that is off by a rank or forgets nothing.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	calls := trace(t)
@@ -50,8 +50,8 @@ func TestTrace(t *testing.T) {
 	}
 	tests := []struct {
 		share    int64
-		from, to int64 // covered, in parts per million
-		over     int64 // reserved in vain, per cent of the best constant's
+		from, to int64 // coverage, in parts per million
+		over     int64 // reserved in vain, in per cent of the best constant's
 	}{
 		{900_000, 897_000, 910_000, 115},
 		{950_000, 947_000, 960_000, 120},
