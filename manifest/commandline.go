@@ -11,21 +11,21 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// shadowWord ends a limit on the command line that is not enforced.
+// shadowWord ends a limit on the command line that is a shadow limit.
 const shadowWord = "shadow"
 
-// ParseLimit reads a limit as the command line has it, and returns it normalized:
+// ParseLimit parses a limit as it is written on the command line, and returns it normalized:
 //
 //	rpm:600                                  a bucket of 600 that regains 600 a minute
 //	tpm:100000/min:200000                    a bucket of 200,000 that regains 100,000 a minute
 //	day:5000:window/86400s                   5,000 in any 86,400 seconds
 //	parallel:20:concurrency/300s             20 slots, each held for at most 300 seconds
 //	usd_micros:50000000:budget/month         50,000,000 a calendar month in UTC
-//	usd:50:budget/month@Europe/Berlin        … in another zone
+//	usd:50:budget/month@Europe/Berlin        the same in another time zone
 //
-// A duration is a unit (ms, s, sec, min, hour, day), or a number and a unit ("10s", "5min"); a
-// calendar period is one that [weir.Limit] knows. ":shadow" at the end of any form means that the
-// limit never denies. Each error, joined, is a [*weir.Error] with code [weir.Invalid].
+// A duration is a unit (ms, s, sec, min, hour, day), or a number and a unit ("10s", "5min"). A
+// calendar period is one of those of [weir.Limit]. ":shadow" at the end of any form makes a limit
+// that never denies. Each error, joined, is a [*weir.Error] with code [weir.Invalid].
 func ParseLimit(s string) (weir.Limit, error) {
 	l, reason := parseLimit(s)
 	if reason != "" {
@@ -46,7 +46,7 @@ func limitError(s, reason string) error {
 	return &weir.Error{Code: weir.Invalid, Field: "limit", Value: clip.Text(s), Reason: reason}
 }
 
-// parseLimit reads a limit that is yet to be normalized, or returns what is wrong.
+// parseLimit parses a limit without normalizing it, or returns what is wrong with it.
 func parseLimit(s string) (l weir.Limit, reason string) {
 	parts := strings.Split(s, ":")
 	if last := len(parts) - 1; last > 0 && parts[last] == shadowWord {
@@ -80,7 +80,7 @@ func parseLimit(s string) (l weir.Limit, reason string) {
 	return l, reason
 }
 
-// setPeriod reads what stands behind the kind.
+// setPeriod parses the part after the kind.
 func setPeriod(l *weir.Limit, period string) (reason string) {
 	switch l.Kind {
 	case weir.Window:
@@ -99,7 +99,8 @@ func setPeriod(l *weir.Limit, period string) (reason string) {
 	return reason
 }
 
-// parseUnits reads a number above zero: a rate of zero would otherwise mean the default.
+// parseUnits parses a number above zero. Zero is refused, because a rate of zero would mean the
+// default.
 func parseUnits(what, s string) (n int64, reason string) {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
@@ -118,8 +119,8 @@ func parseUnits(what, s string) (n int64, reason string) {
 	return n, ""
 }
 
-// units are those of a duration on the command line, the longest first. The first of each length is
-// the one that is written.
+// units returns the units of a duration on the command line, the longest first. Of units with the
+// same length, the first is used for writing.
 func units() []struct {
 	name   string
 	length time.Duration
@@ -133,7 +134,7 @@ func units() []struct {
 	}
 }
 
-// parsePeriod reads a unit, or a number and a unit.
+// parsePeriod parses a unit, or a number and a unit.
 func parsePeriod(s string) (d time.Duration, reason string) {
 	name := strings.TrimLeft(s, "0123456789")
 	n := int64(1)
@@ -144,7 +145,8 @@ func parsePeriod(s string) (d time.Duration, reason string) {
 	}
 	for _, u := range units() {
 		if u.name == name {
-			// What no duration can hold becomes the longest one, which is refused later.
+			// A number that a duration cannot hold becomes the longest duration, which Normalize
+			// refuses.
 			n = min(n, int64(math.MaxInt64/u.length))
 			return time.Duration(n) * u.length, ""
 		}
@@ -152,7 +154,7 @@ func parsePeriod(s string) (d time.Duration, reason string) {
 	return 0, "period must be [N]s, [N]min, [N]hour or [N]day"
 }
 
-// FormatLimit writes a normalized limit as [ParseLimit] reads it.
+// FormatLimit returns a normalized limit in the form that [ParseLimit] parses.
 func FormatLimit(l weir.Limit) string {
 	var b strings.Builder
 	b.WriteString(l.Name + ":")
@@ -182,7 +184,7 @@ func FormatLimit(l weir.Limit) string {
 	return b.String()
 }
 
-// formatPeriod writes a duration in the longest unit that it is whole in.
+// formatPeriod returns a duration in the longest unit of which it is a multiple.
 func formatPeriod(d time.Duration) string {
 	for _, u := range units() {
 		if d%u.length == 0 {

@@ -29,7 +29,7 @@ func TestParseLimit(t *testing.T) {
 	for _, tt := range []struct {
 		in        string
 		want      weir.Limit
-		canonical string // where it differs from in
+		canonical string // if it differs from in
 	}{
 		{"rpm:600", bucket(600, 600, time.Minute), ""},
 		{"tpm:100000/min:200000", bucket(200000, 100000, time.Minute), ""},
@@ -154,8 +154,8 @@ weir: invalid: limit "u x:5:budget/year@Mars": zone no such IANA zone`
 	}
 }
 
-// FuzzParseLimit: nothing panics, what is refused says why, and what is read is written and read
-// back equal.
+// FuzzParseLimit checks that no input panics, that a refusal has a reason, and that what is parsed
+// is the same after it is formatted and parsed again.
 func FuzzParseLimit(f *testing.F) {
 	for _, seed := range []string{
 		"rpm:600", "tpm:100000/min:200000", "parallel:20:concurrency/300s", "day:5000:window/86400s",

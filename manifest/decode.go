@@ -9,15 +9,15 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// decoder reads the tree of a file into a manifest and notes every mistake.
+// decoder decodes the tree of a file into a manifest and records every mistake.
 type decoder struct {
 	found    *mistakes
 	out      *Manifest
 	entities []entityPosition // in the order of the file
-	order    map[string]int   // of each entity's place in entities
+	order    map[string]int   // index of each entity in entities
 }
 
-// decode returns what the tree declares; it is of use only if no mistake was found.
+// decode returns what the tree declares. The result is usable only if no mistake was found.
 func decode(root *node, found *mistakes) *Manifest {
 	d := &decoder{found: found, order: map[string]int{}, out: &Manifest{
 		Namespace: DefaultNamespace,
@@ -37,14 +37,14 @@ func decode(root *node, found *mistakes) *Manifest {
 		return d.out
 	}
 	normal, err := d.out.Definitions.Normalize()
-	for _, e := range faults(err) { // none, since all that it refuses was refused above
+	for _, e := range faults(err) { // none: Normalize refuses nothing that is not refused above
 		found.add(root.at, e.Field, e.Value, e.Reason)
 	}
 	d.out.Definitions = normal
 	return d.out
 }
 
-// file reads the outermost mapping.
+// file decodes the outermost mapping.
 func (d *decoder) file(root *node) {
 	known := []string{"version", "namespace", "system", "resources", "entities"}
 	ok := d.fields(root, "", known, func(field string, n *node) {
@@ -94,8 +94,8 @@ func (d *decoder) system(n *node) {
 	})
 }
 
-// level reads a resource, or a resource of an entity: a mapping that holds only limits. A level
-// without limits hides nothing, which is the contrary of what it seems to say, so it is refused.
+// level decodes a resource, or a resource of an entity: a mapping that has only limits. A level
+// without limits is refused, because it seems to say that there are none, but weaker levels apply.
 func (d *decoder) level(n *node, path string) []weir.Limit {
 	var limits []weir.Limit
 	given := false
@@ -109,7 +109,7 @@ func (d *decoder) level(n *node, path string) []weir.Limit {
 	return limits
 }
 
-// limits reads a level's limits.
+// limits decodes the limits of a level.
 func (d *decoder) limits(n *node, path string) []weir.Limit {
 	var limits []weir.Limit
 	if n.kind == nullNode || n.kind == mappingNode && len(n.entries) == 0 {
@@ -121,7 +121,7 @@ func (d *decoder) limits(n *node, path string) []weir.Limit {
 	return limits
 }
 
-// entity reads one entity.
+// entity decodes one entity.
 func (d *decoder) entity(name, path string, n *node) {
 	e := weir.EntityDefinition{Limits: map[string][]weir.Limit{}}
 	self := entityPosition{name: name, path: path, at: n.at}
@@ -145,8 +145,8 @@ func (d *decoder) entity(name, path string, n *node) {
 	d.out.Definitions.Entities[name] = e
 }
 
-// fields calls set for each field of a mapping, and notes those that are unknown or come twice. It
-// reports whether n is a mapping at all; nothing counts as an empty one.
+// fields calls set for each field of a mapping, and records the fields that are unknown or given
+// twice. It reports whether n is a mapping; a null counts as an empty one.
 func (d *decoder) fields(n *node, path string, known []string, set func(string, *node)) bool {
 	if !d.mapping(n, path) {
 		return false
@@ -172,8 +172,8 @@ func (d *decoder) fields(n *node, path string, known []string, set func(string, 
 	return true
 }
 
-// names calls each for every entry of a mapping whose names are the file's own, and notes those
-// that are malformed or come twice.
+// names calls each for every entry of a mapping whose names the file chooses, and records the names
+// that are malformed or given twice.
 func (d *decoder) names(
 	n *node, path string, fault func(string) string, each func(name, path string, n *node),
 ) {
@@ -198,8 +198,8 @@ func (d *decoder) names(
 	}
 }
 
-// notePosition notes where a part of the file stands. Names may contain dots, so that two parts can
-// have one path: the first has it.
+// notePosition records where a part of the file is. Names may contain dots, so two parts may have
+// the same path; the first one keeps it.
 func (d *decoder) notePosition(path string, at position) {
 	if _, taken := d.out.at[path]; !taken {
 		d.out.at[path] = at
@@ -211,7 +211,7 @@ func (d *decoder) twice(e *entry, field string, first position) {
 		fmt.Sprintf("is given twice, first on line %d", first.line))
 }
 
-// mapping reports whether n is a mapping or nothing, and notes if not.
+// mapping reports whether n is a mapping or null, and records a mistake if not.
 func (d *decoder) mapping(n *node, path string) bool {
 	switch {
 	case n.kind == mappingNode || n.kind == nullNode:
@@ -227,8 +227,8 @@ func (d *decoder) mapping(n *node, path string) bool {
 	return false
 }
 
-// identifier reads a text and checks it; it is empty where it is wrong. Numbers and the like count
-// as they are written, since an entity may be named 42.
+// identifier decodes a text and checks it; the result is empty if it is wrong. A number or a bool
+// is taken as it is written, because an entity may be named 42.
 func (d *decoder) identifier(n *node, path string, fault func(string) string) string {
 	if n.kind != scalarNode {
 		d.found.add(n.at, path, "", "must be text, not "+n.kindName())

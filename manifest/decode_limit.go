@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limitFields are the fields of a limit, in the order in which a file is written.
+// limitFields returns the fields of a limit, in the order in which they are written.
 func limitFields() []string {
 	return []string{
 		"kind", "capacity", "refill_amount", "refill_period", "window", "timeout", "every", "zone",
@@ -16,17 +16,17 @@ func limitFields() []string {
 	}
 }
 
-// limitReader reads one limit.
+// limitReader decodes one limit.
 type limitReader struct {
 	*decoder
 	path  string
 	limit weir.Limit
 	given map[string]*node
-	done  []string // the fields whose mistakes are noted already
+	done  []string // fields with a mistake that is recorded already
 }
 
-// limit reads one limit and notes its mistakes. What is wrong with a number or a text on its own is
-// found here; what the kinds demand is the root package's to say.
+// limit decodes one limit and records its mistakes. A value that is wrong by itself is found here;
+// [weir.Limit.Validate] finds what is wrong for the limit's kind.
 func (d *decoder) limit(name, path string, n *node) weir.Limit {
 	r := &limitReader{
 		decoder: d, path: path, limit: weir.Limit{Name: name},
@@ -39,14 +39,14 @@ func (d *decoder) limit(name, path string, n *node) weir.Limit {
 	return r.limit
 }
 
-// set reads one field.
+// set decodes one field.
 func (r *limitReader) set(field string, n *node) {
 	r.given[field] = n
 	switch field {
 	case "kind":
 		r.limit.Kind = weir.Kind(r.text(field, n))
 		if r.limit.Kind == "" {
-			r.limit.Kind = "?" // not the default: then no kind's rules are asked for
+			r.limit.Kind = "?" // an unknown kind: empty would mean the default one
 		}
 	case "capacity":
 		r.limit.Capacity = r.number(field, n, "a whole number")
@@ -67,8 +67,8 @@ func (r *limitReader) set(field string, n *node) {
 	}
 }
 
-// check asks the root package for the mistakes that are left, and notes those of fields that the
-// file has, and of fields that it must have.
+// check validates the limit. Of the mistakes that are left, it records those in fields that the
+// file has, and the fields that are missing.
 func (r *limitReader) check(n *node) {
 	err := r.limit.Validate()
 	kindless := slices.ContainsFunc(faults(err), func(e *weir.Error) bool { return e.Field == "kind" })
@@ -77,7 +77,7 @@ func (r *limitReader) check(n *node) {
 		switch {
 		case slices.Contains(r.done, field):
 		case kindless && field != "kind" && field != "capacity":
-			// What belongs to an unknown kind cannot be said.
+			// The rules of other fields depend on the kind, which is unknown.
 		case given != nil:
 			r.found.add(given.at, r.path+"."+field, given.source(), e.Reason)
 		case field == "capacity" || field == "window" || field == "timeout" || field == "every":
@@ -86,7 +86,7 @@ func (r *limitReader) check(n *node) {
 	}
 }
 
-// wrong notes a mistake in a field that was given.
+// wrong records a mistake in a field that is given.
 func (r *limitReader) wrong(field string, n *node, reason string) {
 	r.done = append(r.done, field)
 	r.found.add(n.at, r.path+"."+field, n.source(), reason)
@@ -111,7 +111,8 @@ func (r *limitReader) number(field string, n *node, what string) int64 {
 	return v
 }
 
-// aboveZero reads a number that has a default: an explicit zero does not mean the default.
+// aboveZero decodes a number that has a default. Zero is a mistake, because it would mean the
+// default.
 func (r *limitReader) aboveZero(field string, n *node, what string) int64 {
 	v := r.number(field, n, what)
 	if v <= 0 && !slices.Contains(r.done, field) {
@@ -120,7 +121,8 @@ func (r *limitReader) aboveZero(field string, n *node, what string) int64 {
 	return v
 }
 
-// seconds reads a duration. What no duration can hold becomes the longest one, which is refused.
+// seconds decodes a duration. A number that a duration cannot hold becomes the longest duration,
+// which is refused later.
 func (r *limitReader) seconds(field string, n *node) time.Duration {
 	v := r.aboveZero(field, n, "whole seconds")
 	return time.Duration(min(max(v, 0), math.MaxInt64/int64(time.Second))) * time.Second

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Action says what a change does.
+// Action is the sort of a change.
 type Action string
 
 // The actions.
@@ -19,31 +19,31 @@ const (
 	Delete Action = "delete"
 )
 
-// Change is one difference between two configurations: a limit, an entity or an attribute.
+// Change is one difference between two configurations: of a limit, an entity or an attribute.
 type Change struct {
 	Action Action
-	// Level is where the change is; that of an entity itself is [weir.LevelEntity].
+	// Level is where the change is. For an entity itself it is [weir.LevelEntity].
 	Level weir.Level
-	// Entity and Resource are the target; empty where the level has none.
+	// Entity and Resource are the place; empty if the level has none.
 	Entity   string
 	Resource string
-	// Limit is the limit's name; empty where something else changes.
+	// Limit is the name of the limit; empty if something else changes.
 	Limit string
-	// Before and After are the limit; nil where there was or will be none.
+	// Before and After are the limit; nil if there was or will be none.
 	Before *weir.Limit
 	After  *weir.Limit
-	// Attribute is "on_unavailable", "parent" or "cascade" where one of these changes. Where it and
-	// Limit are empty, the entity itself is created or deleted.
+	// Attribute is "on_unavailable", "parent" or "cascade" if one of these changes. If both
+	// Attribute and Limit are empty, the entity itself is created or deleted.
 	Attribute string
-	// Was and Is are the attribute's values; empty where there was or will be none.
+	// Was and Is are the values of the attribute; empty if there was or will be none.
 	Was string
 	Is  string
 }
 
-// Diff returns the changes that lead from one normalized configuration to another; nil stands for
-// an empty one. The order is that of the file as [Format] writes it: the system, resources,
-// entities, each by name; in each attributes before limits, and limits by name. An entity is
-// created before anything in it, and deleted after.
+// Diff returns the changes that lead from one normalized configuration to another. Nil means an
+// empty one. The order is that of a file written by [Format]: the system, then resources, then
+// entities, each sorted by name, and within them attributes before limits, sorted by name. An
+// entity is created before its parts and deleted after them.
 func Diff(before, after *weir.Definitions) []Change {
 	empty := &weir.Definitions{OnUnavailable: weir.Block}
 	if before == nil {
@@ -75,7 +75,7 @@ func policy(d *weir.Definitions) string {
 	return string(d.OnUnavailable)
 }
 
-// names returns the keys of both maps, in order.
+// names returns the keys of both maps, sorted.
 func names[V any](a, b map[string]V) []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
@@ -110,7 +110,7 @@ func (d *differ) entity(name string, before, after map[string]weir.EntityDefinit
 	}
 }
 
-// flag is an attribute's value, empty where its entity does not exist.
+// flag returns the value of an attribute; empty if its entity does not exist.
 func flag(v, exists bool) string {
 	if !exists {
 		return ""
@@ -118,7 +118,7 @@ func flag(v, exists bool) string {
 	return strconv.FormatBool(v)
 }
 
-// attribute adds a change of an attribute, if it is one.
+// attribute adds a change of an attribute, unless its values are the same.
 func (d *differ) attribute(c Change) {
 	if c.Was == c.Is {
 		return
@@ -132,7 +132,7 @@ func (d *differ) attribute(c Change) {
 	d.changes = append(d.changes, c)
 }
 
-// limits adds the changes of one level. Both lists are in the order of their names.
+// limits adds the changes of one level. Both lists are sorted by name.
 func (d *differ) limits(at Change, before, after []weir.Limit) {
 	for len(before) > 0 || len(after) > 0 {
 		c, order := at, 0
@@ -162,7 +162,7 @@ func (d *differ) limits(at Change, before, after []weir.Limit) {
 	}
 }
 
-// Path is where the change is, in the words of a limits file: "resources.gpt-4o.limits.rpm".
+// Path returns where the change is, as a limits file names it: "resources.gpt-4o.limits.rpm".
 func (c *Change) Path() string {
 	var parts []string
 	if c.Level == weir.LevelSystem {

@@ -99,7 +99,8 @@ func TestDiffNothing(t *testing.T) {
 	}
 }
 
-// checkDiff applies the changes to one configuration, in order, and wants the other.
+// checkDiff applies the changes to one configuration, in order, and compares the result with the
+// other.
 func checkDiff(t *testing.T, before, after *weir.Definitions) {
 	t.Helper()
 	changes := manifest.Diff(before, after)

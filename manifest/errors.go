@@ -11,11 +11,11 @@ import (
 	"github.com/weir-limiter/weir/internal/joined"
 )
 
-// Error is a mistake in a limits file: where it stands, and what it is.
+// Error is a mistake in a limits file and its position.
 type Error struct {
-	// File is the name that [Parse] was given.
+	// File is the name that was passed to [Parse].
 	File string
-	// Line and Column count from 1; a column is a character.
+	// Line and Column count from 1. A column is a character.
 	Line   int
 	Column int
 	// Err is the mistake: a [*weir.Error] that names the field, its value and the reason.
@@ -30,27 +30,28 @@ func (e *Error) Error() string {
 // Unwrap returns the mistake.
 func (e *Error) Unwrap() error { return e.Err }
 
-// position is a place in the file; both count from 1.
+// position is a line and a column of the file, counted from 1.
 type position struct{ line, column int }
 
 func comparePositions(a, b position) int {
 	return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
 }
 
-// maxMistakes bounds a report: beyond it only the number is told.
+// maxMistakes bounds the number of mistakes that are reported. The number of the others is reported
+// too.
 const maxMistakes = 1000
 
-// mistakes gathers what is wrong with a file.
+// mistakes collects the mistakes in a file.
 type mistakes struct {
 	file string
-	end  position // of the text: the scanner may place the last token behind it
+	end  position // of the text, because the scanner may place the last token after it
 	list []*Error
 	more int
 }
 
 func (m *mistakes) none() bool { return len(m.list) == 0 }
 
-// add notes a mistake. The field may be empty: then the reason alone says what is wrong.
+// add records a mistake. The field may be empty if the reason says everything.
 func (m *mistakes) add(at position, field, value, reason string) {
 	if len(m.list) == maxMistakes {
 		m.more++
@@ -64,7 +65,7 @@ func (m *mistakes) add(at position, field, value, reason string) {
 	}})
 }
 
-// err joins the mistakes in the order of the file.
+// err returns the mistakes joined in the order of the file.
 func (m *mistakes) err() error {
 	slices.SortStableFunc(m.list, func(a, b *Error) int {
 		return comparePositions(position{a.Line, a.Column}, position{b.Line, b.Column})

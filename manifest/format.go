@@ -14,13 +14,13 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// utc is the zone of a budget that names none.
+// utc is the zone of a budget without a zone.
 const utc = "UTC"
 
-// Format writes a limits file that [Parse] reads back equal. Levels without limits are left out:
-// they mean nothing. Its errors, joined, are the definitions' own mistakes and refill periods that
-// are not whole seconds, which a file cannot hold; each is a [*weir.Error] with code
-// [weir.Invalid].
+// Format returns a limits file that [Parse] parses to an equal configuration. It leaves out levels
+// without limits, which have no meaning. Its errors, joined, are mistakes in the definitions, and
+// refill periods that are not whole seconds, which a file cannot express; each is a [*weir.Error]
+// with code [weir.Invalid].
 func Format(namespace string, d *weir.Definitions) ([]byte, error) {
 	d, err := d.Normalize()
 	if err != nil {
@@ -43,7 +43,7 @@ func Format(namespace string, d *weir.Definitions) ([]byte, error) {
 	return w.text.Bytes(), nil
 }
 
-// writer gathers the text of a file.
+// writer collects the text of a file and the errors.
 type writer struct {
 	text bytes.Buffer
 	errs []error
@@ -120,7 +120,7 @@ func (w *writer) limits(depth int, path string, limits []weir.Limit) {
 	}
 }
 
-// limitText writes the fields of a limit that are not their defaults.
+// limitText returns the fields of a limit that are not their defaults.
 func limitText(l *weir.Limit) []string {
 	var fields []string
 	add := func(name, value string, wanted bool) {
@@ -143,7 +143,7 @@ func limitText(l *weir.Limit) []string {
 	return fields
 }
 
-// scalar writes an identifier, in quotes where another reader could take it for anything but text.
+// scalar returns an identifier, in quotes if another program could take it for anything but text.
 func scalar(s string) string {
 	plain := s != "" && (s[0] == '_' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z')
 	for i := range len(s) {

@@ -98,7 +98,7 @@ weir: invalid: entities.e.resources.r.limits.rpm.refill_period "1.5s": must be w
 	}
 }
 
-// TestRoundTrip writes random definitions and reads them back.
+// TestRoundTrip formats random definitions and parses them again.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -124,7 +124,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// randomName returns a valid name; the first letter is one that every identifier may begin with.
+// randomName returns a valid name. It begins with a letter, as every identifier may.
 func randomName(r *rand.Rand, alphabet string) string {
 	if words := strings.Fields("true no null y on a.limits rpm"); r.IntN(4) == 0 {
 		return words[r.IntN(len(words))]
@@ -202,8 +202,8 @@ func randomDefinitions(r *rand.Rand) *weir.Definitions {
 	return d
 }
 
-// FuzzParse: nothing panics, what is refused has its place, and what is read is written and read
-// back equal.
+// FuzzParse checks that no input panics, that a refusal has a position, and that what is parsed is
+// the same after it is formatted and parsed again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range parseSeeds(f) {
 		f.Add(seed)

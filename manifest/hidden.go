@@ -9,35 +9,37 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// maxHidden bounds what [Hidden] returns.
+// maxHidden bounds the number of findings of [Hidden].
 const maxHidden = 10_000
 
-// HiddenLimits says which limits do not apply to a resource because a stronger level has any: the
-// first level that has limits wins whole.
+// HiddenLimits are the limits that do not apply on a resource because a stronger level has limits:
+// the first level that has any limits applies as a whole.
 type HiddenLimits struct {
-	// Entities are those whose own limits hide the others, in order: all with the same outcome
-	// together. Empty where the resource's limits hide the system's, for every other entity.
+	// Entities are the entities whose own limits hide the others, in order; entities with the same
+	// outcome are in one finding. It is empty if the resource's limits hide those of the system,
+	// for every other entity.
 	Entities []string
-	// Resource is the one that the others are hidden on; [weir.DefaultResource] stands for every
+	// Resource is the resource on which limits are hidden; [weir.DefaultResource] means every
 	// resource that neither the entity nor the file names.
 	Resource string
-	// Level is the one that wins.
+	// Level is the level that applies.
 	Level weir.Level
 	// Hidden are the weaker levels, the strongest first.
 	Hidden []HiddenLevel
 }
 
-// HiddenLevel is a level that is hidden, and what it has.
+// HiddenLevel is a level that is hidden, with the names of its limits.
 type HiddenLevel struct {
 	Level weir.Level
-	// Overridden are the names of limits that the winning level has too.
+	// Overridden are the names of limits that the level that applies has too.
 	Overridden []string
-	// Lost are the names of limits that the winning level lacks: nothing stands in for them.
+	// Lost are the names of limits that the level that applies does not have, so that nothing
+	// replaces them.
 	Lost []string
 }
 
-// Hidden returns what is hidden in normalized definitions: for each resource, then for each entity
-// by its first name and its resources. At most 10,000 findings are returned.
+// Hidden returns what is hidden in normalized definitions: first for each resource, then for each
+// entity in the order of names, and for an entity by resource. It returns at most 10,000 findings.
 func Hidden(d *weir.Definitions) []HiddenLimits {
 	h := &hiddenFinder{definitions: d, byOutcome: map[string]int{}, byShape: map[string][]int{}}
 	for _, resource := range slices.Sorted(maps.Keys(d.Resources)) {
@@ -51,16 +53,16 @@ func Hidden(d *weir.Definitions) []HiddenLimits {
 	return h.found
 }
 
-// hiddenFinder gathers findings, one for each outcome.
+// hiddenFinder collects findings, one for each outcome.
 type hiddenFinder struct {
 	definitions *weir.Definitions
 	found       []HiddenLimits
-	byOutcome   map[string]int   // the place in found
-	byShape     map[string][]int // the places in found that entities with the same limits are in
+	byOutcome   map[string]int   // index in found
+	byShape     map[string][]int // indexes in found, by the names of an entity's limits
 }
 
-// entity looks at all that an entity's limits hide. Entities whose limits have the same names hide
-// the same, so that ten thousand equal tenants cost little more than one.
+// entity finds what an entity's limits hide. Entities whose limits have the same names on the same
+// resources hide the same, so ten thousand similar entities cost little more than one.
 func (h *hiddenFinder) entity(name string, limits map[string][]weir.Limit) {
 	own := slices.Sorted(maps.Keys(limits))
 	var shape strings.Builder
@@ -98,9 +100,9 @@ func (h *hiddenFinder) entity(name string, limits map[string][]weir.Limit) {
 	h.byShape[shape.String()] = places
 }
 
-// add adds what is hidden from a subject and returns where; it is false where nothing is, or where
-// there are too many findings. An empty entity is any that the file does not name, and an empty
-// resource likewise.
+// add adds a finding for what is hidden from a subject and returns its index. It returns false if
+// nothing is hidden, or if there are too many findings. An empty entity or resource means any that
+// the file does not name.
 func (h *hiddenFinder) add(s weir.Subject, label string) (place int, ok bool) {
 	levels := h.definitions.Config(s).Levels
 	if len(levels) < 2 {
@@ -126,7 +128,8 @@ func (h *hiddenFinder) add(s weir.Subject, label string) (place int, ok bool) {
 	return place, true
 }
 
-// compareLevel says which of a level's limits the winner has too.
+// compareLevel divides the names of a level's limits into those that the winner has too and the
+// others.
 func compareLevel(winner []weir.Limit, l weir.LevelLimits) HiddenLevel {
 	out := HiddenLevel{Level: l.Level}
 	for i := range l.Limits {
@@ -141,7 +144,7 @@ func compareLevel(winner []weir.Limit, l weir.LevelLimits) HiddenLevel {
 	return out
 }
 
-// Loses reports whether a limit is hidden that nothing stands in for.
+// Loses reports whether a hidden limit is not replaced by one with the same name.
 func (h *HiddenLimits) Loses() bool {
 	return slices.ContainsFunc(h.Hidden, func(l HiddenLevel) bool { return len(l.Lost) > 0 })
 }

@@ -52,7 +52,8 @@ func TestHiddenNothing(t *testing.T) {
 	}
 }
 
-// TestHiddenIsBounded: equal tenants are told once, and a flood of findings is cut.
+// TestHiddenIsBounded checks that similar entities are in one finding, and that the number of
+// findings is bounded.
 func TestHiddenIsBounded(t *testing.T) {
 	t.Parallel()
 	rpm := []weir.Limit{{Name: "rpm", Capacity: 1}}

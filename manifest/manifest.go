@@ -1,7 +1,18 @@
-// Package manifest reads limits files: it parses them, finds every mistake in them with its line
-// and column, says which limits hide which, compares two configurations, and writes one back. It
-// also holds the grammar of a limit on the command line. All of it is pure: the package does no
-// I/O.
+// Package manifest reads and writes limits files. It finds every mistake in a file with its line
+// and column, says which limits hide which, and compares two configurations. It also has the
+// grammar of a limit on the command line. The package does no I/O and has no state.
+//
+// [Parse] reads a file in three steps. The text is checked and split into the tokens of YAML
+// (text.go, scan.go). The tokens become a tree of mappings and scalars, the part of YAML that a
+// limits file uses (tree.go, mapping.go, node.go). The tree is decoded into a [Manifest], which has
+// the definitions and the position of each part in the file (decode.go, decode_limit.go,
+// parents.go). A step records its mistakes and goes on where it can, so that all of them are
+// reported, not only the first. The rules for names and limits are those of package weir: decoding
+// calls [weir.Limit.Validate] and [weir.Definitions.Normalize] instead of repeating them.
+//
+// [Format] writes definitions as a file, [Diff] returns the changes from one configuration to
+// another, and [Hidden] finds the limits that do not apply because a stronger level has limits.
+// [ParseLimit] and [FormatLimit] are for a limit on the command line.
 package manifest
 
 import (
@@ -13,29 +24,30 @@ import (
 	"github.com/weir-limiter/weir/internal/joined"
 )
 
-// DefaultNamespace is the namespace of a file that names none.
+// DefaultNamespace is the namespace of a file that does not name one.
 const DefaultNamespace = "default"
 
 // formatVersion is the only version of the format so far.
 const formatVersion = 1
 
-// Manifest is what a limits file declares. Treat it as unchangeable.
+// Manifest is the value of a limits file. Do not change it.
 type Manifest struct {
-	// Version is that of the format: 1.
+	// Version is the version of the format: 1.
 	Version int
-	// Namespace is the world that the limits belong to. Default: [DefaultNamespace].
+	// Namespace is the namespace of the limits. Default: [DefaultNamespace].
 	Namespace string
 	// Definitions are the file's limits and entities, normalized.
 	Definitions *weir.Definitions
 
 	file string
-	at   map[string]position // where each part stands in the file, by its path
+	at   map[string]position // position of each part, by its path
 }
 
-// Parse reads a limits file of at most 4 MiB. The name is for messages only. A file with mistakes
-// gives no manifest but all of them, joined in the order of the file: each is an [*Error] around a
-// [*weir.Error] with code [weir.Invalid]; beyond a thousand, only their number is told. Where the
-// text is not YAML, only that is told: nothing can be said of what such a file declares.
+// Parse parses a limits file of at most 4 MiB. The name is used only in messages. If the file has
+// mistakes, Parse returns no manifest but all mistakes, joined in the order of the file. Each is an
+// [*Error] around a [*weir.Error] with code [weir.Invalid]. Beyond a thousand mistakes, Parse
+// reports only their number. If the text is not YAML, it reports only that, because it cannot know
+// what the file declares.
 func Parse(name string, data []byte) (*Manifest, error) {
 	found := &mistakes{file: name}
 	text := checkText(data, found)
@@ -52,9 +64,10 @@ func Parse(name string, data []byte) (*Manifest, error) {
 	return nil, found.err()
 }
 
-// Locate puts the place in the file on errors about the manifest's definitions, such as a store's
-// refusal of a kind of limit: every [*weir.Error] joined in err whose Field is a path of the file
-// ("resources.gpt-4o.limits.rpm", or below it) comes back in an [*Error]; others as they are.
+// Locate adds positions in the file to errors about the manifest's definitions, such as a store's
+// refusal of a kind of limit. Every [*weir.Error] joined in err whose Field is a path of the file
+// ("resources.gpt-4o.limits.rpm", or something below it) is returned in an [*Error]. Other errors
+// are returned unchanged.
 func (m *Manifest) Locate(err error) error {
 	var located []error
 	for _, e := range joined.Errors(err) {
@@ -71,8 +84,9 @@ func (m *Manifest) Locate(err error) error {
 	return errors.Join(located...)
 }
 
-// CheckNamespace refuses a file that names another namespace than the one its limits are for, in an
-// [*Error] around a [*weir.Error] with code [weir.Invalid]. A file that names none is for any.
+// CheckNamespace returns an error if the file names another namespace than the given one: an
+// [*Error] around a [*weir.Error] with code [weir.Invalid]. A file that names no namespace fits
+// any.
 func (m *Manifest) CheckNamespace(namespace string) error {
 	at, named := m.at["namespace"]
 	if !named || m.Namespace == namespace {
@@ -84,7 +98,7 @@ func (m *Manifest) CheckNamespace(namespace string) error {
 	}}
 }
 
-// find returns where the longest part of a path that the file has stands.
+// find returns the position of the longest prefix of a path that the file has.
 func (m *Manifest) find(path string) (position, bool) {
 	for path != "" {
 		if at, ok := m.at[path]; ok {

@@ -35,7 +35,7 @@ func parse(t *testing.T, text string) *manifest.Manifest {
 	return m
 }
 
-// normal is what definitions are once normalized.
+// normal returns the definitions normalized.
 func normal(t *testing.T, d *weir.Definitions) *weir.Definitions {
 	t.Helper()
 	n, err := d.Normalize()
@@ -165,7 +165,7 @@ entities:
 	}
 }
 
-// TestNotText has what a golden file of text cannot hold.
+// TestNotText has cases that a golden file of text cannot contain.
 func TestNotText(t *testing.T) {
 	t.Parallel()
 	const (
@@ -214,8 +214,8 @@ func TestNotText(t *testing.T) {
 	}
 }
 
-// TestLargeFile: thousands of entities beside each other are read in time that grows with their
-// number, not with its square.
+// TestLargeFile checks that the time to parse thousands of entities grows with their number, not
+// with its square.
 func TestLargeFile(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -311,7 +311,7 @@ func lines(changes []manifest.Change) string {
 	return b.String()
 }
 
-// A file that names a namespace is for no other one.
+// A file that names a namespace is refused for any other one.
 func TestCheckNamespace(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ line, namespace, want string }{

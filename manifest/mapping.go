@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// blockMapping reads the entries that stand at the column of the first.
+// blockMapping parses a mapping in block style: the entries that begin at the column of the first.
 func (p *treeParser) blockMapping(first *token.Token) node {
 	m := node{at: tokenPosition(first), kind: mappingNode}
 	column := first.Position.Column
@@ -36,7 +36,7 @@ func (p *treeParser) blockMapping(first *token.Token) node {
 	}
 }
 
-// flowMapping reads a mapping in braces.
+// flowMapping parses a mapping in braces.
 func (p *treeParser) flowMapping(open *token.Token) node {
 	m := node{at: tokenPosition(open), kind: mappingNode}
 	p.next++
@@ -80,8 +80,9 @@ func (p *treeParser) flowMapping(open *token.Token) node {
 	}
 }
 
-// badColon stops at a colon within braces that only the scanner takes for one. To YAML, what has no
-// space after the colon is one text, and a colon on another line belongs to nothing.
+// badColon stops at a colon within braces that the scanner takes for the end of a name, but YAML
+// does not: without a space after the colon the whole is one text, and a colon on another line
+// belongs to no name.
 func (p *treeParser) badColon(name, colon *token.Token) bool {
 	if name.Position.Line != colon.Position.Line {
 		p.stop(colon, "the file is not YAML: a ':' must stand on the line of its name")
@@ -104,7 +105,7 @@ func (p *treeParser) badColon(name, colon *token.Token) bool {
 	return true
 }
 
-// entry reads the value of a name and adds both to a mapping.
+// entry parses the value of a name and adds both to a mapping.
 func (p *treeParser) entry(m *node, name *token.Token, of valueOwner) {
 	v := p.value(of)
 	if !isQuoted(name) && name.Value == "<<" {
@@ -114,7 +115,7 @@ func (p *treeParser) entry(m *node, name *token.Token, of valueOwner) {
 	m.entries = append(m.entries, entry{at: of.at, name: name.Value, value: v})
 }
 
-// notAName stops at what stands where a name and a colon should.
+// notAName stops at a token that is in the place of a name and a colon.
 func (p *treeParser) notAName(t *token.Token) {
 	switch t.Type {
 	case token.SequenceEntryType, token.SequenceStartType:
@@ -133,7 +134,7 @@ func (p *treeParser) notAName(t *token.Token) {
 	}
 }
 
-// push goes one mapping deeper, or stops.
+// push enters a nested mapping, or stops if it is too deep.
 func (p *treeParser) push(t *token.Token) bool {
 	if p.depth == maxDepth {
 		p.stop(t, fmt.Sprintf("mappings nest deeper than %d levels", maxDepth))
@@ -145,7 +146,8 @@ func (p *treeParser) push(t *token.Token) bool {
 
 func (p *treeParser) pop() { p.depth-- }
 
-// skipBlockList passes over a list: all that stands deeper than its owner, and its dashes.
+// skipBlockList skips a list in block style: everything that is indented more than its owner, and
+// its dashes.
 func (p *treeParser) skipBlockList(dash *token.Token, of valueOwner) {
 	for t := p.peek(); t != nil && !isMark(t); t = p.peek() {
 		inside := t.Position.Line == dash.Position.Line || t.Position.Column > of.column ||
@@ -157,7 +159,7 @@ func (p *treeParser) skipBlockList(dash *token.Token, of valueOwner) {
 	}
 }
 
-// skipFlowList passes over a list in brackets, and what is nested in it.
+// skipFlowList skips a list in brackets with everything nested in it.
 func (p *treeParser) skipFlowList(open *token.Token) {
 	depth := 0
 	for t := p.peek(); t != nil && !isMark(t); t = p.peek() {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// join puts a name behind a path.
+// join appends a name to a path.
 func join(path, name string) string {
 	if path == "" {
 		return name
@@ -17,7 +17,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// quote makes a malformed name fit for a path in a message.
+// quote returns a malformed name in a form that is readable in the path of a message.
 func quote(name string) string {
 	plain := name != "" && len(name) <= 64
 	for _, r := range name {
@@ -33,6 +33,8 @@ func quote(name string) string {
 // The faults below say what is wrong with a name, or nothing. The rules are those of the root
 // package, asked by way of the smallest configuration that has the name.
 
+// The functions below return what is wrong with a name, or "". The rules are those of package weir:
+// each function normalizes the smallest configuration that has the name.
 func entityFault(name string) string {
 	return reasonOf(&weir.Definitions{Entities: map[string]weir.EntityDefinition{name: {}}})
 }
@@ -57,7 +59,7 @@ func limitFault(name string) string {
 
 func policyFault(policy string) string {
 	if policy == "" {
-		policy = " " // empty is the default there, but an empty text here says nothing
+		policy = " " // empty would be the default, but in a file it is a mistake
 	}
 	return reasonOf(&weir.Definitions{OnUnavailable: weir.Policy(policy)})
 }

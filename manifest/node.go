@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// nodeKind is the form of a value in the file.
+// nodeKind is the kind of a value in the file.
 type nodeKind int
 
 const (
-	// nullNode has no value: nothing after the colon, "~" or "null".
+	// nullNode has no value: there is nothing after the colon, or "~" or "null".
 	nullNode nodeKind = iota
-	// scalarNode is a text, a number or true or false.
+	// scalarNode is a text, a number, true or false.
 	scalarNode
 	// mappingNode has entries.
 	mappingNode
-	// listNode is a list, and aliasNode stands for another value: neither is of use here.
+	// listNode is a list, and aliasNode refers to another value. A limits file has neither.
 	listNode
 	aliasNode
 )
@@ -24,7 +24,7 @@ const (
 type node struct {
 	at      position
 	kind    nodeKind
-	text    string // of a scalar, as it is written, without quotes
+	text    string // of a scalar, without quotes
 	quoted  bool
 	entries []entry // of a mapping
 }
@@ -36,7 +36,7 @@ type entry struct {
 	value node
 }
 
-// source is what a message shows of the value.
+// source returns the value as it is shown in a message.
 func (n *node) source() string {
 	if n.kind == scalarNode {
 		return n.text
@@ -44,7 +44,7 @@ func (n *node) source() string {
 	return ""
 }
 
-// kindName says what the value is, for "must be …, not …".
+// kindName returns the kind of the value, for messages such as "must be …, not …".
 func (n *node) kindName() string {
 	switch {
 	case n.kind == nullNode:
@@ -62,9 +62,9 @@ func (n *node) kindName() string {
 	}
 }
 
-// integer reads a decimal number. The reason says what is wrong, as the end of "must be …"; it is
-// empty where nothing is. Underscores between digits are fine, as in YAML 1.1. Other bases are not:
-// to some readers 010 is eight.
+// integer parses a decimal number. The reason says what is wrong, as the end of "must be …"; it is
+// empty if nothing is. Underscores between digits are allowed, as in YAML 1.1. Other bases are
+// refused, because programs disagree about them: to some, 010 is eight.
 func (n *node) integer() (value int64, reason string) {
 	if n.kind != scalarNode || n.quoted {
 		return 0, "not " + n.kindName()
@@ -89,8 +89,8 @@ func (n *node) integer() (value int64, reason string) {
 	return value, ""
 }
 
-// boolean reads true or false. YAML 1.1's yes, no, on and off are not taken: to some readers they
-// are text.
+// boolean parses true or false. YAML 1.1's yes, no, on and off are refused, because to some
+// programs they are text.
 func (n *node) boolean() (value, ok bool) {
 	if n.kind != scalarNode || n.quoted {
 		return false, false

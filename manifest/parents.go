@@ -6,10 +6,10 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// maxCascade is how many ancestors a charge can reach on any store.
+// maxCascade is the largest number of ancestors that a charge can reach on any store.
 const maxCascade = 8
 
-// entityPosition is where an entity's own fields stand.
+// entityPosition has the positions of an entity and of its fields.
 type entityPosition struct {
 	name, path string
 	at         position
@@ -17,8 +17,9 @@ type entityPosition struct {
 	cascadeAt  position
 }
 
-// checkParents notes parents that are not declared, cycles, and cascades without a parent or too
-// long to charge. Each is told once, where it arises, and not again for the entities below.
+// checkParents records parents that are not declared, cycles, and cascades without a parent or with
+// too many ancestors. Each is recorded once, at the first entity concerned, and not for the
+// entities below.
 func (d *decoder) checkParents() {
 	of := d.out.Definitions.Entities
 	for _, e := range d.entities {
@@ -35,8 +36,8 @@ func (d *decoder) checkParents() {
 	}
 }
 
-// checkCycles notes every cycle, and reports whether there is one. It walks up from each entity, no
-// further than where an earlier walk has been.
+// checkCycles records every cycle, and reports whether there is one. It walks up from each entity
+// until it comes to one that an earlier walk has visited, so each entity is visited once.
 func (d *decoder) checkCycles() (found bool) {
 	of := d.out.Definitions.Entities
 	walks := make(map[string]int, len(of))
@@ -54,7 +55,7 @@ func (d *decoder) checkCycles() (found bool) {
 	return found
 }
 
-// noteCycle tells of the cycle through an entity at the first of its members in the file.
+// noteCycle records a cycle at the member that is first in the file.
 func (d *decoder) noteCycle(through string) {
 	of := d.out.Definitions.Entities
 	first, seen := d.order[through], map[string]bool{}
@@ -67,7 +68,8 @@ func (d *decoder) noteCycle(through string) {
 		fmt.Sprintf("leads back to %q: a cycle", clip.Text(e.name)))
 }
 
-// checkCascade notes the first entity of each line of ancestors that is too long to be charged.
+// checkCascade records the entities from which a charge would reach one ancestor too many. The
+// entities below these are not recorded.
 func (d *decoder) checkCascade() {
 	of := d.out.Definitions.Entities
 	levels := make(map[string]int, len(of)) // ancestors charged, plus one

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// TestMistakes holds every message against testdata/mistakes.txt, which has the cases. With
-// WEIR_UPDATE_GOLDEN=1 the messages there are written anew, to be read before they are kept.
+// TestMistakes compares every message with testdata/mistakes.txt, which has the cases. With
+// WEIR_UPDATE_GOLDEN=1 it writes the messages to the file, to be reviewed before they are
+// committed.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	head, cases := readMistakes(t)
@@ -40,7 +41,7 @@ const mistakesFile = "testdata/mistakes.txt"
 
 type mistakeCase struct{ name, text, want string }
 
-// readMistakes returns the file's own heading and its cases.
+// readMistakes returns the heading of the file and its cases.
 func readMistakes(t testing.TB) (head string, cases []mistakeCase) {
 	t.Helper()
 	data, err := os.ReadFile(mistakesFile)
@@ -59,7 +60,7 @@ func readMistakes(t testing.TB) (head string, cases []mistakeCase) {
 	return head, cases
 }
 
-// parseSeeds are the files that the fuzzer begins with.
+// parseSeeds returns the files that the fuzzer starts with.
 func parseSeeds(t testing.TB) []string {
 	t.Helper()
 	var seeds []string
@@ -77,7 +78,7 @@ func parseSeeds(t testing.TB) []string {
 	return seeds
 }
 
-// cutMark splits a case into its file and its messages.
+// cutMark divides a case into the limits file and the messages.
 func cutMark(body string) (text, want string, ok bool) {
 	if want, ok := strings.CutPrefix(body, ">>>"); ok {
 		return "", want, true
@@ -86,8 +87,8 @@ func cutMark(body string) (text, want string, ok bool) {
 	return text + "\n", want, ok
 }
 
-// checkErrors holds what is true of every file that is refused: all errors are typed, lie within
-// the text, and come in order.
+// checkErrors checks what holds for every file that is refused: all errors are typed, have
+// positions within the text, and are sorted by position.
 func checkErrors(t *testing.T, name, text string) {
 	t.Helper()
 	m, err := manifest.Parse(name, []byte(text))

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// scan splits the text into tokens without comments. It ends early, and says so, at the first piece
-// that is not YAML.
+// scan splits the text into tokens, without comments. It records a mistake and stops at the first
+// part that is not YAML.
 //
-// Only the library's scanner is used. Its parser recurses once per entry of a mapping and once per
-// level, so that a large file takes minutes and a hostile one the whole stack; and of what it can
-// read, a limits file is only mappings and scalars.
+// Only the scanner of the YAML library is used. The library's parser recurses once for each entry
+// of a mapping and once for each level, so that a large file would take minutes and a hostile one
+// would overflow the stack. A limits file needs only mappings and scalars anyway.
 func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 	var s scanner.Scanner
 	s.Init(text)
@@ -46,19 +46,19 @@ func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 	}
 }
 
-// tokenPosition is where a token stands. The scanner counts from 1, but gives 0 for some of an
-// empty line.
+// tokenPosition returns the position of a token. The scanner counts from 1, but returns 0 for some
+// tokens on an empty line.
 func tokenPosition(t *token.Token) position {
 	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// hasTab reports whether a tab stands in double quotes. No name or value of a limits file needs
-// one, and behind it the scanner loses count of the lines.
+// hasTab reports whether there is a tab in double quotes. A limits file needs none, and after one
+// the scanner reports wrong lines.
 func hasTab(t *token.Token) bool {
 	return t.Type == token.DoubleQuoteType && strings.Contains(strings.TrimSpace(t.Origin), "\t")
 }
 
-// isScalar reports whether a token is a value without structure, or may be a name.
+// isScalar reports whether a token is a value without structure, which may also be a name.
 func isScalar(t *token.Token) bool {
 	switch t.Type {
 	case token.StringType, token.SingleQuoteType, token.DoubleQuoteType, token.NullType,

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxFileBytes bounds a limits file.
+// maxFileBytes bounds the size of a limits file.
 const maxFileBytes = 4 << 20
 
-// byteOrderMark may begin a file, and stands nowhere else.
+// byteOrderMark may begin a file. Anywhere else it is a mistake.
 const byteOrderMark = "\uFEFF"
 
-// checkText returns the file as text with line feeds only, or notes why it is not one. What is not
-// text is told once: nothing after it can be trusted.
+// checkText returns the file as text with line feeds only, or records why it is not text. It
+// records one mistake, because nothing after that can be trusted.
 func checkText(data []byte, found *mistakes) string {
 	if len(data) > maxFileBytes {
 		found.add(position{1, 1}, "", "", fmt.Sprintf(
@@ -40,5 +40,5 @@ func checkText(data []byte, found *mistakes) string {
 		at.column++
 	}
 	found.end = at
-	return text + "\n" // or the scanner loses a tag that ends the file
+	return text + "\n" // without it the scanner loses a tag at the end of the file
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-limiter/weir/internal/clip"
 )
 
-// maxDepth bounds how deep mappings nest. The format needs seven levels.
+// maxDepth bounds how deep mappings are nested. The format needs seven levels.
 const maxDepth = 16
 
-// treeParser builds the tree of a file: mappings, in either style, of scalars. It notes anchors,
-// tags and merge keys and goes on; it passes over lists and aliases, which are then wrong wherever
-// they stand; and it stops at what is not YAML.
+// treeParser builds the tree of a file: mappings, in block or flow style, of scalars. It records
+// anchors, tags and merge keys as mistakes and goes on. It skips lists and aliases, which the
+// decoder then refuses. It stops at what is not YAML.
 type treeParser struct {
 	tokens  []*token.Token
 	next    int
@@ -22,8 +22,8 @@ type treeParser struct {
 	stopped bool
 }
 
-// parseTree returns the file's tree, and whether it is whole: if not, the rest of the text could
-// not be read.
+// parseTree returns the tree of a file, and whether it is complete: it is not if the rest of the
+// text could not be parsed.
 func parseTree(text string, found *mistakes) (root *node, whole bool) {
 	tokens, whole := scan(text, found)
 	if !whole {
@@ -34,7 +34,7 @@ func parseTree(text string, found *mistakes) (root *node, whole bool) {
 	return &n, !p.stopped
 }
 
-// document reads the one document of a file, and refuses a second.
+// document parses the document of a file, and refuses a second one.
 func (p *treeParser) document() node {
 	for t := p.peek(); t != nil && t.Type == token.DirectiveType; t = p.peek() {
 		p.unsupported(t, "directives")
@@ -63,15 +63,15 @@ func (p *treeParser) document() node {
 	return root
 }
 
-// valueOwner is what a value belongs to: an entry, or the file.
+// valueOwner is the owner of a value: an entry of a mapping, or the file.
 type valueOwner struct {
 	at     position
-	line   int // of the entry's colon, or of the mark that begins the document
+	line   int // of the entry's colon, or of the mark at which the document begins
 	column int // of the entry's mapping
 	flow   bool
 }
 
-// value reads what stands after a colon, or the whole document.
+// value parses the value after a colon, or the whole document.
 func (p *treeParser) value(of valueOwner) node {
 	for {
 		t := p.peek()
@@ -81,7 +81,7 @@ func (p *treeParser) value(of valueOwner) node {
 		switch t.Type {
 		case token.AnchorType:
 			p.unsupported(t, "anchors")
-			p.next = min(p.next+2, len(p.tokens)) // the sign and the name
+			p.next = min(p.next+2, len(p.tokens)) // the '&' and the name
 			continue
 		case token.TagType:
 			p.unsupported(t, "tags")
@@ -92,8 +92,8 @@ func (p *treeParser) value(of valueOwner) node {
 	}
 }
 
-// contains reports whether a token can belong to the value: in block style it stands on the line of
-// the colon, or deeper. A list may stand at the column of the entry itself.
+// contains reports whether a token can belong to the value. In block style it is on the line of the
+// colon or indented more than the entry; a list may also be at the column of the entry.
 func (of valueOwner) contains(t *token.Token) bool {
 	if of.flow {
 		return t.Type != token.CollectEntryType && t.Type != token.MappingEndType
@@ -102,13 +102,13 @@ func (of valueOwner) contains(t *token.Token) bool {
 		t.Type == token.SequenceEntryType && t.Position.Column == of.column
 }
 
-// plainValue reads a value that no anchor or tag precedes any more.
+// plainValue parses a value after its anchors and tags.
 func (p *treeParser) plainValue(t *token.Token, of valueOwner) node {
 	n := node{at: tokenPosition(t)}
 	switch t.Type {
 	case token.AliasType:
 		n.kind = aliasNode
-		p.next = min(p.next+2, len(p.tokens)) // the sign and the name
+		p.next = min(p.next+2, len(p.tokens)) // the '*' and the name
 	case token.SequenceEntryType:
 		n.kind = listNode
 		if of.flow {
@@ -137,7 +137,7 @@ func (p *treeParser) plainValue(t *token.Token, of valueOwner) node {
 	return n
 }
 
-// scalarOrBlock reads a scalar, or the block mapping whose first name it is.
+// scalarOrBlock parses a scalar, or the block mapping of which it is the first name.
 func (p *treeParser) scalarOrBlock(t *token.Token, of valueOwner) node {
 	if colon := p.colonAfter(p.next); colon != nil && !of.flow {
 		if colon.Position.Line == of.line || colon.Position.Line != t.Position.Line {
@@ -155,7 +155,7 @@ func (p *treeParser) scalarOrBlock(t *token.Token, of valueOwner) node {
 	return n
 }
 
-// colonAfter returns the colon behind a token, or nil.
+// colonAfter returns the colon after a token, or nil.
 func (p *treeParser) colonAfter(i int) *token.Token {
 	if i+1 < len(p.tokens) && p.tokens[i+1].Type == token.MappingValueType {
 		return p.tokens[i+1]
@@ -170,12 +170,12 @@ func (p *treeParser) peek() *token.Token {
 	return nil
 }
 
-// unsupported notes a part of YAML that a limits file does not have.
+// unsupported records a part of YAML that a limits file does not have.
 func (p *treeParser) unsupported(t *token.Token, what string) {
 	p.found.add(tokenPosition(t), "", "", what+" have no place in a limits file")
 }
 
-// misplaced stops at a token that cannot stand where it does.
+// misplaced stops at a token that is not allowed in its position.
 func (p *treeParser) misplaced(t *token.Token) {
 	if p.next > 0 && p.tokens[p.next-1].Position.Line == t.Position.Line {
 		p.stop(t, fmt.Sprintf("the file is not YAML: %q cannot stand here", clip.Text(t.Value)))
@@ -185,7 +185,7 @@ func (p *treeParser) misplaced(t *token.Token) {
 		"the file is not YAML: %q is indented like nothing above it", clip.Text(t.Value)))
 }
 
-// stop notes a mistake after which nothing more can be read.
+// stop records a mistake after which nothing can be parsed.
 func (p *treeParser) stop(t *token.Token, reason string) {
 	if !p.stopped {
 		p.found.add(tokenPosition(t), "", "", reason)

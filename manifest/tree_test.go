@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// FuzzTree holds the tree against the YAML library's own parser: what is read here is read there,
-// and means the same.
+// FuzzTree compares with the YAML library's own parser: what this package parses the library parses
+// too, with the same meaning.
 func FuzzTree(f *testing.F) {
 	for _, seed := range treeSeeds() {
 		f.Add(seed)
@@ -30,7 +30,7 @@ func treeSeeds() []string {
 	}
 }
 
-// TestTreeAgainstLibrary compares on texts made of the pieces that matter.
+// TestTreeAgainstLibrary compares on texts that are composed of relevant parts.
 func TestTreeAgainstLibrary(t *testing.T) {
 	t.Parallel()
 	for _, text := range treeSeeds() {
@@ -58,13 +58,13 @@ func TestTreeAgainstLibrary(t *testing.T) {
 	}
 }
 
-// compareWithLibrary reports whether both read the text.
+// compareWithLibrary reports whether both parse the text.
 func compareWithLibrary(t *testing.T, text string) bool {
 	t.Helper()
 	found := &mistakes{}
 	text = checkText([]byte(text), found)
 	if !found.none() || strings.Count(text, "{")+strings.Count(text, "[") > 100 {
-		return false // not text, or deeper than the library should be given
+		return false // not text, or too deep for the library
 	}
 	root, whole := parseTree(text, found)
 	if !whole || !found.none() {
