@@ -13,23 +13,23 @@ import (
 // cannot hold the cost takes nothing. Reserve never fails.
 func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	var few [8]activeTake
-	seats := few[:]
+	active := few[:]
 	if len(p.Takes) > len(few) {
-		seats = make([]activeTake, len(p.Takes))
+		active = make([]activeTake, len(p.Takes))
 	}
 	var set stripeSet
 	for i := range p.Takes {
 		t, seat := p.Takes[i], &seats[i]
 		seat.cost = t.Cost()
 		if i > 0 && t.Subject == p.Takes[i-1].Subject {
-			seat.sameSubjectAs(&seats[i-1].limitRef)
+			a.sameSubjectAs(&active[i-1].limitRef)
 		} else {
-			seat.locate(s, &set, t.Subject)
+			a.locate(s, &set, t.Subject)
 		}
 	}
 	out.At = now.Truncate(time.Millisecond)
 	ms := now.UnixMilli()
-	s.decide(ms, p.Takes, seats, &set, out)
+	s.decide(ms, p.Takes, active, &set, out)
 	s.sweep(ms)
 	return nil
 }
@@ -53,9 +53,9 @@ func (s *Store) decide(
 		if seat.first {
 			it = seat.stripe.find(t.Subject, seat.hash)
 		}
-		seat.load(now, it, t.Limit, t.Limit)
-		seat.define(now, t.Limit)
-		if judge(now, t, seat, &out.Limits[i]) {
+		a.load(now, it, t.Limit, t.Limit)
+		a.define(now, t.Limit)
+		if judge(now, t, a, &out.Limits[i]) {
 			exceeded = true
 			out.Denied = out.Denied || !t.Limit.Shadow
 		}
@@ -64,9 +64,9 @@ func (s *Store) decide(
 		return
 	}
 	if exceeded { // what fits can be counted
-		skipUncountable(now, takes, seats, out)
+		skipUncountable(now, takes, active, out)
 	}
-	apply(now, takes, seats, out)
+	apply(now, takes, active, out)
 }
 
 // skipUncountable makes an exceeded shadow limit take nothing if its counter cannot hold the cost.
@@ -76,7 +76,7 @@ func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *d
 		if !out.Limits[i].Exceeded || seat.counter.CanCount(now, kernel.Change{To: seat.cost}) {
 			continue
 		}
-		seat.cost = 0
+		a.cost = 0
 		if t.Limit.Kind != weir.Concurrency { // the lease keeps its slots, as if they had timed out
 			out.Taken[i].Units = 0
 		}
@@ -84,14 +84,14 @@ func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *d
 }
 
 // judge fills in the status of one take as it was found, and reports whether its limit is exceeded.
-func judge(now int64, t *driver.Take, seat *activeTake, status *weir.LimitStatus) bool {
+func judge(now int64, t *driver.Take, a *activeTake, status *weir.LimitStatus) bool {
 	l := t.Limit
-	available, retryAfter, fits := kernel.Judge(seat.counter, now, seat.cost, t.Ceiling, l.Capacity)
+	available, retryAfter, fits := kernel.Judge(a.counter, now, a.cost, t.Ceiling, l.Capacity)
 	// Assign the fields one by one: the compiler would build a composite literal elsewhere and copy
 	// it.
 	status.Entity, status.Resource, status.Limit = t.Entity, t.Resource, l.Name
 	status.Kind, status.Level = l.Kind, t.Level
-	status.Capacity, status.Available, status.Requested = t.Ceiling, available, seat.cost
+	status.Capacity, status.Available, status.Requested = t.Ceiling, available, a.cost
 	status.Exceeded, status.Shadow, status.RetryAfter = !fits, l.Shadow, retryAfter
 	return !fits
 }

@@ -51,8 +51,8 @@ func TestItemTableAgainstAMap(t *testing.T) {
 			}
 		}
 		check()
-		if size := len(table.slots); size > 256 {
-			t.Errorf("spread %x: got %d slots for at most 60 items", spread, size)
+		if size := len(table.cells); size > 256 {
+			t.Errorf("spread %x: got %d cells for at most 60 items", spread, size)
 		}
 		t.Logf("spread %x: %d added, %d removed", spread, added, removed)
 	}
