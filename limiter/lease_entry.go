@@ -34,7 +34,7 @@ type leaseEntry struct {
 
 	busy       bool
 	detached   bool          // a copy that is in no segment
-	ref        leaseRef      // its slot in the segment
+	ref        leaseRef      // its place in the segment
 	wait       chan struct{} // closed on release; nil while no call waits
 	list       *leaseList
 	prev, next *leaseEntry

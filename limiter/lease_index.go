@@ -75,18 +75,18 @@ func (x *leaseIndex) add(id weir.LeaseID, place leaseRef, valid func(weir.LeaseI
 	ms := id.UnixMilli()
 	at := x.chunk(ms)
 	c := &x.chunks[at]
-	if len(c.places.slots) >= 2*fullChunk && c.places.full() {
+	if len(c.places.cells) >= 2*fullChunk && c.places.full() {
 		c.rehash(x.seed, valid)
 	}
 	switch full := c.places.len >= fullChunk && ms > c.newest && at == len(x.chunks)-1; {
 	case full && c.left == 0: // forget did not drop it because it was last: reuse it
-		clear(c.places.slots)
+		clear(c.places.cells)
 		c.places.len = 0
 	case full:
 		if x.spare == nil {
 			x.spare = make([]leaseCell, 2*fullChunk)
 		}
-		x.chunks = append(x.chunks, indexChunk{from: ms, places: leaseHash{slots: x.spare}})
+		x.chunks = append(x.chunks, indexChunk{from: ms, places: leaseHash{cells: x.spare}})
 		x.spare = nil
 		c = &x.chunks[at+1]
 	}
@@ -101,15 +101,15 @@ func (x *leaseIndex) add(id weir.LeaseID, place leaseRef, valid func(weir.LeaseI
 func (c *indexChunk) rehash(seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) {
 	c.places.rebuild(c.left, seed, valid)
 	c.newest = 0
-	for i := range c.places.slots {
-		if s := &c.places.slots[i]; !s.id.IsZero() {
+	for i := range c.places.cells {
+		if s := &c.places.cells[i]; !s.id.IsZero() {
 			c.newest = max(c.newest, s.id.UnixMilli())
 		}
 	}
 }
 
 // forget records that a lease is forgotten; valid is as in add. pending means that the lease was
-// never live. Its slot is free for other leases from now on, so its cell is pointed to no place at
+// never live. Its place is free for other leases from now on, so its cell is pointed to no place at
 // once.
 func (x *leaseIndex) forget(id weir.LeaseID, pending bool, valid func(weir.LeaseID, leaseRef) bool) {
 	at := x.chunk(id.UnixMilli())
@@ -130,7 +130,7 @@ func (x *leaseIndex) forget(id weir.LeaseID, pending bool, valid func(weir.Lease
 
 // remove drops a chunk of which every lease is forgotten.
 func (x *leaseIndex) remove(at int) {
-	x.reuse(x.chunks[at].places.slots)
+	x.reuse(x.chunks[at].places.cells)
 	if at == 0 {
 		x.chunks[0] = indexChunk{}
 		x.chunks = x.chunks[1:]
@@ -140,10 +140,10 @@ func (x *leaseIndex) remove(at int) {
 }
 
 // reuse keeps the cells of a dropped chunk for the next chunk if they are of the usual number.
-func (x *leaseIndex) reuse(slots []leaseCell) {
-	if len(slots) == 2*fullChunk {
-		clear(slots)
-		x.spare = slots
+func (x *leaseIndex) reuse(cells []leaseCell) {
+	if len(cells) == 2*fullChunk {
+		clear(cells)
+		x.spare = cells
 	}
 }
 
@@ -152,7 +152,7 @@ func (x *leaseIndex) reuse(slots []leaseCell) {
 // Cells are never deleted one by one, so probing needs no marks of deleted cells. Cells have no
 // pointers, so the garbage collector does not scan them.
 type leaseHash struct {
-	slots []leaseCell
+	cells []leaseCell
 	len   int
 }
 
@@ -162,14 +162,14 @@ type leaseCell struct {
 	place leaseRef
 }
 
-// leastSlots is the number of cells of the smallest table.
-const leastSlots = 16
+// leastCells is the number of cells of the smallest table.
+const leastCells = 16
 
-// slot returns the number of the cell that has an ID, or that would get it.
-func (p *leaseHash) slot(id weir.LeaseID, seed fingerprint) int {
-	last := len(p.slots) - 1
+// cell returns the number of the cell that has an ID, or that would get it.
+func (p *leaseHash) cell(id weir.LeaseID, seed fingerprint) int {
+	last := len(p.cells) - 1
 	at := int(seed.addLeaseID(id)) & last
-	for p.slots[at].id != id && !p.slots[at].id.IsZero() {
+	for p.cells[at].id != id && !p.cells[at].id.IsZero() {
 		at = (at + 1) & last
 	}
 	return at
@@ -179,19 +179,19 @@ func (p *leaseHash) get(id weir.LeaseID, seed fingerprint) (leaseRef, bool) {
 	if p.len == 0 {
 		return 0, false
 	}
-	s := &p.slots[p.slot(id, seed)]
+	s := &p.cells[p.cell(id, seed)]
 	return s.place, !s.id.IsZero()
 }
 
 // full reports whether the table has to grow before the next insert: it is at most three quarters
 // full, so that probing ends soon.
-func (p *leaseHash) full() bool { return p.len >= len(p.slots)/4*3 }
+func (p *leaseHash) full() bool { return p.len >= len(p.cells)/4*3 }
 
 func (p *leaseHash) set(id weir.LeaseID, place leaseRef, seed fingerprint) {
 	if p.full() {
-		p.resize(max(leastSlots, 2*len(p.slots)), seed, nil)
+		p.resize(max(leastCells, 2*len(p.cells)), seed, nil)
 	}
-	s := &p.slots[p.slot(id, seed)]
+	s := &p.cells[p.cell(id, seed)]
 	if s.id.IsZero() {
 		s.id = id
 		p.len++
@@ -201,13 +201,13 @@ func (p *leaseHash) set(id weir.LeaseID, place leaseRef, seed fingerprint) {
 
 // move changes the place of an ID that is in the table.
 func (p *leaseHash) move(id weir.LeaseID, place leaseRef, seed fingerprint) {
-	p.slots[p.slot(id, seed)].place = place
+	p.cells[p.cell(id, seed)].place = place
 }
 
 // rebuild makes a new table of the valid cells, of which there are n, and returns the old cells.
 func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) []leaseCell {
-	old := p.slots
-	size := leastSlots
+	old := p.cells
+	size := leastCells
 	for size < 2*n {
 		size *= 2
 	}
@@ -218,11 +218,11 @@ func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, le
 // resize copies the valid cells to a table of another size. A nil valid means that all cells are
 // valid.
 func (p *leaseHash) resize(size int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) {
-	old := p.slots
-	p.slots, p.len = make([]leaseCell, size), 0
+	old := p.cells
+	p.cells, p.len = make([]leaseCell, size), 0
 	for i := range old {
 		if s := &old[i]; !s.id.IsZero() && (valid == nil || valid(s.id, s.place)) {
-			p.slots[p.slot(s.id, seed)] = *s
+			p.cells[p.cell(s.id, seed)] = *s
 			p.len++
 		}
 	}

@@ -11,28 +11,28 @@ import (
 
 // indexWorld keeps the leases of a segment in a plain map too.
 type indexWorld struct {
-	t     *testing.T
-	shard leaseSegment
-	plain map[weir.LeaseID]bool // true once it has ended
+	t       *testing.T
+	segment leaseSegment
+	plain   map[weir.LeaseID]bool // true once it has ended
 }
 
 func newIndexWorld(t *testing.T) *indexWorld {
 	w := &indexWorld{t: t, plain: map[weir.LeaseID]bool{}}
-	w.shard.index = newLeaseIndex(fingerprint(rand.Uint64()))
-	w.shard.maxEnded = math.MaxInt
+	w.segment.index = newLeaseIndex(fingerprint(rand.Uint64()))
+	w.segment.maxEnded = math.MaxInt
 	return w
 }
 
 func (w *indexWorld) check() {
 	w.t.Helper()
 	for id, ended := range w.plain {
-		place, ok := w.shard.find(id)
+		place, ok := w.segment.find(id)
 		if !ok || (place&leaseHasEnded != 0) != ended {
 			w.t.Fatalf("lease %v, ended %v: got place %x, %v", id, ended, place, ok)
 		}
 	}
-	if w.shard.index.len != len(w.plain) {
-		w.t.Fatalf("got %d leases in the index, want %d", w.shard.index.len, len(w.plain))
+	if w.segment.index.len != len(w.plain) {
+		w.t.Fatalf("got %d leases in the index, want %d", w.segment.index.len, len(w.plain))
 	}
 }
 
@@ -56,47 +56,47 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 					ms += rng.Int64N(120_000) - 60_000
 				}
 				e := table.entry(weir.NewLeaseID(time.UnixMilli(ms)))
-				w.shard.add(e)
+				w.segment.add(e)
 				live[e.id], w.plain[e.id] = e, false
 			case move < 8 && len(live) > 0:
 				for id, e := range live { // an arbitrary one
 					if rng.IntN(8) == 0 { // nothing was reserved
-						w.shard.remove(e)
-						w.shard.index.forget(id, true, w.shard.valid)
+						w.segment.remove(e)
+						w.segment.index.forget(id, true, w.segment.valid)
 						delete(w.plain, id)
 						gone = append(gone, id)
 					} else {
 						e.end(leaseCompleted, now)
-						w.shard.moveToEnded(table, e)
+						w.segment.moveToEnded(table, e)
 						w.plain[id] = true
 					}
 					delete(live, id)
 					break
 				}
-			case w.shard.ended.len() > 0:
-				id := w.shard.ended.first().id
-				w.shard.forgetOldest()
+			case w.segment.ended.len() > 0:
+				id := w.segment.ended.first().id
+				w.segment.forgetOldest()
 				delete(w.plain, id)
 				gone = append(gone, id)
 			}
 		}
 		w.check()
 		for _, id := range gone {
-			if place, ok := w.shard.find(id); ok {
+			if place, ok := w.segment.find(id); ok {
 				t.Fatalf("seed %d: forgotten lease %v is at %x", seed, id, place)
 			}
 		}
 		kept := 0
-		for _, c := range w.shard.index.chunks {
-			kept += len(c.places.slots)
+		for _, c := range w.segment.index.chunks {
+			kept += len(c.places.cells)
 		}
 		if most := 16*len(w.plain) + 8*fullChunk; kept > most {
-			t.Errorf("seed %d: %d slots for %d leases, want at most %d", seed, kept, len(w.plain), most)
+			t.Errorf("seed %d: %d cells for %d leases, want at most %d", seed, kept, len(w.plain), most)
 		}
-		for w.shard.ended.len() > 0 {
-			w.shard.forgetOldest()
+		for w.segment.ended.len() > 0 {
+			w.segment.forgetOldest()
 		}
-		t.Logf("seed %d: %d chunks, %d slots for %d leases; %d gone", seed, len(w.shard.index.chunks),
+		t.Logf("seed %d: %d chunks, %d cells for %d leases; %d gone", seed, len(w.segment.index.chunks),
 			kept, len(w.plain), len(gone))
 	}
 }
@@ -112,19 +112,19 @@ func TestLeaseIndexAfterSilence(t *testing.T) {
 			for range leases {
 				now++
 				e := table.entry(weir.NewLeaseID(time.UnixMilli(now)))
-				w.shard.add(e)
+				w.segment.add(e)
 				e.end(leaseCompleted, now)
-				w.shard.moveToEnded(table, e)
+				w.segment.moveToEnded(table, e)
 				w.plain[e.id] = true
 			}
 			w.check()
-			for _, c := range w.shard.index.chunks {
+			for _, c := range w.segment.index.chunks {
 				if c.left == 0 {
 					t.Errorf("%d leases: a chunk of %d IDs has none that is known", leases, c.places.len)
 				}
 			}
-			for w.shard.ended.len() > 0 {
-				w.shard.forgetOldest()
+			for w.segment.ended.len() > 0 {
+				w.segment.forgetOldest()
 			}
 			clear(w.plain)
 		}
@@ -140,20 +140,20 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 		now := int64(1_800_000_000_000)
 		if ahead {
 			refused := table.entry(weir.NewLeaseID(time.UnixMilli(1 << 47)))
-			w.shard.add(refused)
-			w.shard.remove(refused)
-			w.shard.index.forget(refused.id, true, w.shard.valid)
+			w.segment.add(refused)
+			w.segment.remove(refused)
+			w.segment.index.forget(refused.id, true, w.segment.valid)
 		}
 		for range 100 * fullChunk {
 			now++
 			e := table.entry(weir.NewLeaseID(time.UnixMilli(now)))
-			w.shard.add(e)
+			w.segment.add(e)
 			e.end(leaseCompleted, now)
-			w.shard.moveToEnded(table, e)
+			w.segment.moveToEnded(table, e)
 			w.plain[e.id] = true
 		}
 		w.check()
-		for _, c := range w.shard.index.chunks {
+		for _, c := range w.segment.index.chunks {
 			if most := 2 * fullChunk; c.left > most {
 				t.Errorf("ahead %v: a chunk has %d leases, want at most %d", ahead, c.left, most)
 			}

@@ -21,8 +21,8 @@ import (
 // The table starts no goroutine and no timer. Whether a lease has expired is decided when it is
 // looked up, and every call sweeps some of the leases that are due in its segment.
 type leaseTable struct {
-	shards []leaseSegment
-	seed   fingerprint // random, so that callers cannot direct all their IDs to one segment
+	segments []leaseSegment
+	seed     fingerprint // random, so that callers cannot direct all their IDs to one segment
 	// memory is how long ended leases are remembered, in milliseconds; memorySize bounds their
 	// number.
 	memory     int64
@@ -41,10 +41,10 @@ type leaseTable struct {
 
 // leaseSegment is one part of the table. mu guards all of it.
 type leaseSegment struct {
-	mu    sync.Mutex
-	index leaseIndex
-	slots []*leaseEntry // the leases that have not ended
-	free  []leaseRef    // the indexes in slots that are nil
+	mu      sync.Mutex
+	index   leaseIndex
+	entries []*leaseEntry // the leases that have not ended
+	free    []leaseRef    // the indexes in entries that are nil
 	// live has the live leases in lists, each sorted by the time at which its leases are due.
 	// Leases with one lifetime are due in the order in which they were renewed, so appending keeps
 	// a list sorted, and there is about one list for each lifetime. No heap is needed.
@@ -55,7 +55,7 @@ type leaseSegment struct {
 	nextDue  int64 // the sweep has nothing to do before this instant, in milliseconds
 }
 
-// leaseRef is the place of a lease in its segment: an index in slots or, with the bit
+// leaseRef is the place of a lease in its segment: an index in entries or, with the bit
 // leaseHasEnded, a number in the queue of ended leases.
 type leaseRef uint32
 
@@ -85,13 +85,13 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 		n = 1 // a small memory must forget exactly the oldest lease, and segments forget independently
 	}
 	t := &leaseTable{
-		shards: make([]leaseSegment, n), seed: fingerprint(rand.Uint64()),
+		segments: make([]leaseSegment, n), seed: fingerprint(rand.Uint64()),
 		memory: o.LeaseMemory.Milliseconds(), memorySize: o.LeaseMemorySize,
 	}
 	t.callers.open(o)
-	for i := range t.shards {
-		t.shards[i].index = newLeaseIndex(t.seed)
-		t.shards[i].maxEnded = max(1, o.LeaseMemorySize/n)
+	for i := range t.segments {
+		t.segments[i].index = newLeaseIndex(t.seed)
+		t.segments[i].maxEnded = max(1, o.LeaseMemorySize/n)
 	}
 	t.latestNow.Store(opened.UnixMilli())
 	t.horizon.Store(opened.UnixMilli())
@@ -132,8 +132,8 @@ func (t *leaseTable) checkID(id weir.LeaseID, now int64, by *callerQuota) error 
 	return nil
 }
 
-func (t *leaseTable) shard(id weir.LeaseID) *leaseSegment {
-	return &t.shards[uint64(t.seed.addLeaseID(id))>>32&uint64(len(t.shards)-1)]
+func (t *leaseTable) segment(id weir.LeaseID) *leaseSegment {
+	return &t.segments[uint64(t.seed.addLeaseID(id))>>32&uint64(len(t.segments)-1)]
 }
 
 // acquire returns the entry of a lease for the caller's exclusive use until release. While another
@@ -157,13 +157,13 @@ func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, cr
 // tryAcquire is acquire without waiting: if another call uses the entry, it returns a channel that
 // is closed when that call releases it.
 func (t *leaseTable) tryAcquire(id weir.LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
-	s := t.shard(id)
+	s := t.segment(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(t, now)
 	place, known := s.find(id)
 	if known && place&leaseHasEnded == 0 {
-		e = s.slots[place]
+		e = s.entries[place]
 		if e.busy {
 			if e.wait == nil {
 				e.wait = make(chan struct{})
@@ -207,7 +207,7 @@ func (t *leaseTable) entry(id weir.LeaseID) *leaseEntry {
 
 // insert adds an entry whose ID the caller has just made, so that it cannot be in the table.
 func (t *leaseTable) insert(e *leaseEntry, now int64) {
-	s := t.shard(e.id)
+	s := t.segment(e.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(t, now)
@@ -242,12 +242,12 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 }
 
 // release ends the caller's exclusive use of an entry and files the entry by its state: a live
-// lease stays in its slot, an ended one becomes a small record, and a pending one is removed.
+// lease keeps its place, an ended one becomes a small record, and a pending one is removed.
 func (t *leaseTable) release(e *leaseEntry) {
 	if e.detached {
 		return
 	}
-	s := t.shard(e.id)
+	s := t.segment(e.id)
 	s.mu.Lock()
 	e.busy = false
 	wait := e.wait
@@ -284,28 +284,28 @@ func (s *leaseSegment) valid(id weir.LeaseID, place leaseRef) bool {
 	if place&leaseHasEnded != 0 {
 		return s.ended.has(id, place)
 	}
-	return int(place) < len(s.slots) && s.slots[place] != nil && s.slots[place].id == id
+	return int(place) < len(s.entries) && s.entries[place] != nil && s.entries[place].id == id
 }
 
-// add gives an entry a slot and puts it into the index.
+// add gives an entry a place and puts it into the index.
 func (s *leaseSegment) add(e *leaseEntry) {
 	if n := len(s.free); n > 0 {
 		e.ref = s.free[n-1]
 		s.free = s.free[:n-1]
-		s.slots[e.ref] = e
+		s.entries[e.ref] = e
 	} else {
-		e.ref = leaseRef(len(s.slots))
-		s.slots = append(s.slots, e)
+		e.ref = leaseRef(len(s.entries))
+		s.entries = append(s.entries, e)
 	}
 	s.index.add(e.id, e.ref, s.valid)
 }
 
-// remove takes an entry out of its slot and its list. The caller updates the index.
+// remove takes an entry out of its place and its list. The caller updates the index.
 func (s *leaseSegment) remove(e *leaseEntry) {
 	if e.list != nil {
 		e.list.remove(e)
 	}
-	s.slots[e.ref] = nil
+	s.entries[e.ref] = nil
 	s.free = append(s.free, e.ref)
 	s.compact()
 }
@@ -377,21 +377,21 @@ func (s *leaseSegment) forget(e *endedLease) {
 	s.index.forget(id, false, s.valid)
 }
 
-// compact shrinks the slots if three quarters of them are free.
+// compact shrinks the entries if three quarters of them are free.
 func (s *leaseSegment) compact() {
 	const small = 256
-	if len(s.slots) <= small || len(s.free) < len(s.slots)/4*3 {
+	if len(s.entries) <= small || len(s.free) < len(s.entries)/4*3 {
 		return
 	}
-	var slots []*leaseEntry
-	for _, e := range s.slots {
+	var entries []*leaseEntry
+	for _, e := range s.entries {
 		if e != nil {
-			e.ref = leaseRef(len(slots))
-			slots = append(slots, e)
+			e.ref = leaseRef(len(entries))
+			entries = append(entries, e)
 			s.index.move(e.id, e.ref)
 		}
 	}
-	s.slots, s.free = slots, nil
+	s.entries, s.free = entries, nil
 }
 
 // sweep expires live leases that are due and forgets ended ones whose time is over, within a

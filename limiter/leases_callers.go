@@ -174,8 +174,8 @@ func (t *leaseTable) admit(of *callerQuota, now time.Time) error {
 		return nil
 	}
 	at := t.clock(now)
-	for i := range t.shards {
-		s := &t.shards[i]
+	for i := range t.segments {
+		s := &t.segments[i]
 		s.mu.Lock()
 		s.sweep(t, at)
 		s.mu.Unlock()

@@ -119,7 +119,7 @@ func (l *Limiter) withinMemory(now time.Time, r *driver.LeaseRecord) *driver.Lea
 // restoreID removes the record that a lease has expired or was voided, because the store says that
 // the lease is live.
 func (t *leaseTable) restoreID(id weir.LeaseID) {
-	s := t.shard(id)
+	s := t.segment(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	place, known := s.find(id)

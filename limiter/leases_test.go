@@ -76,8 +76,8 @@ func TestLeaseLife(t *testing.T) {
 		{"completed, forgotten", 10, time.Second, 0, 10*time.Minute + time.Second + time.Millisecond, ""},
 		{"completed before its ID's time", 10, time.Second, time.Minute, 11 * time.Minute, driver.LeaseCompleted},
 		{"and forgotten", 10, time.Second, time.Minute, 11*time.Minute + time.Millisecond, ""},
-		{"many shards", 1_000_000, time.Second, 0, 10*time.Minute + time.Second, driver.LeaseCompleted},
-		{"many shards, forgotten", 1_000_000, time.Second, 0, 10*time.Minute + 1001*time.Millisecond, ""},
+		{"many segments", 1_000_000, time.Second, 0, 10*time.Minute + time.Second, driver.LeaseCompleted},
+		{"many segments, forgotten", 1_000_000, time.Second, 0, 10*time.Minute + 1001*time.Millisecond, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +210,7 @@ func TestWaitingForALeaseEndsWithTheContext(t *testing.T) {
 			t.Errorf("got %v, want unavailable after the deadline", err)
 		}
 		table.release(e)
-		if n := table.shard(id).index.len; n != 0 {
+		if n := table.segment(id).index.len; n != 0 {
 			t.Errorf("got %d entries, want none: nothing was reserved", n)
 		}
 	})
@@ -239,9 +239,9 @@ func TestLeaseTableShrinks(t *testing.T) {
 		table.state(t, weir.NewLeaseID(at), at)
 	}
 	left, peak := 0, 0
-	for i := range table.shards {
-		left += table.shards[i].index.len
-		for _, c := range table.shards[i].index.chunks {
+	for i := range table.segments {
+		left += table.segments[i].index.len
+		for _, c := range table.segments[i].index.chunks {
 			peak += c.places.len
 		}
 	}

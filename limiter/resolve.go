@@ -145,7 +145,7 @@ type resolutionCache struct {
 	size       int         // of a young map
 	seed       fingerprint // random, so that callers cannot direct all entities to one segment
 	generation atomic.Int64
-	shards     [16]cacheSegment
+	segments   [16]cacheSegment
 }
 
 type cacheSegment struct {
@@ -165,7 +165,7 @@ func (r *resolution) fresh(now, ttl int64) bool { return r.until > now && r.unti
 // counter returns the counter of hits for the n-th scratch. The scratches are spread over the
 // segments, so that they rarely write to the same cache line.
 func (c *resolutionCache) counter(n int64) *atomic.Int64 {
-	return &c.shards[uint64(n)%uint64(len(c.shards))].fast
+	return &c.segments[uint64(n)%uint64(len(c.segments))].fast
 }
 
 // internKey identifies what a resolution says: equal keys mean equal resolutions. Limits are
@@ -205,13 +205,13 @@ func newResolutionCache(ttl time.Duration, size int) *resolutionCache {
 	if ttl < 0 {
 		c.ttl = -1
 	}
-	c.size = max(1, size/len(c.shards))
+	c.size = max(1, size/len(c.segments))
 	c.drop()
 	return c
 }
 
-func (c *resolutionCache) shard(s weir.Subject) *cacheSegment {
-	return &c.shards[uint64(c.seed.addString(s.Entity))%uint64(len(c.shards))]
+func (c *resolutionCache) segment(s weir.Subject) *cacheSegment {
+	return &c.segments[uint64(c.seed.addString(s.Entity))%uint64(len(c.segments))]
 }
 
 // get returns the resolution of a subject if it is fresh, otherwise nil. It counts a hit or a miss.
@@ -219,36 +219,36 @@ func (c *resolutionCache) get(s weir.Subject, now int64) *resolution {
 	if c.ttl < 0 {
 		return nil
 	}
-	shard := c.shard(s)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	e, young := shard.young[s]
+	segment := c.segment(s)
+	segment.mu.Lock()
+	defer segment.mu.Unlock()
+	e, young := segment.young[s]
 	if !young {
-		e = shard.old[s]
+		e = segment.old[s]
 	}
-	if shard.rotateAt <= now {
-		c.rotate(shard, now)
+	if segment.rotateAt <= now {
+		c.rotate(segment, now)
 		young = false
 	}
 	if e == nil || !e.fresh(now, c.ttl) {
-		shard.misses++
+		segment.misses++
 		return nil
 	}
 	if !young {
-		c.insert(shard, s, e, now)
+		c.insert(segment, s, e, now)
 	}
-	shard.hits++
+	segment.hits++
 	return e
 }
 
 // peek is get without counting, and without moving the resolution to the young map.
 func (c *resolutionCache) peek(s weir.Subject, now int64) *resolution {
-	shard := c.shard(s)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	e, young := shard.young[s]
+	segment := c.segment(s)
+	segment.mu.Lock()
+	defer segment.mu.Unlock()
+	e, young := segment.young[s]
 	if !young {
-		e = shard.old[s]
+		e = segment.old[s]
 	}
 	if e == nil || !e.fresh(now, c.ttl) {
 		return nil
@@ -259,12 +259,12 @@ func (c *resolutionCache) peek(s weir.Subject, now int64) *resolution {
 // lastParent returns the parent that a subject last cascaded to, even if that resolution is no
 // longer fresh. It is a guess.
 func (c *resolutionCache) lastParent(s weir.Subject) string {
-	shard := c.shard(s)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	e := shard.young[s]
+	segment := c.segment(s)
+	segment.mu.Lock()
+	defer segment.mu.Unlock()
+	e := segment.young[s]
 	if e == nil {
-		e = shard.old[s]
+		e = segment.old[s]
 	}
 	if e == nil {
 		return ""
@@ -278,15 +278,15 @@ func (c *resolutionCache) put(s weir.Subject, r *resolution, now, generation int
 	if c.ttl < 0 {
 		return r
 	}
-	shard := c.shard(s)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
+	segment := c.segment(s)
+	segment.mu.Lock()
+	defer segment.mu.Unlock()
 	if c.generation.Load() != generation {
 		return r
 	}
 	r.until, r.generation = now+c.ttl, generation
-	r = shard.intern(r, c.ttl)
-	c.insert(shard, s, r, now)
+	r = segment.intern(r, c.ttl)
+	c.insert(segment, s, r, now)
 	return r
 }
 
@@ -309,25 +309,25 @@ func (s *cacheSegment) intern(r *resolution, ttl int64) *resolution {
 	return r
 }
 
-func (c *resolutionCache) insert(shard *cacheSegment, s weir.Subject, r *resolution, now int64) {
-	if len(shard.young) >= c.size {
-		c.rotate(shard, now)
+func (c *resolutionCache) insert(segment *cacheSegment, s weir.Subject, r *resolution, now int64) {
+	if len(segment.young) >= c.size {
+		c.rotate(segment, now)
 	}
-	shard.young[s] = r
+	segment.young[s] = r
 }
 
 // rotate makes the young map the old one and drops the old one.
-func (c *resolutionCache) rotate(shard *cacheSegment, now int64) {
-	shard.old, shard.young = shard.young, make(map[weir.Subject]*resolution)
-	shard.rotateAt = now + c.ttl
+func (c *resolutionCache) rotate(segment *cacheSegment, now int64) {
+	segment.old, segment.young = segment.young, make(map[weir.Subject]*resolution)
+	segment.rotateAt = now + c.ttl
 }
 
 // drop empties the cache. It raises the generation first: put checks the generation under the
 // segment's lock, so whatever was read before the drop is either not stored or is deleted here.
 func (c *resolutionCache) drop() {
 	c.generation.Add(1)
-	for i := range c.shards {
-		s := &c.shards[i]
+	for i := range c.segments {
+		s := &c.segments[i]
 		s.mu.Lock()
 		s.young, s.old = make(map[weir.Subject]*resolution), nil
 		s.interned = make(map[internKey]*resolution)
@@ -337,8 +337,8 @@ func (c *resolutionCache) drop() {
 
 func (c *resolutionCache) stats() CacheStats {
 	stats := CacheStats{TTL: max(0, time.Duration(c.ttl)*time.Millisecond)}
-	for i := range c.shards {
-		s := &c.shards[i]
+	for i := range c.segments {
+		s := &c.segments[i]
 		s.mu.Lock()
 		stats.Size += len(s.young) + len(s.old)
 		stats.Hits += s.hits + s.fast.Load()
