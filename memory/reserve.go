@@ -19,8 +19,8 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *d
 	}
 	var set stripeSet
 	for i := range p.Takes {
-		t, seat := p.Takes[i], &seats[i]
-		seat.cost = t.Cost()
+		t, a := p.Takes[i], &active[i]
+		a.cost = t.Cost()
 		if i > 0 && t.Subject == p.Takes[i-1].Subject {
 			a.sameSubjectAs(&active[i-1].limitRef)
 		} else {
@@ -42,16 +42,16 @@ type activeTake struct {
 
 // decide judges all takes with their stripes locked, and then takes all of them or none.
 func (s *Store) decide(
-	now int64, takes []*driver.Take, seats []activeTake, set *stripeSet, out *driver.Outcome,
+	now int64, takes []*driver.Take, active []activeTake, set *stripeSet, out *driver.Outcome,
 ) {
 	s.lock(set)
 	defer s.unlock(set)
 	var it *subjectState
 	exceeded := false
 	for i := range takes {
-		t, seat := takes[i], &seats[i]
-		if seat.first {
-			it = seat.stripe.find(t.Subject, seat.hash)
+		t, a := takes[i], &active[i]
+		if a.first {
+			it = a.stripe.find(t.Subject, a.hash)
 		}
 		a.load(now, it, t.Limit, t.Limit)
 		a.define(now, t.Limit)
@@ -70,10 +70,10 @@ func (s *Store) decide(
 }
 
 // skipUncountable makes an exceeded shadow limit take nothing if its counter cannot hold the cost.
-func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
+func skipUncountable(now int64, takes []*driver.Take, active []activeTake, out *driver.Outcome) {
 	for i := range takes {
-		t, seat := takes[i], &seats[i]
-		if !out.Limits[i].Exceeded || seat.counter.CanCount(now, kernel.Change{To: seat.cost}) {
+		t, a := takes[i], &active[i]
+		if !out.Limits[i].Exceeded || a.counter.CanCount(now, kernel.Change{To: a.cost}) {
 			continue
 		}
 		a.cost = 0
@@ -97,12 +97,12 @@ func judge(now int64, t *driver.Take, a *activeTake, status *weir.LimitStatus) b
 }
 
 // apply takes everything and records where the lease's units are.
-func apply(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
+func apply(now int64, takes []*driver.Take, active []activeTake, out *driver.Outcome) {
 	for i := range takes {
-		t, seat := takes[i], &seats[i]
-		seat.store(t.Subject, t.Limit)
-		out.Limits[i].Available -= seat.cost
-		if piece, ok := seat.counter.Take(now, seat.cost); ok {
+		t, a := takes[i], &active[i]
+		a.store(t.Subject, t.Limit)
+		out.Limits[i].Available -= a.cost
+		if piece, ok := a.counter.Take(now, a.cost); ok {
 			out.Taken[i].Pieces = append(out.Taken[i].Pieces, piece)
 		}
 	}
