@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// itemState is what a process knows of one bucket item while it writes it.
+// itemState is the state that the process keeps of one bucket item to write it.
 type itemState struct {
 	ns      *namespaceState
 	subject *subjectState
@@ -17,62 +17,68 @@ type itemState struct {
 	later   followUps
 
 	image *Image // nil if the item is not known
-	// seenAt is the number of the latest reservation when the call was sent that the image is from.
+	// seenAt is the number of the latest reservation at the time at which the call was sent that
+	// returned the image. 0 means that no reservation may be denied by the image.
 	seenAt uint64
 	// deleted is true if the item is known not to exist.
 	deleted bool
-	// uncertain is true after a write without an answer: the item is read before it is written
-	// again, and image is as it was before that write, because it may know more than the item says.
+	// uncertain is true after a write whose answer was lost. The item is then read before it is
+	// written again. The image is still the one before that write, because it may hold more than
+	// the item says.
 	uncertain bool
-	// removedLimits are limits that were removed from the item, as they were: leases may still
-	// stand for them, and they may come back.
+	// removedLimits are limits that were removed from the item, as they were then. Leases may still
+	// stand for them, and they may be configured again.
 	removedLimits map[string]LimitImage
 }
 
-// followUps takes what a commit leaves for later writes of the item.
+// followUps takes over the work that a commit leaves for later writes of the item. [Queue]
+// implements it.
 type followUps interface {
 	// Enqueue puts an update in the item's queue.
 	Enqueue(u *Update)
-	// publish tells others what a commit has left, before its waiters have their answers: a caller
-	// that has its answer may ask at once what the item has. written is true after a write that
-	// also carried out the updates of the commit.
+	// publish makes the state after a commit visible to other goroutines. It is called before the
+	// waiters have their answers, because a caller that has its answer may at once make a call that
+	// depends on it. written is true after a write that also carried out the updates of the commit.
 	publish(s *itemState, written bool)
-	// requeue puts an update that failed in the queue again, after a pause.
+	// requeue puts an update that failed with err back in the queue, after a pause.
 	requeue(u *Update, err error)
 }
 
-// writer builds writes of the item.
+// writer returns a builder of writes of the item.
 func (s *itemState) writer() *itemWriter { return s.subject.writer(s.shard) }
 
-// Batch is what one commit takes along.
+// Batch is the requests that one commit writes.
 type Batch struct {
 	Waiters []*Waiter
 	Updates []*Update
 }
 
-// commit writes a batch: it sends a write and lets the image of a failed condition say which write
-// comes next, until everything in the batch has an answer.
+// commit writes a batch. It sends a write; if the condition fails, the returned item decides which
+// write comes next, until every request of the batch has its answer.
 type commit struct {
 	*itemState
 	Batch
-	// sentAt is the number of the latest reservation when the call in flight was sent.
+	// sentAt is the number of the latest reservation at the time at which the last call was sent.
 	sentAt uint64
-	// config is what was read in this commit, consistently; nil if it was not.
+	// config is the configuration that this commit has read, consistently; nil if it has not read
+	// it.
 	config *Config
 	owner  owner
 	// refused is true after a write was refused: another writer has changed the item.
 	refused bool
-	round   int
+	round   int // counts the passes of the loop: a write, or a read in its place
 }
 
 const (
-	// MaxRounds is how many writes a reservation waits for before it is denied as contended.
+	// MaxRounds is the number of rounds after which a reservation is denied as contended.
 	MaxRounds = 4
-	// maxUpdateRounds is how many writes what is never denied tries to judge by an image.
+	// maxUpdateRounds is the number of rounds after which updates are written without a condition.
+	// Until then they go by the image, because an unconditional refund could lift a balance above
+	// its share (ADR 18).
 	maxUpdateRounds = 16
 )
 
-// Commit answers a batch.
+// Commit writes a batch and answers everything in it.
 func (s *itemState) Commit(b *Batch) {
 	c := &commit{itemState: s, Batch: *b}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.ns.Options.WriteTimeout)
@@ -93,8 +99,8 @@ func (s *itemState) Commit(b *Batch) {
 	}
 }
 
-// pending reports whether anything is left to write. Updates that change nothing are answered
-// last, when those before them have been written.
+// pending reports whether there is anything left to write. If there is not, it ends the updates
+// that change nothing: they wait for everything before them.
 func (c *commit) pending() bool {
 	work := len(c.Waiters) > 0
 	for _, r := range c.Updates {
@@ -138,7 +144,7 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *Evaluation) {
 	case client.WriteRefused:
 		if w.donorUpdate != nil {
 			if o.Image = cancelledItem(o.Reasons); o.Image == nil {
-				return // the other shard has changed meanwhile
+				return // the condition on the other shard failed
 			}
 		}
 		before := c.image
@@ -146,9 +152,9 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *Evaluation) {
 		if err := c.setImage(ctx, o.Image, nil); err != nil {
 			c.failAll(err)
 		} else if before != nil && c.image != nil && !before.sameDefinitions(c.image) {
-			c.config = nil // another process has given it limits that may be newer
+			c.config = nil // another process wrote definitions, which may be newer than those read
 		}
-	case client.WriteConflicted: // another transaction, which may have changed anything
+	case client.WriteConflicted: // another transaction may have changed it: do not deny by the image
 		c.seenAt = 0
 	case client.WriteUnknown:
 		c.failAmbiguous(err, w, r)
@@ -157,10 +163,10 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *Evaluation) {
 	}
 }
 
-// handleApplied takes over the item that was written, and answers the waiters that the write
+// handleApplied takes over the item as it was written, and answers the waiters that the write
 // admitted.
 func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, r *Evaluation) {
-	if r == nil { // the item was not known
+	if r == nil { // a cold write
 		c.handleColdApplied(item, w.waiters)
 		return
 	}
@@ -174,9 +180,9 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, 
 	c.answerAdmitted(r)
 }
 
-// handleColdApplied works out what the waiters of a cold write found. If the share had been full,
-// it asks for a write that moves the time of the refill: otherwise the time until now would be
-// credited once more.
+// handleColdApplied works out the balances that the waiters of a cold write found, from the item
+// after the write. If a share had been full, it asks for a write that moves the time of the refill:
+// by the stored values, the next refill would credit the time before the take once more.
 func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 	b, err := c.subject.parseItem(item)
 	if err != nil {
@@ -208,14 +214,14 @@ func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 	}
 }
 
-// answerAdmitted answers the waiters that were charged. What a caller that has left was charged is
+// answerAdmitted answers the waiters that were charged. If a caller has left, its charge is
 // refunded with the next write.
 func (c *commit) answerAdmitted(r *Evaluation) {
 	c.later.publish(c.itemState, true)
 	for i, m := range r.admitted {
 		v := r.AdmittedResults[i]
 		v.Kind = Taken
-		if v.Err = c.judgeError(m); v.Err != nil { // it was not known when the write was sent
+		if v.Err = c.judgeError(m); v.Err != nil { // the attribute appeared after the write was evaluated
 			v.Kind = Failed
 		}
 		if !m.deliver(v) || v.Err != nil {
@@ -233,8 +239,8 @@ func (c *commit) answerAdmitted(r *Evaluation) {
 // answerDenied answers the waiters that do not fit the image.
 func (c *commit) answerDenied(r *Evaluation) { c.removeDenied(r)() }
 
-// removeDenied takes the waiters that do not fit the image out of the batch. deliver gives them
-// their answers.
+// removeDenied takes the waiters that do not fit the image out of the batch. The caller calls
+// deliver to answer them.
 func (c *commit) removeDenied(r *Evaluation) (deliver func()) {
 	denied, results := r.denied, r.deniedResults
 	c.removeWaiters(denied)
@@ -260,7 +266,7 @@ func (c *commit) removeWaiters(gone []*Waiter) {
 	c.Waiters = slices.DeleteFunc(slices.Clone(c.Waiters), func(m *Waiter) bool { return is[m] })
 }
 
-// answer gives some waiters a result and takes them out of the batch.
+// answer gives the selected waiters a result and takes them out of the batch.
 func (c *commit) answer(which func(*Waiter) bool, v Result) {
 	left := c.Waiters[:0:0]
 	for _, m := range c.Waiters {
@@ -279,7 +285,8 @@ func (c *commit) answerContended() {
 	c.answer(func(*Waiter) bool { return true }, Result{Kind: Contended})
 }
 
-// failAll ends the batch: nothing was written. Updates that nobody waits for are repeated later.
+// failAll ends the batch with an error: nothing was written. Updates that no caller waits for are
+// repeated later.
 func (c *commit) failAll(err error) {
 	c.answer(func(*Waiter) bool { return true }, Result{Kind: Failed, Err: err})
 	for _, r := range c.Updates {
@@ -292,9 +299,9 @@ func (c *commit) failAll(err error) {
 	c.Updates = nil
 }
 
-// failAmbiguous ends the batch after a write that may or may not have been applied. Each part
-// takes the safe side: what was asked may be charged and is not refunded; what was refunded may be
-// missing and is not refunded again.
+// failAmbiguous ends the batch after a write whose answer was lost, so it may have been applied.
+// Each part takes the safe side: a charge may stand and is not refunded, and a refund may be
+// missing and is not made again, because a second one might return the units twice.
 func (c *commit) failAmbiguous(err error, w *Write, r *Evaluation) {
 	c.uncertain, c.deleted, c.seenAt = true, false, 0
 	waiters := w.waiters
@@ -309,9 +316,9 @@ func (c *commit) failAmbiguous(err error, w *Write, r *Evaluation) {
 	for _, r := range c.Updates {
 		c.ns.countAmbiguous(r)
 		switch {
-		case r.Refill: // does no harm when it is done twice
+		case r.Refill: // a second refill does no harm
 			c.later.requeue(r, err)
-		case r.refundsOnly() && (len(r.Deltas) > 0 || !r.Reread): // a second write might return it twice
+		case r.refundsOnly() && (len(r.Deltas) > 0 || !r.Reread): // a second write might refund twice
 			r.InDoubt = true
 			r.finish(nil)
 		default:

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// agreedConfig returns the configuration that the waiters know; nil if none of them knows it.
+// agreedConfig returns the configuration of the first waiter that holds one; nil if none does.
 func (c *commit) agreedConfig() *Config {
 	for _, m := range c.Waiters {
 		if m.Config != nil {
@@ -21,8 +21,10 @@ func (c *commit) agreedConfig() *Config {
 }
 
 // configStale reports whether to read the configuration before writing: a waiter holds definitions
-// that differ from the item's, or an update asked for it. Unplanned waiters that the image must
-// not judge are sent back: their configuration is being read.
+// that differ from the item's, or an update asks for it. Unplanned waiters are sent back as stale
+// if the image is not fit to judge them: another writer has changed the item, it lacks a limit, or
+// a limit would begin full under a raised capacity. The caller of such a waiter is reading the
+// configuration at the same time.
 func (c *commit) configStale() bool {
 	c.answer(func(m *Waiter) bool {
 		return m.unplanned() && (c.refused || !c.image.hasAll(m) || c.image.startsFullFor(m))
@@ -36,8 +38,8 @@ func (c *commit) configStale() bool {
 }
 
 // readItemConfig reads the configuration, consistently. If nothing is stored, the limits that the
-// callers brought count, and without any those that the item has. What must not be judged by ends
-// reservations; updates never fail because of it.
+// callers brought apply, and without those the limits of the item. A configuration that weir cannot
+// judge by fails the reservations, but never the updates.
 func (c *commit) readItemConfig(ctx context.Context) error {
 	config, err := c.ns.Config.ReadSubject(ctx, c.subject.Subject, true)
 	if err != nil {
@@ -65,11 +67,11 @@ func (c *commit) broughtConfig() *Config {
 	return nil
 }
 
-// isBrought reports whether limits of a level are not stored.
+// isBrought reports whether limits of a level come from the caller, not from the store.
 func isBrought(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.LevelRequest }
 
-// fallbackConfig returns the limits to write by if no configuration can be had: those that the
-// item has or, if there is no item, those that leases were reserved under.
+// fallbackConfig returns the limits to write by if no configuration applies: those of the item or,
+// if there is no item, those that the leases of the updates were reserved under.
 func (c *commit) fallbackConfig() *Config {
 	t := &Config{fallback: true}
 	if c.image != nil {
@@ -106,7 +108,8 @@ func (c *commit) answerStale() {
 	}, Result{Kind: Stale})
 }
 
-// rejectUnjudgeable answers the waiters whose item, or whose limits on it, weir cannot judge.
+// rejectUnjudgeable fails the waiters that weir cannot judge, because of attributes of the item or
+// of a limit that they take of (ADR 17).
 func (c *commit) rejectUnjudgeable() {
 	if !c.image.restricted() {
 		return
@@ -122,7 +125,7 @@ func (c *commit) rejectUnjudgeable() {
 	c.Waiters = left
 }
 
-// judgeError returns why weir must not judge a waiter by the image; nil if it may.
+// judgeError returns the reason why weir cannot judge a waiter by the image; nil if it can.
 func (c *commit) judgeError(m *Waiter) error {
 	switch it := c.image.Item; {
 	case it.Disabled:
@@ -140,7 +143,7 @@ func (c *commit) judgeError(m *Waiter) error {
 	return nil
 }
 
-// dropRereads ends the updates that were to bring the item to the configuration, because other
+// dropRereads fails the updates that only bring the item to the configuration, because other
 // writers won every round.
 func (c *commit) dropRereads() {
 	c.endUpdates(func(r *Update) (bool, error) {
@@ -149,7 +152,7 @@ func (c *commit) dropRereads() {
 	})
 }
 
-// endUpdates takes updates out of the batch and answers them.
+// endUpdates takes the selected updates out of the batch and answers them.
 func (c *commit) endUpdates(ends func(*Update) (bool, error)) {
 	left := c.Updates[:0:0]
 	for _, r := range c.Updates {
@@ -162,7 +165,7 @@ func (c *commit) endUpdates(ends func(*Update) (bool, error)) {
 	c.Updates = left
 }
 
-// rejectOverflowing ends the updates that a balance cannot count.
+// rejectOverflowing fails the updates that a balance would overflow by.
 func (c *commit) rejectOverflowing() {
 	sums := make(map[string]int64)
 	c.endUpdates(func(r *Update) (bool, error) {
@@ -171,9 +174,10 @@ func (c *commit) rejectOverflowing() {
 	})
 }
 
-// limitRefunds limits refunds to limits that another process has redefined since the units were
-// taken. If it lowered the capacity, it has trimmed the balance without what was taken: to refund
-// all of that would fill the bucket again.
+// limitRefunds reduces the refunds of compensations to limits that another process redefined after
+// the units were taken. With a lower capacity C, that process has trimmed the balance after the
+// take. The refund is then min(before, C) - min(before-taken, C): what the trim would have left
+// more without the take. In full it would fill the bucket again (ADR 23).
 func (c *commit) limitRefunds() {
 	for _, r := range c.Updates {
 		for i := range r.Deltas {
@@ -193,8 +197,9 @@ func (c *commit) limitRefunds() {
 	}
 }
 
-// rememberRemoved adds the limits that were just removed from the item, for leases that still
-// stand for them and in case they come back, and forgets those that did.
+// rememberRemoved adds the limits that the item had before and does not have after, and drops those
+// that it has again. Leases may still stand for a removed limit, and it may be configured again. It
+// changes and returns removed.
 func rememberRemoved(removed map[string]LimitImage, before, after *Image) map[string]LimitImage {
 	for name := range removed {
 		if after.Limit(name) != nil {
@@ -215,7 +220,7 @@ func rememberRemoved(removed map[string]LimitImage, before, after *Image) map[st
 	return removed
 }
 
-// itemDeleted forgets the item, which was deleted, and remembers its limits.
+// itemDeleted forgets the image of an item that was deleted, and remembers its limits as removed.
 func (c *commit) itemDeleted() {
 	if c.image != nil {
 		if c.removedLimits == nil {
@@ -228,7 +233,7 @@ func (c *commit) itemDeleted() {
 	c.image, c.deleted = nil, false
 }
 
-// updateRemoved applies what an update does to limits that were removed.
+// updateRemoved applies an update to the limits that were removed from the item.
 func (c *commit) updateRemoved(r *Update) {
 	for _, ch := range r.Deltas {
 		g, ok := c.removedLimits[ch.Name]
@@ -245,7 +250,7 @@ func (c *commit) updateRemoved(r *Update) {
 	}
 }
 
-// disabledError returns the error for a bucket item that was disabled on the table.
+// disabledError returns the error for a bucket item with the attribute disabled.
 func disabledError(of weir.Subject) error {
 	return client.Fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
 		"is switched off on this table")

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// redirectWaiters sends reservations on to other shards, because this one is not created.
+// redirectWaiters denies the reservations on a shard that is not created, so that they try other
+// shards.
 func (c *commit) redirectWaiters(m *Image) {
 	r := evaluate(m, nil, c.Waiters)
 	r.denied = append(r.denied, r.admitted...)
@@ -22,16 +23,16 @@ func (c *commit) redirectWaiters(m *Image) {
 	c.answerDenied(r)
 }
 
-// dropUnneededUpdates ends the updates for which no item is created: those that only refund,
-// because an item that does not exist is full; and all of them if the namespace was deleted,
-// because a purge has then removed the item and nothing would remove a new one.
+// dropUnneededUpdates ends the updates that need no item: those that only refund, because an item
+// that does not exist is full. If the namespace was deleted, it ends all of them: a purge may have
+// removed the item, and nothing would remove a new one.
 func (c *commit) dropUnneededUpdates() {
 	purged := c.ns.Gone.Load()
 	c.endUpdates(func(r *Update) (bool, error) { return purged || r.refundsOnly(), nil })
 }
 
-// restoreFirstShard gives a first shard that is created again all that no other shard has or can
-// come to have.
+// restoreFirstShard sets the balances of a first shard that is created again while others exist:
+// the whole, less what the other shards have or can come to have (see [FirstShare]).
 func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
 	if blank.Shards == 1 {
 		return nil
@@ -52,8 +53,8 @@ func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
 	return nil
 }
 
-// FirstShare returns what a first shard that does not exist has when it is created: the whole,
-// less the share of each other shard that exists or can be split from one that does.
+// FirstShare returns the balance with which a first shard that does not exist is created: the
+// capacity, less a share for each other shard that exists or can be split from one that does.
 func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 	left := l.Capacity
 	share := ShareOf(l, len(images)).CapacityMilli
@@ -68,11 +69,11 @@ func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 	return left
 }
 
-// splitShard puts half of another shard into the blank image of a new one, and returns the write
-// that takes it from there. Both are written in one transaction, so that nothing counts twice. An
-// empty new shard would hold up every request with a slow limit that is sent to it, and gain its
-// share beside what the others keep above theirs (ADR 19). The write is nil if there is nothing to
-// take; found is false if there is no shard to take from.
+// splitShard moves half of another shard to a new one. It sets the balances of the blank image, and
+// returns the write that takes them from the other shard. Both are written in one transaction, so
+// no unit counts twice. A new shard that began empty would hold up every request with a slow limit
+// that is sent to it, while the other shards keep what they have above their shares (ADR 19). The
+// write is nil if there is nothing to move; found is false if there is no shard to split.
 func (c *commit) splitShard(
 	ctx context.Context, blank *Image,
 ) (w *dynamodb.UpdateItemInput, found bool, err error) {
@@ -106,15 +107,15 @@ func (c *commit) splitShard(
 		return nil, true, nil
 	}
 	r := evaluate(m, []*Update{move}, nil)
-	for _, ch := range move.Deltas { // what moves must still be there
+	for _, ch := range move.Deltas { // require that the units are still there
 		i := r.After.index(ch.Name)
 		r.effects[i].asked, r.effects[i].need = true, r.effects[i].net
 	}
 	return c.subject.writer(from).normalWrite(images[from], r, t).update, true, nil
 }
 
-// splitSource returns the shard that a new one takes half of: the nearest that it descends from
-// with more than its share of something, otherwise the nearest that exists; -1 if there is none.
+// splitSource returns the shard that a new one takes half of: the nearest ancestor that has more
+// than its share of some limit, otherwise the nearest ancestor that exists; -1 if none does.
 func splitSource(images []*Image, shard int) int {
 	nearest := -1
 	for shard > 0 {
@@ -133,10 +134,11 @@ func splitSource(images []*Image, shard int) int {
 	return nearest
 }
 
-// parentShard returns the shard that a shard was half of before the doubling that made it.
+// parentShard returns the shard from which the doubling that made this shard split it off.
 func parentShard(shard int) int { return shard - 1<<(bits.Len(uint(shard))-1) }
 
-// cancelledItem returns the item that a transaction was to put, if its condition did not hold.
+// cancelledItem returns the existing item if the condition of a transaction's put failed, which is
+// its first part; nil if another part failed.
 func cancelledItem(reasons []types.CancellationReason) schema.Item {
 	if len(reasons) == 0 || client.Text(reasons[0].Code) != client.ReasonCondition {
 		return nil
@@ -144,9 +146,9 @@ func cancelledItem(reasons []types.CancellationReason) schema.Item {
 	return reasons[0].Item
 }
 
-// blankImage is the image of an item that does not exist: every limit of the configuration is full.
-// A shard that is drawn for the first time begins empty, because what it could hold is still in the
-// others. Limits that were removed before come back as they were.
+// blankImage returns the image of an item that does not exist: every limit of the configuration is
+// full. A shard other than the first begins empty, because its units are still in the other shards.
+// A limit that was removed earlier returns with the balance that it had.
 func (s *itemState) blankImage(t *Config, o owner, now int64) *Image {
 	id, shards := s.subject.id(s.shard), max(s.subject.ShardCount(), 1)
 	b := &schema.Bucket{

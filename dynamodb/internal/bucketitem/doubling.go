@@ -9,14 +9,14 @@ import (
 
 // The bounds of splitting a bucket.
 const (
-	// MaxShards is how many shards a bucket has at most; the Python library has the same bound.
+	// MaxShards is the largest number of shards of a bucket; the Python library has the same bound.
 	MaxShards = 32
-	// leastShare is what the smallest limit must still have in each shard, in milli-units.
+	// leastShare is the least capacity that each limit keeps in each shard, in milli-units.
 	leastShare = 10_000
 )
 
-// doubleIfBusy doubles the shards of a bucket whose item takes more writes than DynamoDB allows
-// for one, unless some limit is too small to be divided.
+// doubleIfBusy doubles the shards of a bucket if its item takes more writes than DynamoDB allows
+// for one item, unless a limit cannot be divided. The limit wcu of the item counts the writes.
 func (c *commit) doubleIfBusy(ctx context.Context) {
 	m := c.image
 	if m == nil || m.Shards*2 > MaxShards || !c.subject.canDouble(m.Shards, c.now()) {
@@ -34,7 +34,7 @@ func (c *commit) doubleIfBusy(ctx context.Context) {
 			return
 		}
 	}
-	if t := c.agreedConfig(); t != nil { // a limit that was added is perhaps not on this item yet
+	if t := c.agreedConfig(); t != nil { // a limit that was added may not be on this item yet
 		for i := range t.Limits {
 			if l := StoredLimit(&t.Limits[i]); !splits(&l, 2*m.Shards) {
 				return
@@ -44,18 +44,19 @@ func (c *commit) doubleIfBusy(ctx context.Context) {
 	c.subject.DoubleShards(ctx, m.Shards)
 }
 
-// splits reports whether a limit can be divided among so many shards: each has enough of it, and
-// nothing is lost to rounding.
+// splits reports whether a limit can be divided among the given number of shards: each has enough
+// of it, and no milli-unit is lost to rounding.
 func splits(l *schema.BucketLimit, shards int) bool {
 	n := int64(shards)
 	return l.Capacity/n >= leastShare && l.Capacity%n == 0 && l.Refill%n == 0
 }
 
-// SpreadMS is how long a new count of shards has to take effect before it is doubled again.
+// SpreadMS is the least time in milliseconds between two doublings of a bucket, in which the first
+// takes effect.
 const SpreadMS = 1000
 
-// canDouble reports whether a count of shards has been known for long enough: right after a
-// doubling the first shard is as busy as before.
+// canDouble reports whether this shard count has been known for long enough to double it: right
+// after a doubling the first shard is still as busy as before.
 func (p *subjectState) canDouble(shards int, now int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,8 +66,9 @@ func (p *subjectState) canDouble(shards int, now int64) bool {
 	return shards == 1 || now-p.itemShardsSince >= SpreadMS
 }
 
-// DoubleShards raises the count on the first shard, whose count is the one that counts. If another
-// process is faster, this one learns the new count when it next sees the item.
+// DoubleShards doubles the shard count, in the background. The count of the first shard is the one
+// in force, so its item is written first. If another process is faster, this process learns the new
+// count when it next sees the item.
 func (p *subjectState) DoubleShards(ctx context.Context, shards int) {
 	p.retain()
 	p.ns.Running.Run(func() {
@@ -87,15 +89,16 @@ func (p *subjectState) DoubleShards(ctx context.Context, shards int) {
 			p.RaiseShards(2 * shards)
 			p.propagateShardCount(ctx, shards, 2*shards)
 		case client.WriteRefused, client.WriteConflicted, client.WriteThrottled, client.WriteUnknown:
-			// The next writer learns from the item what became of it.
+			// The next write returns the item with its count.
 		default:
 			p.ns.reportError(client.Classify(err))
 		}
 	})
 }
 
-// propagateShardCount raises the count on the other shards, so that every writer that refills one
-// gives it its share alone. One that is missed learns the count with weir's next refill.
+// propagateShardCount raises the count on the other shards. Every writer divides capacity and
+// refill by the count of the item that it writes, so an item with the old count would be given too
+// large a share. weir's next refill of an item that is missed here corrects its count.
 func (p *subjectState) propagateShardCount(ctx context.Context, from, shards int) {
 	for shard := 1; shard < from; shard++ {
 		e := &itemExpression{}
@@ -108,7 +111,7 @@ func (p *subjectState) propagateShardCount(ctx context.Context, from, shards int
 	}
 }
 
-// setShardCount writes a count of shards to one of them, under the conditions of e.
+// setShardCount writes a shard count to one shard's item, under the conditions of e.
 func (p *subjectState) setShardCount(
 	ctx context.Context, shard, shards int, e *itemExpression,
 ) error {

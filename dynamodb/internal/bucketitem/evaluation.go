@@ -4,39 +4,41 @@ import (
 	"math"
 )
 
-// Evaluation is what a batch comes to on an image: which waiters fit, what it does to each limit,
-// and the image after it.
+// Evaluation is the effect of a batch on an image: the waiters that fit, the changes of each limit,
+// and the image after them.
 type Evaluation struct {
 	After    *Image
 	admitted []*Waiter
 	denied   []*Waiter
-	// effects are in the order of the image's limits.
+	// effects are in the order of the limits of After.
 	effects []effect
-	// The results of the waiters that fit, and of those that do not.
+	// The results of the admitted and of the denied waiters, in the same order.
 	AdmittedResults, deniedResults []Result
 	// latest is the latest now of the batch.
 	latest int64
 }
 
-// effect is what an evaluation does to one limit, in milli-units.
+// effect is the effect of an evaluation on one limit, in milli-units.
 type effect struct {
-	// net is what the write takes, below zero for a refund.
+	// net is the amount that the write takes; below zero for a refund.
 	net int64
-	// need is the least that must be stored besides what is credited; asked says that it must be.
+	// need is the least balance that must be there for all waiters to fit, without the credit for
+	// the time since the last refill. asked is true if a waiter takes of the limit; need counts
+	// only then.
 	need  int64
 	asked bool
-	// charged is true if anything is charged.
+	// charged is true if units are taken.
 	charged bool
-	// refunded is what was refunded, and trimmed whether there was more to refund than the limit
-	// had room for, by this image.
+	// refunded is the amount that was refunded. trimmed is true if the limit had no room for a part
+	// of a refund, by this image.
 	refunded int64
 	trimmed  bool
-	// consumed is by how much the count of consumed units moves.
+	// consumed is the change of the count of consumed units.
 	consumed int64
 }
 
-// evaluate applies updates, then judges waiters in their order. Each one that fits counts for
-// those after it.
+// evaluate applies the updates to a copy of the image, then judges the waiters in order. A waiter
+// that fits counts for those after it.
 func evaluate(m *Image, updates []*Update, waiters []*Waiter) *Evaluation {
 	r := &Evaluation{After: m.clone(), effects: make([]effect, len(m.Limits)), latest: math.MinInt64}
 	for i := range r.effects {
@@ -69,8 +71,9 @@ func (r *Evaluation) applyUpdate(of *Update) {
 	}
 }
 
-// undoDelta refunds what was taken from a limit that was forgotten until then. If nothing has
-// asked for it since, it is forgotten again.
+// undoDelta applies a refund that undoes a take from a limit that was forgotten until then. If no
+// other request has touched the limit since, it is forgotten again. It reports whether it applied
+// the refund.
 func (r *Evaluation) undoDelta(i int, ch *Delta) bool {
 	c, was := &r.After.Limits[i], ch.before
 	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.Milli) {
@@ -83,7 +86,7 @@ func (r *Evaluation) undoDelta(i int, ch *Delta) bool {
 	return true
 }
 
-// applyDelta charges a limit, or refunds to it.
+// applyDelta charges a limit or refunds to it.
 func (r *Evaluation) applyDelta(i int, ch *Delta, now int64) {
 	c, x := &r.After.Limits[i], &r.effects[i]
 	c.Touch(now, r.After.Shards)
@@ -99,7 +102,7 @@ func (r *Evaluation) applyDelta(i int, ch *Delta, now int64) {
 	x.net += before - c.BalanceMilli
 }
 
-// judge decides on one waiter, all or nothing.
+// judge admits or denies one waiter as a whole.
 func (r *Evaluation) judge(m *Waiter) {
 	r.latest = max(r.latest, m.Now)
 	found := make([]LimitImage, len(m.Takes))
@@ -133,8 +136,8 @@ func (r *Evaluation) judge(m *Waiter) {
 	}
 }
 
-// correctFound moves what the admitted waiters have found by what other writers took or refunded
-// meanwhile, as the written item tells.
+// correctFound corrects the balances that the admitted waiters found by the takes and refunds of
+// other writers since the image was made. m is the image of the item as it was written.
 func (r *Evaluation) correctFound(m *Image) {
 	for i := range r.After.Limits {
 		a := &r.After.Limits[i]
@@ -151,26 +154,26 @@ func (r *Evaluation) correctFound(m *Image) {
 			for k := range r.AdmittedResults[f].Found {
 				if found := &r.AdmittedResults[f].Found[k]; found.Name == a.Name {
 					found.BalanceMilli += moved
-					found.forgotten = false // others have used it
+					found.forgotten = false // another writer has used it
 				}
 			}
 		}
 	}
 }
 
-// concerns reports whether the write concerns a limit.
+// concerns reports whether the write touches a limit.
 func (r *Evaluation) concerns(i int) bool {
 	x := &r.effects[i]
 	return x.asked || x.charged || x.refunded > 0 || x.consumed != 0
 }
 
-// maxDefined bounds the definitions that one condition checks, because DynamoDB bounds the length
-// of an expression. With more, a write relies on the time of the refill, which every change of a
-// definition moves, or on the item's stamp (vu).
+// maxDefined bounds the number of definitions that one condition checks, because DynamoDB bounds
+// the length of an expression. A write with more limits relies on the time of the refill, which
+// every change of a definition moves, or on the item's vu.
 const maxDefined = 16
 
-// canRequireDefinitions reports whether a write on an image can require the definition of each
-// limit that it concerns, changes or removes.
+// canRequireDefinitions reports whether a write on the image m can require the definition of each
+// limit that it touches, changes or removes.
 func (r *Evaluation) canRequireDefinitions(m *Image) bool {
 	n := 0
 	for i := range r.After.Limits {
@@ -188,10 +191,11 @@ func (r *Evaluation) canRequireDefinitions(m *Image) bool {
 	return n <= maxDefined
 }
 
-// balanceBounds returns the stored balances between which a limit can be charged without crediting
-// it up to now: not less than what is needed, and not more than leaves room for all that it has
-// gained since the last refill. Above that, its share would have been full, and judging by what is
-// stored would credit the same time twice.
+// balanceBounds returns the bounds of the stored balance within which a limit can be charged
+// without a refill: at least the need, and at most the capacity less the gain since the last
+// refill. Above the upper bound the limit has been full for a while and gained nothing. A take that
+// leaves rf alone would make room for that gain, and the next refill would credit the time twice
+// (ADR 16).
 func (m *Image) balanceBounds(r *Evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
 	rate := ShareOf(&c.BucketLimit, m.Shards)
@@ -208,8 +212,9 @@ func (m *Image) balanceBounds(r *Evaluation, i int) (low, high int64) {
 	return low, high
 }
 
-// needsNoRefill reports whether an evaluation can be written without moving the time of the
-// refill.
+// needsNoRefill reports whether the evaluation can be written without moving rf. It cannot if the
+// limit of writes or the ttl of the item needs a refill, if a balance is outside its bounds, or if
+// this process knows a balance that differs from the one that the stored values give.
 func (m *Image) needsNoRefill(r *Evaluation) bool {
 	it := m.Item
 	switch {

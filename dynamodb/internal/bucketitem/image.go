@@ -10,17 +10,19 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Image is a bucket item as this process knows it: what was stored when it was last seen, and what
-// that comes to. The two differ if the process knows more than the item can say, such as when a
-// limit was last asked for. An image is replaced, never changed.
+// Image is a bucket item as this process knows it: the stored item when it was last seen, and the
+// balances of its limits. A balance differs from the stored values if this process knows more than
+// the item can say, such as the time at which a limit was last used. An image is replaced, never
+// changed.
 type Image struct {
-	Item   *schema.Bucket // as stored; not changed
-	Shards int            // the larger of the item's count and the known one
-	Limits []LimitImage   // as item.Limits
+	Item   *schema.Bucket // as stored; never changed
+	Shards int            // the larger of the item's count and the count known to the process
+	Limits []LimitImage   // in the order of Item.Limits
 }
 
-// newImage makes an image of what was read at now. The image before, or the one that a write was
-// to lead to, tells what the item cannot say, as far as no other process has written meanwhile.
+// newImage makes an image of an item that was read at now. It takes over from before what the item
+// cannot say, unless another process has refilled the item since. before is the image until now or,
+// after a write, the one that the write was to lead to; nil if there is none.
 func newImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
 	m := &Image{Item: b, Shards: max(b.Shards, shards), Limits: make([]LimitImage, len(b.Limits))}
 	for i := range b.Limits {
@@ -33,19 +35,19 @@ func newImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
 	return m
 }
 
-// inherit takes over what the image before knows of a limit.
+// inherit takes over what the image before knows of a limit of m.
 func (c *LimitImage) inherit(before, m *Image, now int64) {
 	was := before.Limit(c.Name)
 	if was == nil || was.Incomplete || before.Item.RefilledMS != m.Item.RefilledMS {
 		return
 	}
 	if before.Shards != m.Shards {
-		return // the other shards gain theirs already
+		return // each shard gains a smaller share now
 	}
-	moved := c.Balance - was.Balance // by other writers' charges and refunds
+	moved := c.Balance - was.Balance // the charges and refunds of other writers
 	if c.sameDefinition(&was.BucketLimit) {
 		then := *was
-		if moved != 0 && then.Seen < m.Item.RefilledMS { // after the refill, which may have filled it
+		if moved != 0 && then.Seen < m.Item.RefilledMS { // they came after the refill
 			then.BalanceMilli, then.Seen = then.balanceAt(m.Item.RefilledMS), m.Item.RefilledMS
 		}
 		most := max(then.BalanceMilli, c.BalanceMilli, c.Rate.CapacityMilli)
@@ -54,9 +56,10 @@ func (c *LimitImage) inherit(before, m *Image, now int64) {
 		return
 	}
 	if c.Capacity < was.Capacity && moved+c.Consumed-was.Consumed < 0 {
-		return // the writer that lowered it has trimmed it too
+		return // the writer that lowered the capacity has trimmed the balance too
 	}
-	// Until now it gained under the definition it had (docs/adr/0004-changed-buckets.md).
+	// Until now the limit gained under the definition that it had
+	// (docs/adr/0004-changed-buckets.md).
 	at := max(now, was.Seen)
 	c.BalanceMilli, c.Seen = was.balanceUnder(c.Rate, c.capacity, at)+moved, at
 }
@@ -71,7 +74,7 @@ func (m *Image) index(name string) int {
 	return -1
 }
 
-// Limit returns the limit of that name, or nil.
+// Limit returns the limit with that name, or nil.
 func (m *Image) Limit(name string) *LimitImage {
 	if i := m.index(name); i >= 0 {
 		return &m.Limits[i]
@@ -79,7 +82,7 @@ func (m *Image) Limit(name string) *LimitImage {
 	return nil
 }
 
-// clone returns a copy to evaluate on.
+// clone returns a copy whose limits can be changed.
 func (m *Image) clone() *Image {
 	c := *m
 	c.Limits = slices.Clone(m.Limits)
@@ -100,8 +103,8 @@ func (m *Image) sameDefinitions(o *Image) bool {
 	return true
 }
 
-// hasAll reports whether the image has every limit that a waiter takes of, with the definition
-// that it knows.
+// hasAll reports whether the image has every limit that a waiter takes of, with the definition that
+// the waiter holds.
 func (m *Image) hasAll(of *Waiter) bool {
 	for k := range of.Takes {
 		a := &of.Takes[k]
@@ -113,8 +116,8 @@ func (m *Image) hasAll(of *Waiter) bool {
 	return true
 }
 
-// startsFullFor reports whether a limit that a waiter takes of is like one never used. Under a
-// raised capacity it would begin full, which could not be told any more after it had been charged.
+// startsFullFor reports whether a limit that a waiter takes of is idle. Such a limit would begin
+// full under a raised capacity, and once it is charged the item no longer shows that it was idle.
 func (m *Image) startsFullFor(of *Waiter) bool {
 	for k := range of.Takes {
 		if c := m.Limit(of.Takes[k].Name); c.idle(max(of.Now, c.Seen)) {
@@ -124,20 +127,20 @@ func (m *Image) startsFullFor(of *Waiter) bool {
 	return false
 }
 
-// restricted reports whether the item has something that weir does not judge by.
+// restricted reports whether the item has attributes that weir cannot judge by (ADR 17).
 func (m *Image) restricted() bool {
 	return m.Item.Disabled || len(m.Item.Unjudged) > 0 ||
 		slices.ContainsFunc(m.Limits, func(c LimitImage) bool { return len(c.Unjudged) > 0 })
 }
 
-// configExpired reports whether what the item says was to hold no longer than now, so that the
-// configuration must be read (ADR 17).
+// configExpired reports whether the item's limits are valid no longer (its vu has passed), so that
+// the configuration must be read (ADR 17).
 func (m *Image) configExpired(now int64) bool {
 	return m.Item.ValidUntil != nil && *m.Item.ValidUntil <= now
 }
 
-// Countable returns an error if a balance cannot count what an update charges. sums are what other
-// updates charge with the same write; it adds to them.
+// Countable returns an error if the charges of an update would overflow a balance. sums holds the
+// charges of the other updates of the same write, by limit; Countable adds those of r to it.
 func (m *Image) Countable(r *Update, sums map[string]int64) error {
 	for _, ch := range r.Deltas {
 		if l := m.Limit(ch.Name); l != nil && ch.Milli > 0 &&
@@ -155,8 +158,8 @@ func (m *Image) Countable(r *Update, sums map[string]int64) error {
 	return nil
 }
 
-// withSeen returns the image after an evaluation that is not written: limits that were asked for
-// have been seen.
+// withSeen returns the image after an evaluation that is not written: the limits were judged, but
+// the stored values stay.
 func (m *Image) withSeen(after *Image) *Image {
 	c := m.clone()
 	for i := range c.Limits {
@@ -193,7 +196,7 @@ func (m *Image) withSeenLimits(all ...SeenLimit) *Image {
 	return c
 }
 
-// withStored returns the image with other stored values.
+// withStored returns the image with the stored values of b.
 func (m *Image) withStored(b *schema.Bucket) *Image {
 	c := m.clone()
 	c.Item = b
@@ -205,8 +208,8 @@ func (m *Image) withStored(b *schema.Bucket) *Image {
 	return c
 }
 
-// Available returns what a shard has of a limit: nothing if the shard does not exist, a share if
-// the limit was added and the shard does not have it yet.
+// Available returns the balance of a limit on a shard at now. It is 0 if the shard does not exist,
+// and a full share if the limit was added and the shard does not have it yet.
 func (m *Image) Available(a *Take, now int64) int64 {
 	if m == nil {
 		return 0
@@ -222,7 +225,7 @@ func (m *Image) Available(a *Take, now int64) int64 {
 	return 0
 }
 
-// inUse reports whether some limit is not full, by the definition that it was last used under.
+// inUse reports whether a limit is not full at now, by the definition that it was last used under.
 func (m *Image) inUse(now int64) bool {
 	for i := range m.Limits {
 		c := &m.Limits[i]
@@ -233,7 +236,7 @@ func (m *Image) inUse(now int64) bool {
 	return false
 }
 
-// aboveShare reports whether a shard has more than its share of some limit.
+// aboveShare reports whether the shard has more than its share of a limit.
 func (m *Image) aboveShare() bool {
 	for i := range m.Limits {
 		if c := &m.Limits[i]; !c.Incomplete && c.BalanceMilli > c.Rate.CapacityMilli {
@@ -243,7 +246,8 @@ func (m *Image) aboveShare() bool {
 	return false
 }
 
-// debtRepaidAt returns the second after which no limit is in debt any more; 0 if none is.
+// debtRepaidAt returns the time by which all debts are repaid, in Unix seconds; 0 if no limit is in
+// debt.
 func (m *Image) debtRepaidAt() int64 {
 	var at int64
 	for i := range m.Limits {

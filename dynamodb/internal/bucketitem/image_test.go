@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// TestImageLateRefund: a refund whose write comes late, when the share is full again, does not
-// lift the balance above the share.
+// TestImageLateRefund checks that a refund that is written late, when the share is full again, does
+// not lift the balance above the share.
 func TestImageLateRefund(t *testing.T) {
 	t.Parallel()
 	for name, shards := range map[string]int{"one": 1, "four": 4} {
@@ -34,14 +34,14 @@ func TestImageLateRefund(t *testing.T) {
 			}
 			less := newImage(item(1_000), full, shards, now)
 			if got, want := less.Limits[0].balanceAt(now), int64(share-4_000); got != want {
-				t.Errorf("after a charge of others the share holds %d, want %d", got, want)
+				t.Errorf("after another writer's charge the share holds %d, want %d", got, want)
 			}
 		})
 	}
 }
 
-// TestRefundedIsForgotten: a limit that was forgotten when it was charged is forgotten again after
-// the refund, unless another reservation has asked for it in between.
+// TestRefundedIsForgotten checks that a limit that was forgotten when it was charged is forgotten
+// again after the refund, unless another reservation has used it in between.
 func TestRefundedIsForgotten(t *testing.T) {
 	t.Parallel()
 	const used, now = int64(1_000_000), int64(9_000_000)
@@ -56,10 +56,10 @@ func TestRefundedIsForgotten(t *testing.T) {
 		others []*Waiter
 		want   int64 // under a capacity of 30
 	}{
-		{"nobody", nil, 30_000},
-		{"one who is admitted", other(1000), 9000},
-		{"one who asks for nothing", other(0), 10_000},
-		{"one who is denied", other(20_000), 10_000},
+		{"no request", nil, 30_000},
+		{"an admitted request", other(1000), 9000},
+		{"an admitted request for 0 units", other(0), 10_000},
+		{"a denied request", other(20_000), 10_000},
 	} {
 		item := &schema.Bucket{RefilledMS: used, Shards: 1, Limits: []schema.BucketLimit{n}}
 		taken := evaluate(newImage(item, nil, 1, now), nil, []*Waiter{{Now: now, Takes: asks}})

@@ -13,21 +13,21 @@ import (
 type Config struct {
 	level  weir.Level
 	Limits []weir.Limit
-	// fallback is true where the configuration says nothing, and these are the limits that the item
-	// has.
+	// fallback is true if no configuration applies and the limits are those of the item.
 	fallback bool
 }
 
-// NewConfig returns the limits that a resolution requires. It keeps nothing of j but the limits.
+// NewConfig returns the limits that a resolution requires. It keeps no reference to j except its
+// limits.
 func NewConfig(j *driver.Judged) *Config {
 	return &Config{level: j.Level, Limits: j.Limits}
 }
 
-// permanent reports whether bucket items with these limits never expire: the entity has limits of
-// its own.
+// permanent reports whether bucket items with these limits never expire, because the entity has
+// limits of its own.
 func (t *Config) permanent() bool { return !schema.Expires(t.level) }
 
-// Limit returns the limit of that name, or nil.
+// Limit returns the limit with that name, or nil.
 func (t *Config) Limit(name string) *weir.Limit {
 	for i := range t.Limits {
 		if t.Limits[i].Name == name {
@@ -37,7 +37,7 @@ func (t *Config) Limit(name string) *weir.Limit {
 	return nil
 }
 
-// matches reports whether the image has exactly these limits, with their definitions.
+// matches reports whether the image has exactly these limits, with these definitions.
 func (t *Config) matches(m *Image) bool {
 	if len(m.Limits) != len(t.Limits) {
 		return false
@@ -51,9 +51,9 @@ func (t *Config) matches(m *Image) bool {
 	return true
 }
 
-// WithConfig returns the image with the limits of a configuration: those that were changed have
-// the new definition, those that were added are full or as they were when they were removed, and
-// those that were removed are gone.
+// WithConfig returns the image with the limits of a configuration. Changed limits have the new
+// definition. Added limits are full, or have the balance with which they were removed. Limits that
+// the configuration does not have are gone.
 func (m *Image) WithConfig(t *Config, removed map[string]LimitImage) *Image {
 	a := *m
 	a.Limits = make([]LimitImage, 0, len(t.Limits))

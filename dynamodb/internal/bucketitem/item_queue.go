@@ -9,22 +9,25 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// Queue is the process's way to one bucket item. One write is in flight at a time; everything that
-// arrives meanwhile goes with the next one. A single request is written at once: there is no timer.
+// Queue collects the requests on one bucket item and writes them. One write is in flight at a time;
+// everything that arrives during a write goes with the next one. A single request is written at
+// once: there is no timer.
 type Queue struct {
-	itemState // belongs to the goroutine that runs the queue
-	// published is what others may know of the item; its lock guards what follows, too.
+	itemState // owned by the goroutine that runs the queue; by the lock if none runs
+	// published is the state of the item that other goroutines may read. Its lock also guards the
+	// fields below.
 	published *publishedItem
 
 	waiters []*Waiter
 	updates []*Update
 	running bool
-	// inFlight are the updates of the commit that is in progress.
+	// inFlight are the updates of the commit in progress that are not yet in the published image.
 	inFlight []*Update
-	// externalImage is what was written to the item by another way than the queue; nil if nothing
-	// was.
+	// externalImage is the image after a write of the item that did not go through the queue (a
+	// transaction); nil if there was none since the last batch.
 	externalImage *Image
-	// SeenLimits were judged or settled without a write since the last batch was taken.
+	// SeenLimits are the limits that were judged or settled without a write after the last batch
+	// was taken.
 	SeenLimits []SeenLimit
 }
 
@@ -34,7 +37,7 @@ func newItemQueue(p *subjectState, shard int) *Queue {
 	return q
 }
 
-// maxWaiters is how many reservations one write takes along.
+// maxWaiters is the largest number of reservations in one batch.
 const maxWaiters = 100
 
 // EnqueueWaiter puts a reservation in the queue.
@@ -56,8 +59,8 @@ func (q *Queue) Enqueue(u *Update) {
 	q.start()
 }
 
-// start runs the queue in a goroutine of its own, because a write must not end with the caller that
-// happened to begin it.
+// start runs the queue in a goroutine of its own: the write serves many callers, so it does not end
+// with the context of the caller that happened to start it.
 func (q *Queue) start() {
 	if q.running {
 		return
@@ -74,7 +77,8 @@ func (q *Queue) start() {
 	}()
 }
 
-// nextBatch takes the next batch out of the queue; nil if there is none, and then the queue stops.
+// nextBatch takes the next batch out of the queue. It returns nil if the queue is empty; the queue
+// then stops.
 func (q *Queue) nextBatch() *Batch {
 	q.published.mu.Lock()
 	defer q.published.mu.Unlock()
@@ -91,7 +95,7 @@ func (q *Queue) nextBatch() *Batch {
 	q.inFlight, q.updates = q.updates, nil
 	n := 0
 	for ; n < len(q.waiters) && len(b.Waiters) < maxWaiters; n++ {
-		if w := q.waiters[n]; w.State.CompareAndSwap(waiting, Sent) { // the others have left
+		if w := q.waiters[n]; w.State.CompareAndSwap(waiting, Sent) { // otherwise its caller has left
 			b.Waiters = append(b.Waiters, w)
 		}
 	}
@@ -103,8 +107,8 @@ func (q *Queue) nextBatch() *Batch {
 	return b
 }
 
-// publish implements followUps. A commit that is not the queue's own, for a transaction, is
-// published by Adopt.
+// publish implements followUps. It ignores a commit that runs outside the queue, for a transaction:
+// [Queue.Adopt] publishes that one.
 func (q *Queue) publish(s *itemState, written bool) {
 	if s != &q.itemState {
 		return
@@ -124,7 +128,7 @@ func (q *Queue) publish(s *itemState, written bool) {
 // LastImage returns the image after the last commit; nil if the item is not known.
 func (q *Queue) LastImage() *Image { return q.published.lastImage() }
 
-// ExpectedImage returns that image after the updates that are on their way.
+// ExpectedImage returns LastImage after the updates that are queued or in flight.
 func (q *Queue) ExpectedImage() *Image {
 	q.published.mu.Lock()
 	defer q.published.mu.Unlock()
@@ -135,7 +139,8 @@ func (q *Queue) ExpectedImage() *Image {
 	return evaluate(m, slices.Concat(q.inFlight, q.updates), nil).After
 }
 
-// Adopt takes over an image that another way than the queue has written, and of which image.
+// Adopt takes over the image m after a write that did not go through the queue. before is the image
+// that the write was based on.
 func (q *Queue) Adopt(m, before *Image) {
 	q.published.mu.Lock()
 	defer q.published.mu.Unlock()
@@ -162,7 +167,7 @@ func (q *Queue) NoteSeen(n SeenLimit) {
 	}
 }
 
-// flush waits until what is in the queue has been written, whatever became of it.
+// flush waits until everything that is now in the queue has been written or has failed.
 func (q *Queue) flush(ctx context.Context, now int64) error {
 	q.published.mu.Lock()
 	running := q.running
@@ -180,7 +185,7 @@ func (q *Queue) flush(ctx context.Context, now int64) error {
 	}
 }
 
-// reread brings the item to the configuration, which is read again.
+// reread reads the configuration again and brings the item to it.
 func (q *Queue) reread(ctx context.Context, now int64) error {
 	done := make(chan error, 1)
 	q.Enqueue(&Update{Now: now, Reread: true, Done: func(err error) { done <- err }})
@@ -192,14 +197,15 @@ func (q *Queue) reread(ctx context.Context, now int64) error {
 	}
 }
 
-// The bounds of what is repeated though nobody waits for it: the pauses double.
+// The bounds of repeating an update that no caller waits for. Each pause is twice the one before.
 const (
 	firstRequeuePause = 100 * time.Millisecond
 	maxRequeues       = 8
 )
 
-// requeue puts an update that nobody waits for in the queue again, after a pause. After the last
-// attempt a refund stays charged, and is counted as ambiguous.
+// requeue puts an update that no caller waits for back in the queue after a pause. After the last
+// attempt the update is dropped: its refunds stay charged and are counted as ambiguous. A store
+// that is closing repeats it once, without the pause.
 func (q *Queue) requeue(u *Update, err error) {
 	tasks := q.ns.Running
 	if u.attempts++; u.attempts > maxRequeues || tasks.Closed.Load() && u.attempts > 1 {

@@ -13,29 +13,29 @@ import (
 type LimitImage struct {
 	schema.BucketLimit // as stored
 
-	// BalanceMilli is what there is at the instant seen (Unix ms), in milli-units; from then on it
-	// refills at rate, which is the definition that the limit was last used under.
+	// BalanceMilli is the balance at the instant Seen (Unix ms). From then on it gains at Rate, the
+	// share of the definition that the limit was last used under.
 	BalanceMilli int64
 	Seen         int64
 	Rate         kernel.Rate
-	// capacity is the capacity that rate is a share of, in milli-units.
+	// capacity is the whole capacity of that definition, in milli-units.
 	capacity int64
-	// missing is true for a limit that the item does not have yet.
+	// missing is true if the item does not have the limit yet.
 	missing bool
-	// forgotten is true if the limit was like one never used when it was last touched, and
-	// fullSince since when it had been full and not asked by then (Unix ms).
+	// forgotten is true if the limit was idle when it was last touched. fullSince is then the time
+	// since which it had been full (Unix ms).
 	forgotten bool
 	fullSince int64
 }
 
-// ShareOf returns the part of a limit that one of n shards has, rounded down.
+// ShareOf returns the share that one of n shards has of a limit, rounded down.
 func ShareOf(l *schema.BucketLimit, n int) kernel.Rate {
 	return kernel.Rate{
 		CapacityMilli: l.Capacity / int64(n), RefillMilli: l.Refill / int64(n), PeriodMS: l.PeriodMS,
 	}
 }
 
-// NewLimitImage returns a limit as it is stored.
+// NewLimitImage returns the image of a stored limit by the stored values alone.
 func NewLimitImage(l schema.BucketLimit, refilled int64, shards int) LimitImage {
 	return LimitImage{
 		BucketLimit: l, BalanceMilli: min(l.Balance, l.Capacity), Seen: refilled,
@@ -43,20 +43,20 @@ func NewLimitImage(l schema.BucketLimit, refilled int64, shards int) LimitImage 
 	}
 }
 
-// sameDefinition reports whether two limits have the same definition.
+// sameDefinition reports whether the limit is stored with the definition of l.
 func (c *LimitImage) sameDefinition(l *schema.BucketLimit) bool {
 	return c.Capacity == l.Capacity && c.Refill == l.Refill && c.PeriodMS == l.PeriodMS
 }
 
-// Matches reports whether the limit is stored as it is defined.
+// Matches reports whether the limit is stored with the definition of l.
 func (c *LimitImage) Matches(l *weir.Limit) bool {
 	return c.Capacity == l.Capacity*1000 && c.Refill == l.RefillAmount*1000 &&
 		c.PeriodMS == l.RefillPeriod.Milliseconds()
 }
 
 // balanceAt returns the balance at now, which is not before Seen, under the definition that the
-// limit was last used under. What a shard had above its share when it was split it keeps, and
-// gains nothing until it is below.
+// limit was last used under. A shard that has more than its share after a split keeps it, and gains
+// nothing until the balance is below the share.
 func (c *LimitImage) balanceAt(now int64) int64 {
 	if c.BalanceMilli >= c.Rate.CapacityMilli {
 		return c.BalanceMilli
@@ -64,8 +64,8 @@ func (c *LimitImage) balanceAt(now int64) int64 {
 	return c.Rate.Refill(c.BalanceMilli, c.Seen, now)
 }
 
-// balanceUnder returns the balance at now under another definition: trimmed if the capacity was
-// lowered, and full if the limit was forgotten.
+// balanceUnder returns the balance at now under another definition. It is trimmed if the capacity
+// is lower, and full if the limit was idle.
 func (c *LimitImage) balanceUnder(rate kernel.Rate, whole, now int64) int64 {
 	balance := c.balanceAt(now)
 	switch {
@@ -83,40 +83,40 @@ func (c *LimitImage) idle(now int64) bool {
 	return b.Idle(now, kernel.ForgetMS)
 }
 
-// Peek returns the balance at now, or when the limit was last seen if that is later, under the
-// stored definition.
+// Peek returns the balance under the stored definition at now, or at Seen if that is later.
 func (c *LimitImage) Peek(now int64, shards int) int64 {
 	return c.balanceUnder(ShareOf(&c.BucketLimit, shards), c.Capacity, max(now, c.Seen))
 }
 
-// Touch brings the balance to now, under the stored definition from then on.
+// Touch brings the balance to now. From then on it gains under the stored definition.
 func (c *LimitImage) Touch(now int64, shards int) {
 	at := max(now, c.Seen)
 	c.forgotten, c.fullSince = c.idle(at), 0
 	if c.forgotten {
 		c.fullSince = c.Rate.FullAt(c.BalanceMilli, c.Seen)
-		at = now // when it was last asked for does not matter
+		at = now // an idle limit has no memory of its last use, even one after now
 	}
 	rate := ShareOf(&c.BucketLimit, shards)
 	c.BalanceMilli = c.balanceUnder(rate, c.Capacity, max(now, c.Seen))
 	c.Seen, c.Rate, c.capacity = at, rate, c.Capacity
 }
 
-// untouch undoes a touch that took nothing from a forgotten limit: only a request that is
-// admitted, or a settlement, makes a limit remembered (docs/semantics.md, 8.4).
+// untouch undoes a Touch that took nothing from an idle limit: only an admitted request or a
+// settlement makes a limit remembered (docs/semantics.md, 8.4).
 func (c *LimitImage) untouch() {
 	if c.forgotten {
 		c.Seen = c.fullSince
 	}
 }
 
-// untouchedSince reports whether nothing has asked for the limit since one touch of it found what
-// was and took the given milli-units.
+// untouchedSince reports whether the limit was not touched after the take of the given milli-units
+// that found it as was.
 func (c *LimitImage) untouchedSince(was *LimitImage, taken int64) bool {
 	return c.Seen == was.Seen && c.BalanceMilli == was.BalanceMilli-taken && c.Rate == was.Rate
 }
 
-// StoredBalanceAt returns the balance at now as any reader of the item computes it.
+// StoredBalanceAt returns the balance at now by the stored values alone, as any reader of the item
+// computes it.
 func (c *LimitImage) StoredBalanceAt(refilled, now int64, shards int) int64 {
 	rate := ShareOf(&c.BucketLimit, shards)
 	balance := min(c.Balance, c.Capacity)
@@ -126,10 +126,11 @@ func (c *LimitImage) StoredBalanceAt(refilled, now int64, shards int) int64 {
 	return rate.Refill(balance, refilled, now)
 }
 
-// refund returns units to a touched limit, never above the share.
+// refund returns units to a limit after Touch, never above the share.
 func (c *LimitImage) refund(milli int64) { c.BalanceMilli = c.Rate.Refund(c.BalanceMilli, milli) }
 
-// Wait returns how many milliseconds after now a touched limit holds so much; MaxInt64 for never.
+// Wait returns the milliseconds from now until a limit after Touch has the given balance; MaxInt64
+// if it never has.
 func (c *LimitImage) Wait(now, milli int64) int64 {
 	if c.BalanceMilli >= milli {
 		return 0
@@ -141,7 +142,7 @@ func (c *LimitImage) Wait(now, milli int64) int64 {
 	return at - min(now, c.Seen)
 }
 
-// StoredLimit returns a limit as items store it, with nothing in it yet.
+// StoredLimit returns a definition as items store it, with a balance of 0.
 func StoredLimit(l *weir.Limit) schema.BucketLimit {
 	return schema.BucketLimit{
 		Name: l.Name, Capacity: l.Capacity * 1000, Refill: l.RefillAmount * 1000,
@@ -157,8 +158,8 @@ func LimitOf(l *schema.BucketLimit) weir.Limit {
 	}
 }
 
-// unusedLimit returns a limit that was never used: a share of it, full since 1970, so that it
-// counts as forgotten until it is asked for.
+// unusedLimit returns a limit that was never used. It is full since 1970, so it counts as idle
+// until it is used.
 func unusedLimit(s schema.BucketLimit, shards int) LimitImage {
 	c := NewLimitImage(s, 0, shards)
 	c.BalanceMilli, c.missing = c.Rate.CapacityMilli, true

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
 
-// namespaceState is what the process knows of a namespace, and how it reaches its items.
+// namespaceState is the state that all subjects of a namespace share: the client, the options, the
+// counts and the changes of the configuration.
 type namespaceState struct {
 	Client  *client.Client
 	Config  *config.Reader
@@ -20,35 +21,36 @@ type namespaceState struct {
 	Counts  Counts
 
 	ConfigChanges configChanges
-	Gone          atomic.Bool   // the namespace was deleted, as far as is known
-	Calls         atomic.Uint64 // numbers reservations
+	Gone          atomic.Bool   // the last read of the registry found the namespace deleted
+	Calls         atomic.Uint64 // the number of the latest reservation
 }
 
 // Options say how bucket items are written.
 type Options struct {
 	// NoSpeculation reads each item before it is written.
 	NoSpeculation bool
-	// WriteTimeout is how long a write may take until its outcome counts as unknown.
+	// WriteTimeout is the time after which the outcome of an unanswered write counts as unknown.
 	WriteTimeout time.Duration
-	// OnError is told of what goes wrong outside of calls; nil for nobody.
+	// OnError is called with errors that occur outside of calls; nil to ignore them.
 	OnError func(error)
 }
 
-// reportError tells of what went wrong outside of calls.
+// reportError passes an error that occurred outside of a call to OnError.
 func (s *namespaceState) reportError(err error) {
 	if s.Options.OnError != nil {
 		s.Options.OnError(err)
 	}
 }
 
-// backgroundContext bounds what the store does by itself, whether or not the caller waits for it.
+// backgroundContext returns a context for background work: it does not end with the caller's
+// context, and lasts for WriteTimeout.
 func (s *namespaceState) backgroundContext(
 	ctx context.Context,
 ) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.Options.WriteTimeout)
 }
 
-// Counts are what a store has counted since it was opened.
+// Counts are the counts of a store since it was opened.
 type Counts struct {
 	Contended      atomic.Int64
 	AmbiguousCalls atomic.Int64
@@ -57,7 +59,7 @@ type Counts struct {
 	Probes         atomic.Int64
 }
 
-// Ambiguous counts milli-units that may or may not have been charged, or refunded.
+// Ambiguous counts milli-units that may or may not have been charged or refunded.
 func (c *Counts) Ambiguous(milli int64) {
 	c.AmbiguousCalls.Add(1)
 	c.AmbiguousMilli.Add(milli)
@@ -70,20 +72,21 @@ func (s *namespaceState) countAmbiguous(u *Update) {
 	}
 }
 
-// configChanges remembers which places of the configuration this process has changed, so that it
-// does not judge by what an item had before. Each change has a number.
+// configChanges remembers the places of the configuration that this process has changed, so that
+// the process does not judge by an item from before the change. Each change has a number.
 type configChanges struct {
 	mu     sync.Mutex
 	number uint64
 	places map[weir.Subject]uint64
-	all    uint64 // the last change that concerned everybody
+	all    uint64 // the last change that concerned every subject
 }
 
-// maxPlaces is how many changed places are remembered one by one.
+// maxPlaces is the largest number of changed places that are remembered one by one.
 const maxPlaces = 10_000
 
-// note counts a change of a place: of the system where both parts are empty, of a resource, of an
-// entity on a resource, or of an entity everywhere.
+// note numbers and remembers a change of a place: the system if both parts are empty, a resource,
+// an entity on a resource, or an entity everywhere. With too many places it remembers one change
+// that concerns every subject.
 func (c *configChanges) note(at weir.Subject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,14 +104,14 @@ func (c *configChanges) note(at weir.Subject) {
 	c.places[at] = c.number
 }
 
-// Latest is the number of the last change.
+// Latest returns the number of the last change.
 func (c *configChanges) Latest() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.number
 }
 
-// since reports whether anything that concerns a subject has changed since a number.
+// since reports whether a change that concerns a subject has a higher number than the given one.
 func (c *configChanges) since(of weir.Subject, number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// nextWrite decides which write comes next. It returns none if it has answered a waiter or read
-// something instead; the commit then looks again.
+// nextWrite decides which write comes next. It returns no write if it has answered a waiter or read
+// something instead; the caller then calls it again.
 func (c *commit) nextWrite(ctx context.Context) (*Write, *Evaluation, error) {
 	switch {
 	case c.uncertain:
@@ -31,8 +31,9 @@ func (c *commit) nextWrite(ctx context.Context) (*Write, *Evaluation, error) {
 	return c.nextKnown(ctx)
 }
 
-// imageCurrentFor reports whether the image is of an instant at which all these reservations had
-// begun, so that the ones that do not fit it are denied.
+// imageCurrentFor reports whether the image was taken after all these reservations had begun. Only
+// then may it deny them: an older image may lack units that were refunded before the reservation
+// began.
 func (c *commit) imageCurrentFor(waiters []*Waiter) bool {
 	for _, m := range waiters {
 		if m.Number > c.seenAt {
@@ -42,7 +43,7 @@ func (c *commit) imageCurrentFor(waiters []*Waiter) bool {
 	return c.seenAt > 0
 }
 
-// readItem reads the item.
+// readItem reads the item, consistently.
 func (c *commit) readItem(ctx context.Context) error {
 	c.sentAt = c.ns.Calls.Load()
 	item, err := c.ns.Client.GetItem(ctx, c.subject.id(c.shard).Key(), true)
@@ -52,8 +53,9 @@ func (c *commit) readItem(ctx context.Context) error {
 	return c.setImage(ctx, item, nil)
 }
 
-// setImage takes over the item as it is now. after is the image that an applied write was to lead
-// to; nil after a read or a refused write.
+// setImage makes the image of an item that a call has returned; item is nil if the item does not
+// exist. after is the image that an applied write was to lead to; nil after a read or a refused
+// write.
 func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) error {
 	c.uncertain = false
 	if item == nil {
@@ -73,7 +75,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) e
 	return nil
 }
 
-// nextKnown decides by the image.
+// nextKnown decides which write comes next if the image is known.
 func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	c.rejectUnjudgeable()
 	c.limitRefunds()
@@ -103,13 +105,13 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 			return nil, nil, nil
 		}
 	}
-	if len(r.admitted) == 0 && len(c.Updates) == 0 { // only the item itself may deny
+	if len(r.admitted) == 0 && len(c.Updates) == 0 { // the image is too old to deny: ask the item
 		if len(r.denied[0].Takes) > maxDefined {
 			return nil, nil, c.readItem(ctx)
 		}
 		return c.writer().coldWrite(r.denied[:1], c.subject.ShardCount(), c.now()), nil, nil
 	}
-	if len(r.denied) > 0 { // judged again by what this write returns
+	if len(r.denied) > 0 { // they are judged again by the item that this write returns
 		r = evaluate(base, c.Updates, r.admitted)
 	}
 	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) &&
@@ -126,12 +128,12 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	return c.writer().normalWrite(c.image, r, t), r, nil
 }
 
-// nextDenied denies the waiters that do not fit, and returns what the next write is evaluated on;
-// no evaluation if there is no write.
+// nextDenied denies the waiters that do not fit. It returns the image and the evaluation of the
+// next write; the evaluation is nil if there is nothing to write.
 func (c *commit) nextDenied(base *Image, r *Evaluation) (*Image, *Evaluation) {
 	now := c.now()
 	deliver := c.removeDenied(r)
-	defer deliver() // with the image as it is then
+	defer deliver() // after the image is up to date, because deliver publishes it
 	if c.pending() {
 		return base, r
 	}
@@ -140,12 +142,13 @@ func (c *commit) nextDenied(base *Image, r *Evaluation) (*Image, *Evaluation) {
 	if !adapted {
 		return base, nil
 	}
-	// From now on the limits gain under the new definitions. Only the item can tell others.
+	// The item has other definitions than the configuration. A denial writes nothing, so without
+	// this write the limits would go on to gain under the old definitions (ADR 23).
 	c.Updates = append(c.Updates, &Update{Now: now, Reread: true})
 	return r.After, evaluate(r.After, c.Updates, nil)
 }
 
-// refillRequested reports whether an update asks for the time of the refill to move.
+// refillRequested reports whether an update asks for a write that moves the time of the refill.
 func (c *commit) refillRequested() bool {
 	for _, r := range c.Updates {
 		if r.Refill || r.Reread {
@@ -161,7 +164,8 @@ func (c *commit) forced() (*Write, *Evaluation, error) {
 	return c.writer().forcedWrite(c.image, r), r, nil
 }
 
-// nextCreate creates the item, for waiters that have read its configuration.
+// nextCreate returns the write that creates the item. It first reads the configuration. Waiters
+// without a configuration are sent back, and updates that need no item are ended.
 func (c *commit) nextCreate(ctx context.Context) (*Write, *Evaluation, error) {
 	if c.deleted {
 		c.dropUnneededUpdates()
@@ -178,7 +182,7 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *Evaluation, error) {
 		return nil, nil, nil
 	}
 	m := c.blankImage(c.config, c.owner, c.now())
-	if c.image != nil { // a stub
+	if c.image != nil { // a stub: units were counted on an item that was gone
 		m.takeOver(c.image, c.now())
 	}
 	if c.shard > 0 {
@@ -192,9 +196,9 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *Evaluation, error) {
 	return c.writer().createWrite(r, c.config, c.image), r, nil
 }
 
-// nextShard creates a shard with half of another one. Reservations that lose to other writers, or
-// that find no other shard yet, are redirected; what is never denied creates an empty shard in the
-// end.
+// nextShard returns the write that creates a shard with half of another one. Reservations are
+// redirected to other shards if another writer was faster once, or if no other shard exists yet.
+// Updates, which are never denied, create an empty shard in the end.
 func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *Evaluation, error) {
 	if c.round > 1 {
 		c.redirectWaiters(m)
@@ -203,7 +207,7 @@ func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *Evaluation, 
 		return nil, nil, nil
 	}
 	half, found, err := c.splitShard(ctx, m)
-	if err != nil || c.subject.ShardCount() > m.Shards { // then the shares are smaller
+	if err != nil || c.subject.ShardCount() > m.Shards { // with more shards the shares are smaller
 		return nil, nil, err
 	}
 	if !found {

@@ -8,20 +8,20 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// Take is what a reservation takes of one limit on one bucket item.
+// Take is the amount that a reservation takes of one limit on one bucket item.
 type Take struct {
 	Name  string
 	Milli int64
-	// BelowCapacity is by how much the request's own ceiling is below the capacity, in milli-units.
+	// BelowCapacity is the capacity less the request's own ceiling, in milli-units.
 	BelowCapacity int64
 	// Limit is the definition in force; nil if the configuration was not read.
 	Limit *weir.Limit
-	// Holding is the position in the outcome.
+	// Holding is the index of the take in the outcome.
 	Holding int
 }
 
-// Needs returns what one of so many shards must have for the whole take. The request's own ceiling
-// is divided as the limit is.
+// Needs returns the balance that one of the given number of shards needs for the whole take. The
+// part below the capacity is divided among the shards, as the limit is, and rounded up.
 func (a *Take) Needs(shards int) int64 {
 	n := int64(max(shards, 1))
 	return a.Milli + (a.BelowCapacity+n-1)/n
@@ -30,39 +30,39 @@ func (a *Take) Needs(shards int) int64 {
 // Waiter is a reservation on one bucket item that waits for its answer.
 type Waiter struct {
 	Now int64
-	// Number is the reservation's; a later one has a higher number.
+	// Number is the number of the reservation; a later one has a higher number.
 	Number uint64
 	Takes  []Take
-	// Config is all that applies to the subject; nil if it is not at hand.
+	// Config is the configuration of the subject; nil if the caller has not read it.
 	Config *Config
 	State  atomic.Int32
-	Answer chan Result // has room for it
+	Answer chan Result // has room for one result, so deliver does not block
 }
 
 // The states of a waiter.
 const (
 	waiting  int32 = iota
-	Sent           // in a write
-	left           // the caller has gone
-	answered       // the answer was delivered
+	Sent           // in a batch
+	left           // its caller has left
+	answered       // its answer was delivered
 )
 
-// ResultKind says what became of a waiter.
+// ResultKind is the kind of answer to a waiter.
 type ResultKind int
 
 // The kinds of results.
 const (
-	// Taken: all that was asked was charged.
+	// Taken means that all takes were charged.
 	Taken ResultKind = iota
-	// Denied: a limit had too little.
+	// Denied means that a limit had too little.
 	Denied
-	// Contended: other writers won every round.
+	// Contended means that other writers won every round.
 	Contended
-	// Stale: the caller's configuration is out of date.
+	// Stale means that the caller's configuration is out of date.
 	Stale
-	// NoItem: there is no item, and the caller has not read the configuration.
+	// NoItem means that the item does not exist and the caller has not read the configuration.
 	NoItem
-	// Failed: see the error.
+	// Failed means that Err says what went wrong.
 	Failed
 )
 
@@ -70,15 +70,16 @@ const (
 type Result struct {
 	Kind ResultKind
 	Err  error
-	// Found are the limits taken of, as they were before, in the order of the takes.
+	// Found are the limits of the takes as they were before, in the order of the takes.
 	Found []LimitImage
-	// Others is, for each of them, what the other shards have; nil if there are none.
+	// Others are the balances of all other shards together, for each take; nil if there are none.
 	Others []int64
-	// Shards is how many there are.
+	// Shards is the shard count.
 	Shards int
 }
 
-// deliver gives the waiter its answer. It reports false if the caller has left.
+// deliver gives the waiter its answer. It reports false if the caller has left; the charge is then
+// the writer's to refund.
 func (m *Waiter) deliver(v Result) bool {
 	if !m.State.CompareAndSwap(Sent, answered) && !m.State.CompareAndSwap(waiting, answered) {
 		return false
@@ -92,7 +93,8 @@ func (m *Waiter) abandon() bool {
 	return m.State.CompareAndSwap(waiting, left) || m.State.CompareAndSwap(Sent, left)
 }
 
-// Wait returns the answer, or an error if ctx ended first.
+// Wait returns the answer, or an error if ctx ends first. The state of the waiter decides between
+// the two, so that a charge is either answered or refunded.
 func (m *Waiter) Wait(ctx context.Context) Result {
 	select {
 	case v := <-m.Answer:
@@ -108,39 +110,37 @@ func (m *Waiter) Wait(ctx context.Context) Result {
 // unplanned reports whether the caller has not read the configuration.
 func (m *Waiter) unplanned() bool { return len(m.Takes) > 0 && m.Takes[0].Limit == nil }
 
-// Update is charges and refunds on one item that are never denied: of an update of a lease, or of
-// a compensation. It goes with the next write of the item.
+// Update is charges and refunds on one item that are never denied, of an update of a lease or of a
+// compensation. It goes with the next write of the item.
 type Update struct {
 	Now    int64
 	Deltas []Delta
-	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be
-	// given the limits of the configuration, which is read again. itemDeleted says that the item
-	// was deleted.
+	// Refill asks for a write that moves the time of the refill. Reread asks the commit to read the
+	// configuration and to bring the item to it. itemDeleted says that the item was deleted.
 	Refill, Reread, itemDeleted bool
-	// InDoubt is true after an update that was ended because its refund may or may not have been
-	// made.
+	// InDoubt is true if the update ended although its refund may not have been made.
 	InDoubt bool
-	// Done is called once, by the queue; nil if nobody waits, and then attempts counts the
-	// failures.
+	// Done is called once, when the update has ended; nil if no caller waits. In that case attempts
+	// counts the failures.
 	Done     func(err error)
 	attempts int
 }
 
-// Delta is what an update does to one limit.
+// Delta is the effect of an update on one limit.
 type Delta struct {
 	Name string
-	// Milli is what is charged; below zero it is refunded.
+	// Milli is the amount to charge; below zero it is refunded.
 	Milli int64
-	Limit *weir.Limit // for an item that must be created again
-	// betweenShards is true if units go to another shard: they were not consumed.
+	Limit *weir.Limit // the definition for an item that is created again
+	// betweenShards is true if the units move to another shard, so that they are not consumed.
 	betweenShards bool
-	// before is the limit before that was taken which a compensation refunds; nil if that is not
+	// before is the limit as it was before the take that a compensation refunds; nil if it is not
 	// known.
 	before *LimitImage
 }
 
-// Compensation returns the update that refunds takes. found are the limits as they were before
-// that, in the order of the takes; nil if that is not known.
+// Compensation returns the update that refunds takes. found are the limits as they were before the
+// takes, in their order; nil if they are not known.
 func Compensation(now int64, asks []Take, found []LimitImage) *Update {
 	r := &Update{Now: now}
 	for k := range asks {
@@ -153,14 +153,14 @@ func Compensation(now int64, asks []Take, found []LimitImage) *Update {
 	return r
 }
 
-// finish reports that the update is over.
+// finish ends the update.
 func (r *Update) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)
 	}
 }
 
-// refundsOnly reports whether nothing is charged.
+// refundsOnly reports whether the update charges nothing.
 func (r *Update) refundsOnly() bool {
 	for i := range r.Deltas {
 		if r.Deltas[i].Milli > 0 {
@@ -174,8 +174,8 @@ func (r *Update) refundsOnly() bool {
 type SeenLimit struct {
 	Name string
 	Now  int64
-	// Limit is the definition in force, if the item may have another one; nil if it has not.
+	// Limit is the definition in force if the item may have another one; otherwise nil.
 	Limit *weir.Limit
-	// Denied is true if it was judged for a request that was denied.
+	// Denied is true if the limit was judged for a request that was denied.
 	Denied bool
 }

@@ -13,38 +13,41 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// subjectState is what the process knows of one subject, whatever is written to its items.
+// subjectState is the part of [Subject] that does not depend on the queues. Commits use it.
 type subjectState struct {
 	ns      *namespaceState
 	Subject weir.Subject
-	holders atomic.Int64 // while there are any, the state is not dropped
+	holders atomic.Int64 // while it is above 0, the cache does not drop the subject
 
 	mu     sync.Mutex
-	shards int // the largest count that was seen
+	shards int // the largest shard count that was seen
 	items  map[int]*publishedItem
-	// itemShards is the count that an item had last, and itemShardsSince since when, in Unix ms.
+	// itemShards is the shard count that an item had last, and itemShardsSince the time at which
+	// this count was first seen, in Unix ms. See canDouble.
 	itemShards      int
 	itemShardsSince int64
-	// parent is the entity that is charged too, by the item that was seen last; parentKnown is
-	// false if none was seen.
+	// parent is the entity that the item seen last cascades to; empty if none. parentKnown is false
+	// if no item was seen.
 	parent      string
 	parentKnown bool
-	// verifiedAt is the number of this process's last change of configuration before the newest was
-	// read that anything was reserved by.
+	// verifiedAt is the number of this process's last change of the configuration before the newest
+	// read of it by which a reservation was planned.
 	verifiedAt uint64
-	// config is what applied when the configuration was last read; nil if it was not.
+	// config is the configuration that the last plan went by; nil if there was no plan.
 	config *Config
-	// cascadeParent is the entity that was charged too, by that.
+	// cascadeParent is the parent of the last plan.
 	cascadeParent string
 	denials       map[string]Denial // by limit
 }
 
-// publishedItem is what others than the writer of a bucket item may know of it.
+// publishedItem is the state of a bucket item that other goroutines than the writer of the item may
+// read.
 type publishedItem struct {
 	mu sync.Mutex
-	// image is the item after the last commit; nil if it is not known.
+	// image is the item after the last commit; nil if the item is not known.
 	image *Image
-	// removedLimits are limits that were removed from the item, as they were.
+	// removedLimits are the limits that were removed from the item, as they were then. The map is
+	// replaced, never changed.
 	removedLimits map[string]LimitImage
 }
 
@@ -55,29 +58,29 @@ func (p *publishedItem) lastImage() *Image {
 	return p.image
 }
 
-// Removed returns the limits that were removed from the item, as they were.
+// Removed returns the limits that were removed from the item, as they were then.
 func (p *publishedItem) Removed() map[string]LimitImage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.removedLimits
 }
 
-// set publishes what a commit left. It must be called with the lock held.
+// set publishes the state after a commit. The caller holds the lock.
 func (p *publishedItem) set(m *Image, removed map[string]LimitImage) {
 	p.image, p.removedLimits = m, maps.Clone(removed)
 }
 
-// retain keeps the state from being dropped until it is released.
+// retain keeps the cache from dropping the subject until [Subject.Release].
 func (p *subjectState) retain() { p.holders.Add(1) }
 
-// Release ends what retain began.
+// Release undoes one retain.
 func (p *subjectState) Release() { p.holders.Add(-1) }
 
-// Item returns what is published of a shard.
+// Item returns the published state of a shard's item, creating it if needed.
 func (p *subjectState) Item(shard int) *publishedItem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shards = max(p.shards, 1<<bits.Len(uint(shard))) // there are at least so many
+	p.shards = max(p.shards, 1<<bits.Len(uint(shard))) // counts are powers of two
 	i := p.items[shard]
 	if i == nil {
 		i = &publishedItem{}
@@ -86,7 +89,7 @@ func (p *subjectState) Item(shard int) *publishedItem {
 	return i
 }
 
-// id names a shard's bucket item.
+// id returns the identity of a shard's bucket item.
 func (p *subjectState) id(shard int) schema.BucketID {
 	return schema.BucketID{
 		Namespace: p.ns.Config.Namespace, Entity: p.Subject.Entity, Resource: p.Subject.Resource,
@@ -94,26 +97,27 @@ func (p *subjectState) id(shard int) schema.BucketID {
 	}
 }
 
-// writer builds writes of a shard's bucket item.
+// writer returns a builder of writes of a shard's bucket item.
 func (p *subjectState) writer(shard int) *itemWriter {
 	return &itemWriter{table: p.ns.Client.TableName, id: p.id(shard)}
 }
 
-// ShardCount returns how many shards there are, as far as is known.
+// ShardCount returns the largest shard count that this process has seen.
 func (p *subjectState) ShardCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shards
 }
 
-// RaiseShards notes a count of shards. It never shrinks, because shards are never merged.
+// RaiseShards notes a shard count. The known count never decreases, because shards are never
+// merged.
 func (p *subjectState) RaiseShards(shards int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shards = max(p.shards, shards)
 }
 
-// setOwner notes which parent an item cascades to.
+// setOwner notes the parent that an item cascades to.
 func (p *subjectState) setOwner(cascade bool, parent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,22 +127,22 @@ func (p *subjectState) setOwner(cascade bool, parent string) {
 	}
 }
 
-// ItemParent returns the parent that is charged too by the item that was seen last.
+// ItemParent returns the parent that the item seen last cascades to; empty if none.
 func (p *subjectState) ItemParent() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.parent
 }
 
-// forgetParent forgets what an item said of the parent.
+// forgetParent forgets the parent that an item named.
 func (p *subjectState) forgetParent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parent, p.parentKnown = "", false
 }
 
-// ItemStale reports whether the item is known not to have what applies, so that it must not be
-// judged by alone.
+// ItemStale reports whether the item is known to differ from the configuration, so that a
+// reservation without a plan would go by the wrong limits or the wrong parent.
 func (p *subjectState) ItemStale() bool {
 	p.mu.Lock()
 	t, moved := p.config, p.parentKnown && p.parent != p.cascadeParent
@@ -147,7 +151,7 @@ func (p *subjectState) ItemStale() bool {
 	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.matches(m))
 }
 
-// MarkVerified notes by which configuration the subject is reserved.
+// MarkVerified notes the configuration by which a reservation on the subject is planned.
 func (p *subjectState) MarkVerified(j *driver.Judged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,14 +159,14 @@ func (p *subjectState) MarkVerified(j *driver.Judged) {
 	p.config, p.cascadeParent = NewConfig(j), j.Parent
 }
 
-// verified returns the number of the last change that the configuration was read after.
+// verified returns verifiedAt.
 func (p *subjectState) verified() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.verifiedAt
 }
 
-// parseItem reads a bucket item, and notes what it says of the subject as a whole.
+// parseItem parses a bucket item, and notes its shard count and its parent for the subject.
 func (p *subjectState) parseItem(item schema.Item) (*schema.Bucket, error) {
 	b, err := schema.ParseBucket(item)
 	if err != nil {
@@ -173,7 +177,8 @@ func (p *subjectState) parseItem(item schema.Item) (*schema.Bucket, error) {
 	return b, nil
 }
 
-// ReadShards reads all shards that the process knows of; nil for one that does not exist.
+// ReadShards reads all shards that the process knows of. The image of a shard that does not exist
+// is nil.
 func (p *subjectState) ReadShards(ctx context.Context, now int64) ([]*Image, error) {
 	images, err := p.ns.readShards(ctx, now, []*subjectState{p})
 	if err != nil {
@@ -182,7 +187,8 @@ func (p *subjectState) ReadShards(ctx context.Context, now int64) ([]*Image, err
 	return images[0], nil
 }
 
-// ReadAll reads all shards, also those that the process did not know of.
+// ReadAll reads all shards. It reads again if an item names a higher shard count than the process
+// knew.
 func (p *subjectState) ReadAll(ctx context.Context, now int64) ([]*Image, error) {
 	for {
 		images, err := p.ReadShards(ctx, now)
@@ -192,8 +198,8 @@ func (p *subjectState) ReadAll(ctx context.Context, now int64) ([]*Image, error)
 	}
 }
 
-// readShards reads all shards of several subjects, as far as the process knows of them; nil for one
-// that does not exist.
+// readShards reads the shards of several subjects, as many of each as the process knows of. The
+// image of a shard that does not exist is nil.
 func (s *namespaceState) readShards(
 	ctx context.Context, now int64, subjects []*subjectState,
 ) ([][]*Image, error) {
@@ -224,18 +230,19 @@ func (s *namespaceState) readShards(
 	return images, nil
 }
 
-// Denial is what was too much for a limit a moment ago, so that the same is not asked of the table
-// again and again. It only ever denies, never longer than its retry-after, and at most a second.
+// Denial is a remembered denial by one limit. It lets the process deny a request of the same size
+// or a larger one without a write. It counts until the denial's retry-after has passed, and at most
+// for [MaxDenialMS].
 type Denial struct {
-	Milli        int64 // the least that was, with what the request's own ceiling is lower
-	Since, Until int64 // Unix ms: from when to when
-	Total        int64 // what all shards had together
+	Milli        int64 // the smallest denied cost, plus capacity less the request's own ceiling
+	Since, Until int64 // Unix ms: the denial counts from Since until before Until
+	Total        int64 // the balance of all shards together at Since
 }
 
-// MaxDenialMS is how long a denial is remembered.
+// MaxDenialMS is the longest time for which a denial is remembered.
 const MaxDenialMS = 1000
 
-// RememberDenial keeps a denial of a limit.
+// RememberDenial remembers a denial by a limit, in place of an earlier one.
 func (p *subjectState) RememberDenial(limit string, r Denial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +266,7 @@ func (p *subjectState) HasDenials() bool {
 	return len(p.denials) > 0
 }
 
-// RecallDenial returns the remembered denial of a limit, and whether it still counts.
+// RecallDenial returns the remembered denial by a limit, and reports whether it counts at now.
 func (p *subjectState) RecallDenial(limit string, now int64) (Denial, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,15 +1,40 @@
-// Package bucketitem writes the bucket items of a namespace: one item for each subject and shard,
-// with all its limits.
+// Package bucketitem writes the bucket items of a namespace. A bucket item holds all limits of one
+// subject on one shard.
 //
-// Each item has a [Queue]. One write of it is in flight at a time; everything that arrives
-// meanwhile goes with the next one (group commit). A commit sends a write without having read the
-// item; if its condition fails, DynamoDB returns the item, and the [Image] of it says which write
-// comes next: create, normal, speculative, or a denial. What is never denied (an [Update]) goes
-// with the same writes as reservations (a [Waiter]).
+// # Types
 //
-// From below: a [LimitImage] is one limit with its arithmetic, an [Image] an item, an evaluation
-// what a batch comes to on it. A writer builds the expressions, a commit chooses and sends the
-// writes, and a [Subject] has the queues of all shards.
+// A [Store] keeps a [Subject] for each subject that the process used lately, and a Subject keeps a
+// [Queue] for each of its shards. A [LimitImage] is one limit with its arithmetic. An [Image] is an
+// item as this process last saw it. An [Evaluation] is the effect of a batch on an image. An
+// itemWriter builds the expressions of a write, and a commit chooses and sends the writes.
+//
+// # The way of a call
+//
+// A caller puts a [Waiter] or an [Update] in the queue of an item. A Waiter is a reservation: it is
+// admitted or denied as a whole. An Update is charges and refunds that are never denied, of an
+// update of a lease or of a compensation. The queue starts a goroutine if none is running. The
+// goroutine takes everything that has arrived as one [Batch] and commits it; whatever arrives
+// during the commit forms the next batch (group commit). So a process has at most one write of an
+// item in flight, and a lone request is written at once.
+//
+// A commit evaluates its batch on the image and sends one write: a speculative write takes the
+// units and leaves the time of the refill (rf), a normal write credits every limit and moves rf,
+// and a create writes an item that does not exist. Each write carries conditions under which the
+// evaluation is valid. If a condition fails, DynamoDB returns the item as it is; the commit makes a
+// new image of it and evaluates the batch again, so it reads nothing. A waiter that does not fit is
+// denied only by an image that is at least as recent as the reservation itself. After [MaxRounds]
+// rounds the remaining reservations are denied as contended; updates go on.
+//
+// Before a commit answers its waiters it publishes the image, so a caller that has its answer sees
+// its own charge. If a caller has left, its charge is enqueued as a [Compensation] and refunded
+// with the next write.
+//
+// # Locks
+//
+// The goroutine that runs a queue owns the embedded itemState. The lock of the publishedItem guards
+// the published image and the other fields of the queue. The lock of subjectState guards what
+// concerns all shards: their number, the parent, the configuration, and remembered denials.
+// SubjectCache locks each of its segments on its own; a subject that is retained is never dropped.
 package bucketitem
 
 import (
@@ -25,23 +50,24 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Store is the process's way to the bucket items of one namespace: a queue for each of them.
+// Store writes the bucket items of one namespace.
 type Store struct {
 	*namespaceState
 	Subjects *SubjectCache
 }
 
-// New makes the bucket store of a namespace.
+// New returns the bucket store of the namespace that r reads.
 func New(r *config.Reader, running *client.Tasks, o Options) *Store {
 	s := &Store{
 		namespaceState: &namespaceState{Client: r.Client, Config: r, Options: o, Running: running},
 		Subjects:       NewSubjectCache(KnownSize),
 	}
-	s.Calls.Store(1) // so that what is seen before the first reservation has been seen
+	s.Calls.Store(1) // 0 in seenAt means that no image is current
 	return s
 }
 
-// Subject is what the process knows of one subject, with a queue for each shard that was used.
+// Subject is the state that the process keeps of one subject, with a queue for each shard that it
+// has used.
 type Subject struct {
 	*subjectState
 
@@ -49,7 +75,7 @@ type Subject struct {
 	queues map[int]*Queue
 }
 
-// Queue returns the queue of a shard.
+// Queue returns the queue of a shard, creating it if needed.
 func (p *Subject) Queue(shard int) *Queue {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +87,7 @@ func (p *Subject) Queue(shard int) *Queue {
 	return q
 }
 
-// all returns the queues of all shards that were used.
+// all returns the queues of all shards that this process has used.
 func (p *Subject) all() []*Queue {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +98,7 @@ func (p *Subject) all() []*Queue {
 	return all
 }
 
-// Flush waits until what is in the queues of the subject has been written.
+// Flush waits until everything that is in the subject's queues has been written.
 func (p *Subject) Flush(ctx context.Context, now int64) error {
 	for _, q := range p.all() {
 		if err := q.flush(ctx, now); err != nil {
@@ -82,8 +108,9 @@ func (p *Subject) Flush(ctx context.Context, now int64) error {
 	return nil
 }
 
-// PlanWrite decides on the write of one reservation by an image of its own, without the queue, for
-// a transaction. The write is nil if the waiter has its answer.
+// PlanWrite builds the write of one reservation for a transaction. It evaluates the image m, which
+// the caller has just read, and does not go through the queue. The write is nil if the waiter has
+// its answer instead.
 func (p *Subject) PlanWrite(
 	ctx context.Context, w *Waiter, shard int, m *Image,
 ) (*Write, *Evaluation, error) {
@@ -102,10 +129,10 @@ func (p *Subject) PlanWrite(
 		if planned != nil && len(r.admitted) == 1 {
 			return planned, r, nil
 		}
-		if planned != nil && c.config != nil && m != nil && !c.config.matches(m) { // see nextKnown
+		if planned != nil && c.config != nil && m != nil && !c.config.matches(m) { // as nextDenied does
 			q.Enqueue(&Update{Now: w.Now, Reread: true})
 		}
-		if planned != nil { // also an item that is made, though it has too little
+		if planned != nil { // it does not admit the waiter, so the transaction does not need it
 			break
 		}
 	}
@@ -113,7 +140,7 @@ func (p *Subject) PlanWrite(
 	return nil, nil, nil
 }
 
-// PickShard chooses a shard at random, so that all of them are used equally.
+// PickShard returns a shard chosen at random, so that all shards are used equally.
 func (p *Subject) PickShard() int {
 	if n := p.ShardCount(); n > 1 {
 		return rand.IntN(n)
@@ -121,14 +148,15 @@ func (p *Subject) PickShard() int {
 	return 0
 }
 
-// KnownSize is how many subjects the process remembers at least.
+// KnownSize is the least number of subjects that the process remembers.
 const KnownSize = 100_000
 
-// SubjectCache keeps what the process knows. Each segment has a young and an old map: what is used
-// moves to the young one, which becomes the old one when it is full. What is retained is never
-// dropped, because an item must not have two queues.
+// SubjectCache keeps the subjects that were used lately. Each segment has a young and an old map: a
+// subject that is used moves to the young map, and a full young map becomes the old one. A subject
+// that is retained is never dropped. Dropping it would give its items a second queue, and Flush
+// would no longer wait for the writes of the first.
 type SubjectCache struct {
-	size     int // of a young map
+	size     int // of one young map
 	seed     maphash.Seed
 	segments [32]cacheSegment
 }
@@ -138,7 +166,7 @@ type cacheSegment struct {
 	young, old map[weir.Subject]*Subject
 }
 
-// NewSubjectCache returns a cache of at least size subjects.
+// NewSubjectCache returns a cache that remembers at least size subjects.
 func NewSubjectCache(size int) *SubjectCache {
 	c := &SubjectCache{seed: maphash.MakeSeed()}
 	c.size = max(1, size/len(c.segments))
@@ -148,7 +176,8 @@ func NewSubjectCache(size int) *SubjectCache {
 	return c
 }
 
-// Subject returns the state of a subject, retained: release it.
+// Subject returns the state of a subject, creating it if needed. It is retained: the caller calls
+// [Subject.Release].
 func (s *Store) Subject(of weir.Subject) *Subject {
 	c := s.Subjects
 	g := &c.segments[maphash.Comparable(c.seed, of)%uint64(len(c.segments))]
@@ -173,7 +202,8 @@ func (s *Store) Subject(of weir.Subject) *Subject {
 	return p
 }
 
-// age makes the young map the old one, and keeps of the old one what is retained.
+// age makes the young map the old one. Of the subjects of the old map it keeps those that are
+// retained.
 func (g *cacheSegment) age() {
 	was := g.old
 	g.old, g.young = g.young, make(map[weir.Subject]*Subject)
@@ -184,7 +214,8 @@ func (g *cacheSegment) age() {
 	}
 }
 
-// ForEach calls f with every subject, retained.
+// ForEach calls f with every subject in turn. The subject is retained during the call, and no lock
+// is held.
 func (c *SubjectCache) ForEach(f func(p *Subject)) {
 	for i := range c.segments {
 		g := &c.segments[i]
@@ -204,7 +235,8 @@ func (c *SubjectCache) ForEach(f func(p *Subject)) {
 	}
 }
 
-// ReadSubjects reads all shards of several subjects, as far as the process knows of them.
+// ReadSubjects reads the shards of several subjects. It reads as many shards of each as the process
+// knows of; the image of a shard that does not exist is nil.
 func (s *Store) ReadSubjects(
 	ctx context.Context, now int64, subjects []*Subject,
 ) ([][]*Image, error) {
@@ -215,8 +247,8 @@ func (s *Store) ReadSubjects(
 	return s.readShards(ctx, now, states)
 }
 
-// SubjectsInUse returns the subjects of bucket items on which something is in use: some limit is
-// not full.
+// SubjectsInUse returns the subjects of the given bucket items that have units in use: a limit of
+// the item is not full.
 func (s *Store) SubjectsInUse(
 	ctx context.Context, now time.Time, ids []schema.BucketID,
 ) (map[weir.Subject]bool, error) {
@@ -254,8 +286,8 @@ func (s *Store) SubjectsInUse(
 	return found, nil
 }
 
-// RemovedInUse returns the subjects on which limits are in use that were taken off the item, or
-// deleted with it.
+// RemovedInUse returns the subjects that have units in use of a limit that was removed from the
+// item, or deleted with it.
 func (s *Store) RemovedInUse(now time.Time) map[weir.Subject]bool {
 	found := make(map[weir.Subject]bool)
 	s.Subjects.ForEach(func(p *Subject) {
@@ -272,8 +304,8 @@ func (s *Store) RemovedInUse(now time.Time) map[weir.Subject]bool {
 	return found
 }
 
-// ConfigStale reports whether this process has changed the configuration of a subject since it read
-// it.
+// ConfigStale reports whether this process has changed the configuration of a subject after it last
+// read it.
 func (s *Store) ConfigStale(of weir.Subject) bool {
 	if s.ConfigChanges.Latest() == 0 {
 		return false
@@ -284,39 +316,41 @@ func (s *Store) ConfigStale(of weir.Subject) bool {
 }
 
 // ConfigChangedSince reports whether this process has changed the configuration of a subject after
-// the change with a number.
+// the change with the given number.
 func (s *Store) ConfigChangedSince(of weir.Subject, number uint64) bool {
 	return s.ConfigChanges.since(of, number)
 }
 
-// ConfigChange is a change of the configuration that this process has made.
+// ConfigChange is a change of the configuration made by this process.
 type ConfigChange struct {
 	Kind changeKind
-	// At is the place, or the entity alone.
+	// At is the place whose configuration changed. For a change of an entity only the entity is
+	// set.
 	At  weir.Subject
 	Now time.Time
 }
 
-// changeKind says what has changed in the configuration.
+// changeKind is the kind of a change of the configuration.
 type changeKind int
 
 const (
-	// LimitsChanged is a change of the limits of a place; everything below it may have others now.
+	// LimitsChanged is a change of the limits of a place. Any subject below the place may have
+	// other limits now.
 	LimitsChanged changeKind = iota
 	// PolicyChanged is a change of the system's on_unavailable.
 	PolicyChanged
-	// EntityChanged means that an entity was declared, or has another parent or cascade. Its bucket
-	// items have been stamped.
+	// EntityChanged means that an entity was declared or got another parent or cascade. Its bucket
+	// items have been stamped already.
 	EntityChanged
-	// EntityDeleted means that an entity is gone, with its limits and its bucket items.
+	// EntityDeleted means that an entity was deleted, with its limits and its bucket items.
 	EntityDeleted
 )
 
-// ApplyConfigChange brings what the process knows, and the bucket items of the place, up to date:
-// from now on the process reads the configuration of the subjects concerned before it judges by an
-// item. The items of an entity's own limits are written at once, for other processes that go by
-// the items alone; all others when they are next used, or when another process's cache has
-// expired.
+// ApplyConfigChange brings the state of the process up to date with a change, and the bucket items
+// of the place too if they belong to limits of an entity's own on one resource. From now on the
+// process reads the configuration of the subjects concerned before it judges by an item. The items
+// of an entity's own limits are written at once, because other processes judge by the item alone
+// while their cached configuration lasts. All other items are written when they are next used.
 func (s *Store) ApplyConfigChange(ctx context.Context, c ConfigChange) error {
 	at := c.At
 	if c.Kind == EntityChanged || c.Kind == EntityDeleted {
@@ -332,7 +366,7 @@ func (s *Store) ApplyConfigChange(ctx context.Context, c ConfigChange) error {
 	return nil
 }
 
-// invalidate forgets what a change may have made wrong.
+// invalidate forgets what the change may have made wrong.
 func (p *Subject) invalidate(c *ConfigChange) {
 	p.ForgetDenials()
 	if c.At.Entity != p.Subject.Entity || c.Kind == LimitsChanged {
@@ -346,7 +380,8 @@ func (p *Subject) invalidate(c *ConfigChange) {
 	}
 }
 
-// reread brings the bucket items of a subject that exist to the configuration, which is read again.
+// reread reads the configuration of a subject again and writes it to those of the subject's bucket
+// items that exist.
 func (s *Store) reread(ctx context.Context, now int64, of weir.Subject) error {
 	p := s.Subject(of)
 	defer p.Release()

@@ -13,21 +13,22 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Write is one write of a bucket item, on one of the paths of ADR-115.
+// Write is one write of a bucket item: a create (put) or an update.
 type Write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
-	// donorUpdate is another item that changes with a put, in one transaction.
+	// donorUpdate is the update of another item in one transaction with put. A new shard takes half
+	// of the donor's units.
 	donorUpdate *dynamodb.UpdateItemInput
 	// After is the image that the write leads to if no other process writes; nil if the item is not
 	// known.
 	After *Image
-	// waiters are those that the write is for, if the item is not known.
+	// waiters are the waiters of a cold write.
 	waiters []*Waiter
 }
 
-// Send sends the write and returns the item as it then is; of a refused write, the item as the
-// condition met it.
+// Send sends the write and returns the item after it. If the condition fails, the error carries the
+// item as it is.
 func (w *Write) Send(ctx context.Context, c *client.Client) (schema.Item, error) {
 	switch {
 	case w.donorUpdate != nil:
@@ -45,7 +46,7 @@ func (w *Write) Send(ctx context.Context, c *client.Client) (schema.Item, error)
 	return out.Attributes, nil
 }
 
-// TransactItems returns the parts of the write in a transaction.
+// TransactItems returns the write as parts of a transaction.
 func (w *Write) TransactItems() []types.TransactWriteItem {
 	if w.donorUpdate == nil {
 		return []types.TransactWriteItem{w.transactItem()}
@@ -53,7 +54,7 @@ func (w *Write) TransactItems() []types.TransactWriteItem {
 	return []types.TransactWriteItem{w.transactItem(), (&Write{update: w.donorUpdate}).transactItem()}
 }
 
-// transactItem returns the write as a part of a transaction.
+// transactItem returns the put or update as one part of a transaction.
 func (w *Write) transactItem() types.TransactWriteItem {
 	if w.put != nil {
 		return types.TransactWriteItem{Put: &types.Put{
@@ -77,8 +78,8 @@ type itemWriter struct {
 	id    schema.BucketID
 }
 
-// updateInput makes an update of an expression. DynamoDB answers it with the whole item, whether or
-// not the condition holds, so that nothing need be read.
+// updateInput returns the request for an update. DynamoDB returns the whole item, whether or not
+// the condition holds, so that no read is needed.
 func (b *itemWriter) updateInput(e *itemExpression) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &b.table, Key: b.id.Key().Item(),
@@ -89,12 +90,13 @@ func (b *itemWriter) updateInput(e *itemExpression) *dynamodb.UpdateItemInput {
 	}
 }
 
-// coldMS is how recent the last refill must be for a write that does not know it: what a bucket
-// gained before that, and may have had no room for, is not credited twice (ADR 16).
+// coldMS is the greatest age of the last refill, in milliseconds, for a write that does not know
+// the time of that refill. An older item may have been full for a while; a take that leaves rf
+// alone would let the next refill credit that time twice (ADR 16).
 const coldMS = 1000
 
-// coldWrite returns the write on an item that this process has not seen: it takes what the waiters
-// ask from what is stored, and lets conditions on the item itself decide whether that is there.
+// coldWrite returns the write on an item that this process has not seen. It takes what the waiters
+// ask from the stored balances, on conditions that the item itself decides.
 func (b *itemWriter) coldWrite(waiters []*Waiter, shards int, now int64) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
@@ -128,8 +130,8 @@ func (b *itemWriter) coldWrite(waiters []*Waiter, shards int, now int64) *Write 
 	return &Write{update: b.updateInput(e), waiters: waiters}
 }
 
-// sameDefinitionPrefix returns the first of the waiters, as far as they know the same definitions
-// and as their sum can be counted.
+// sameDefinitionPrefix returns the longest prefix of the waiters that holds no two definitions of
+// one limit, and whose takes do not overflow a sum.
 func sameDefinitionPrefix(waiters []*Waiter) []*Waiter {
 	sums := make(map[string]int64)
 	known := make(map[string]*weir.Limit)
@@ -150,7 +152,8 @@ func sameDefinitionPrefix(waiters []*Waiter) []*Waiter {
 	return waiters
 }
 
-// waiterDefinition returns the definition of a limit by the first waiter that knows it.
+// waiterDefinition returns the definition of a limit that the first waiter with a definition holds;
+// nil if none does.
 func waiterDefinition(waiters []*Waiter, name string) *schema.BucketLimit {
 	for _, m := range waiters {
 		for k := range m.Takes {
@@ -163,7 +166,7 @@ func waiterDefinition(waiters []*Waiter, name string) *schema.BucketLimit {
 	return nil
 }
 
-// limitNames returns the limits that waiters take of, each once.
+// limitNames returns the names of the limits that the waiters take of, each once.
 func limitNames(waiters []*Waiter) []string {
 	var names []string
 	seen := make(map[string]bool)
@@ -178,8 +181,9 @@ func limitNames(waiters []*Waiter) []string {
 	return names
 }
 
-// speculativeWrite returns the write that moves balances by what was evaluated, without a refill:
-// it commutes with the writes of others.
+// speculativeWrite returns the write that moves the balances and leaves rf alone. It needs no lock,
+// because it commutes with the takes and refunds of other writers. Its conditions keep every
+// balance within the bounds for which the evaluation holds, and fail if rf has gone back.
 func (b *itemWriter) speculativeWrite(m *Image, r *Evaluation) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
@@ -212,8 +216,8 @@ func (b *itemWriter) speculativeWrite(m *Image, r *Evaluation) *Write {
 	return &Write{update: b.updateInput(e), After: r.After.withStored(leads)}
 }
 
-// forcedWrite returns the write that moves balances on the one condition that the item exists: for
-// what is never denied and has lost to other writers too often.
+// forcedWrite returns the write of updates that have lost to other writers too often. Its only
+// condition is that the item exists.
 func (b *itemWriter) forcedWrite(m *Image, r *Evaluation) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
@@ -229,7 +233,8 @@ func (b *itemWriter) forcedWrite(m *Image, r *Evaluation) *Write {
 	return &Write{update: b.updateInput(e)}
 }
 
-// debtTTL keeps an item until its debts are repaid.
+// debtTTL moves the ttl back if needed, so that DynamoDB does not delete an item before its debts
+// are repaid.
 func debtTTL(e *itemExpression, r *Evaluation, leads *schema.Bucket) {
 	if leads.TTL == 0 {
 		return
@@ -243,18 +248,20 @@ func debtTTL(e *itemExpression, r *Evaluation, leads *schema.Bucket) {
 // itemExpression builds the expressions of one write of a bucket item.
 type itemExpression struct{ client.Expression }
 
-// WriteMilli is what each write takes from the limit that counts writes. It is never divided, and
-// counts the write, not what goes with it.
+// WriteMilli is the amount that each write takes from wcu, the limit that counts writes. It counts
+// the write, however many requests the write carries, and is not divided among shards.
 const WriteMilli = 1000
 
-// requireUnrestricted requires that nothing about the item forbids judging by the stored balances.
+// requireUnrestricted requires that the item's other attributes allow judging by the stored
+// balances: the item is not disabled, vu has not passed, and the item has not expired.
 func (e *itemExpression) requireUnrestricted(now int64) {
 	e.RequireAbsent(schema.AttrDisabled)
 	e.RequireAbsentOr(schema.AttrVU, ">", now)
 	e.RequireAbsentOr(schema.AttrTTL, ">", seconds(now))
 }
 
-// chargeWrite charges the write itself.
+// chargeWrite charges the write to wcu. required makes the write fail if wcu has too little, so
+// that the image shows how busy the item is.
 func (e *itemExpression) chargeWrite(required bool) {
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 	e.AddNumber(balance, -WriteMilli)
@@ -264,15 +271,15 @@ func (e *itemExpression) chargeWrite(required bool) {
 	}
 }
 
-// requireDefinition requires a limit to be stored as it was seen.
+// requireDefinition requires that a limit is stored with the definition of l.
 func (e *itemExpression) requireDefinition(l *schema.BucketLimit) {
 	e.Require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
 	e.Require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
 	e.Require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
 }
 
-// addLimit writes a limit that the item does not have, or has only in part; guarded requires that
-// this is still so.
+// addLimit writes all attributes of a limit that the item lacks, or has only in part. guarded
+// requires that the item still lacks one of them.
 func (e *itemExpression) addLimit(c *LimitImage, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string
@@ -292,18 +299,18 @@ func (e *itemExpression) addLimit(c *LimitImage, balance, consumed int64, guarde
 		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
 }
 
-// seconds returns the second that a millisecond falls in.
+// seconds returns the Unix second in which a Unix millisecond lies.
 func seconds(ms int64) int64 {
 	return schema.TTL(ms, 0)
 }
 
-// difference returns a − b, and whether it fits.
+// difference returns a - b, and reports whether it does not overflow.
 func difference(a, b int64) (int64, bool) {
 	d := a - b
 	return d, (d < a) == (b > 0)
 }
 
-// takeOver adds to a blank image what another writer has counted on an item that did not exist.
+// takeOver adds the units that another writer has counted on a stub to a blank image.
 func (m *Image) takeOver(stub *Image, now int64) {
 	for i := range m.Limits {
 		c := &m.Limits[i]
@@ -316,8 +323,8 @@ func (m *Image) takeOver(stub *Image, now int64) {
 	}
 }
 
-// createWrite puts a new item with what was evaluated on a blank image. stub is what there is of
-// the item; nil for nothing.
+// createWrite returns the put of a new item with an evaluation of a blank image. stub is the image
+// of the stub that exists in its place; nil if no item exists.
 func (b *itemWriter) createWrite(r *Evaluation, t *Config, stub *Image) *Write {
 	made := r.After.Item.Copy()
 	made.RefilledMS = max(made.RefilledMS, r.latest)
@@ -329,7 +336,7 @@ func (b *itemWriter) createWrite(r *Evaluation, t *Config, stub *Image) *Write {
 		s.Consumed += r.effects[i].consumed
 		made.Limits = append(made.Limits, s)
 	}
-	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // see renewTTL
+	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // for the reason see renewTTL
 		if secs, ok := schema.BucketSeconds(made.Limits, schema.TTLMultiplier); ok {
 			made.TTL = max(schema.TTL(made.RefilledMS, secs), r.After.debtRepaidAt())
 		}
@@ -337,7 +344,7 @@ func (b *itemWriter) createWrite(r *Evaluation, t *Config, stub *Image) *Write {
 	e := &itemExpression{}
 	if stub != nil {
 		e.RequireAbsent(schema.AttrRF)
-		for i := range stub.Limits { // what was counted on the stub is taken over
+		for i := range stub.Limits { // takeOver has added these balances
 			was := &stub.Limits[i]
 			e.RequireSame(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
 		}
@@ -351,7 +358,7 @@ func (b *itemWriter) createWrite(r *Evaluation, t *Config, stub *Image) *Write {
 	}}
 }
 
-// owner is what an item has of its entity's record.
+// owner is the part of the entity's record that its bucket items copy.
 type owner struct {
 	cascade     bool
 	parent      string

@@ -7,9 +7,9 @@ import (
 )
 
 // normalWrite returns the write that credits every limit up to now, takes what was evaluated, and
-// moves the time of the refill, which is its lock. It also gives the item the limits it was
-// evaluated with: r is an evaluation of m itself, or of m with the configuration t. t is nil if
-// the configuration is not known.
+// moves rf, the time of the refill. rf is its lock: of two normal writes on the same image, only
+// the first succeeds. The write also gives the item the limits of the evaluation: r is an
+// evaluation of m, or of m with the configuration t. t is nil if the configuration is not known.
 func (b *itemWriter) normalWrite(m *Image, r *Evaluation, t *Config) *Write {
 	e := &itemExpression{}
 	at := max(r.latest, m.Item.RefilledMS)
@@ -24,14 +24,14 @@ func (b *itemWriter) normalWrite(m *Image, r *Evaluation, t *Config) *Write {
 	e.SetNumber(schema.AttrRF, at)
 	e.Require(schema.AttrRF, "=", m.Item.RefilledMS)
 	e.RequireAbsentOr(schema.AttrShardCount, "<=", int64(m.Shards))
-	if m.Shards > m.Item.Shards { // not every shard was told of a doubling
+	if m.Shards > m.Item.Shards { // a doubling has not reached this item
 		e.SetNumber(schema.AttrShardCount, int64(m.Shards))
 		leads.Shards = m.Shards
 	}
 	e.RequireAbsent(schema.AttrDisabled)
 	definable := r.canRequireDefinitions(m)
 	for i := range r.After.Limits {
-		if c := &r.After.Limits[i]; c.Incomplete && !c.missing { // what is left of one that was removed
+		if c := &r.After.Limits[i]; c.Incomplete && !c.missing { // the rest of a removed limit stays
 			leads.Limits = append(leads.Limits, c.BucketLimit)
 			continue
 		}
@@ -52,8 +52,15 @@ func (b *itemWriter) normalWrite(m *Image, r *Evaluation, t *Config) *Write {
 	return &Write{update: b.updateInput(e), After: r.After.withStored(leads)}
 }
 
-// creditLimit writes one limit, and returns it as it is then stored: what there is at the time of
-// the refill if no other write comes between.
+// creditLimit writes one limit and returns it as the item then stores it, if no other write comes
+// between.
+//
+// The balance is written as a difference (ADD), because speculative writes move it without the
+// lock. So the conditions bound the stored balance instead of fixing it: from below by what the
+// waiters need, less the credit; from above if another refund could lift the sum above the share.
+// The balance must be exactly as it was seen if the credit is not the plain gain since rf, for
+// example because the limit was full for a while, or was trimmed: if another writer has drained the
+// limit since, moving rf would lose what it gained after that (ADR 16).
 func (e *itemExpression) creditLimit(
 	m *Image, r *Evaluation, i int, at int64, definable bool,
 ) schema.BucketLimit {
@@ -72,7 +79,7 @@ func (e *itemExpression) creditLimit(
 	if fits {
 		e.AddNumber(balance, moved)
 	} else {
-		e.SetNumber(balance, target) // under a condition that makes it the same
+		e.SetNumber(balance, target) // the condition on the balance makes it equal to an ADD
 	}
 	e.AddNumber(name(schema.FieldConsumed), r.effects[i].consumed)
 	credited, counts := difference(moved, -r.effects[i].net)
@@ -83,14 +90,14 @@ func (e *itemExpression) creditLimit(
 		}
 	}
 	switch {
-	case !fits || !counts: // from the deepest debts to the highest capacities
+	case !fits || !counts: // the difference overflows: a very deep debt, a very high capacity
 		low, high = was.Balance, was.Balance
-	case r.effects[i].trimmed: // nothing is lost of a refund, unless the limit is full indeed
+	case r.effects[i].trimmed: // a refund is cut off only if the limit is really full
 		low, high = was.Balance, was.Balance
 	case credited != ShareOf(&was.BucketLimit, m.Shards).Gain(m.Item.RefilledMS, at):
-		low, high = was.Balance, was.Balance // the limit was full for a while, if it is as it was seen
+		low, high = was.Balance, was.Balance // by the image, the limit was full for a while
 	case credited > 0, r.effects[i].refunded > 0:
-		high = was.Balance // another refund moves the balance without the lock
+		high = was.Balance // another writer's refund moves the balance without the lock
 	case credited < 0 && c.Capacity < was.Capacity:
 		low, high = was.Balance, was.Balance // trimmed
 	}
@@ -110,7 +117,7 @@ func (e *itemExpression) creditLimit(
 	return s
 }
 
-// removeLimits removes all attributes of limits that the configuration does not have.
+// removeLimits removes all attributes of the limits that the configuration does not have.
 func (e *itemExpression) removeLimits(m, after *Image, definable bool) {
 	for i := range m.Limits {
 		gone := &m.Limits[i]
@@ -124,8 +131,8 @@ func (e *itemExpression) removeLimits(m, after *Image, definable bool) {
 	}
 }
 
-// creditWrites credits the limit that counts writes, which is never divided, and charges this
-// write.
+// creditWrites credits wcu, the limit that counts writes, and charges this write. wcu is not
+// divided among shards.
 func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 	w := m.Item.Writes
 	if w == nil || w.Incomplete {
@@ -143,9 +150,10 @@ func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 	leads.Writes.Consumed += WriteMilli
 }
 
-// renewTTL sets when the item may be deleted. With limits of the entity's own it never is;
-// otherwise some time after it would be full again, and not before its debts are repaid. Nor is
-// the first shard of several: a process that finds nothing would create it full beside the others.
+// renewTTL sets the time from which DynamoDB may delete the item: some time after every limit would
+// be full again, and not before its debts are repaid. An item with limits of the entity's own never
+// expires. Nor does the first shard of several: a process that finds no item knows no shard count,
+// and would create the first shard full beside the others (ADR 19).
 func (b *itemWriter) renewTTL(
 	e *itemExpression, r *Evaluation, leads *schema.Bucket, t *Config, at int64,
 ) {
@@ -153,7 +161,7 @@ func (b *itemWriter) renewTTL(
 	switch {
 	case t == nil:
 		ttl = leads.TTL
-	case b.id.Shard == 0 && leads.Shards > 1: // a process learns of the others by its count
+	case b.id.Shard == 0 && leads.Shards > 1: // never
 	case !t.permanent():
 		if secs, ok := schema.BucketSeconds(leads.Limits, schema.TTLMultiplier); ok {
 			ttl = schema.TTL(at, secs)
@@ -168,7 +176,7 @@ func (b *itemWriter) renewTTL(
 		e.RemoveAll(schema.AttrTTL)
 	default:
 		e.SetNumber(schema.AttrTTL, ttl)
-		e.RequireAbsentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // another process may have left a debt
+		e.RequireAbsentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // a later one is for a debt
 	}
 	leads.TTL = ttl
 }
