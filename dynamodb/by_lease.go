@@ -8,11 +8,12 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// byLease keeps something of leases, each until an instant of its own at least.
+// byLease keeps a value for each of a number of leases. A value is kept at least until the instant
+// given with it.
 type byLease[T any] struct {
 	mu    sync.Mutex
 	of    map[weir.LeaseID]kept[T]
-	sweep int // how many there are when the ended ones are dropped next
+	sweep int // the number of values at which the next put drops the expired ones
 }
 
 type kept[T any] struct {
@@ -20,17 +21,17 @@ type kept[T any] struct {
 	until int64 // Unix ms
 }
 
-// leastSweep is below how many the ended ones are not worth looking for.
+// leastSweep is the number of values below which dropping the expired ones is not worth the time.
 const leastSweep = 1000
 
-// get returns what is kept of a lease; zero if nothing is.
+// get returns the value of a lease; zero if there is none.
 func (k *byLease[T]) get(id weir.LeaseID) T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.of[id].value
 }
 
-// remove returns what was kept of a lease; zero if nothing was.
+// remove removes and returns the value of a lease; zero if there is none.
 func (k *byLease[T]) remove(id weir.LeaseID) T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -39,6 +40,7 @@ func (k *byLease[T]) remove(id weir.LeaseID) T {
 	return v
 }
 
+// put sets the value of a lease, to be kept until the given instant.
 func (k *byLease[T]) put(now time.Time, id weir.LeaseID, until time.Time, v T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

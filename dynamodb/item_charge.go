@@ -7,32 +7,33 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
-// itemCharge is what a reservation has to take on one subject.
+// itemCharge is the part of a reservation that concerns one subject.
 type itemCharge struct {
 	state *bucketitem.Subject
 	now   int64
-	// number is the reservation's, however often it is planned.
+	// number is the number of the reservation. It stays the same when the reservation is planned
+	// again.
 	number uint64
 	takes  []bucketitem.Take
-	// unplanned is true if the configuration is not at hand.
+	// unplanned is true if the configuration has not been read.
 	unplanned bool
 	config    *bucketitem.Config // nil if unplanned
 	waiter    *bucketitem.Waiter
 	shard     int
-	// shardTakes are what was taken from which shard.
+	// shardTakes are the amounts taken so far, by shard.
 	shardTakes []shardTake
 	found      bucketitem.Result
 }
 
-// shardTake is what a charge took from one shard.
+// shardTake is the amount that a charge took from one shard.
 type shardTake struct {
 	shard int
 	takes []bucketitem.Take
-	// found are the limits as the shard had them before, in the order of the takes.
+	// found are the limits of the shard as they were before, in the order of the takes.
 	found []bucketitem.LimitImage
 }
 
-// newWaiter returns a waiter for all of the charge or a part of it.
+// newWaiter returns a waiter for the charge, or for a part of it.
 func (ic *itemCharge) newWaiter(takes []bucketitem.Take) *bucketitem.Waiter {
 	return &bucketitem.Waiter{
 		Now: ic.now, Number: ic.number, Takes: takes, Config: ic.config,
@@ -40,7 +41,7 @@ func (ic *itemCharge) newWaiter(takes []bucketitem.Take) *bucketitem.Waiter {
 	}
 }
 
-// enqueue puts the charge in the queue of a shard. A charge of an unplanned reservation may have
+// enqueue puts the charge in the queue of a shard. The charge of an unplanned reservation may have
 // nothing to take.
 func (ic *itemCharge) enqueue() {
 	if len(ic.takes) == 0 {
@@ -51,7 +52,7 @@ func (ic *itemCharge) enqueue() {
 	ic.state.Queue(ic.shard).EnqueueWaiter(ic.waiter)
 }
 
-// await waits for the answer, and goes on to other shards if one has too little.
+// await waits for the answer, and tries the other shards if one has too little.
 func (ic *itemCharge) await(ctx context.Context) {
 	if ic.waiter == nil {
 		return
@@ -66,7 +67,7 @@ func (ic *itemCharge) await(ctx context.Context) {
 	}
 }
 
-// compensate refunds what was taken, with the next write of each item.
+// compensate refunds the amounts taken, with the next write of each item.
 func (ic *itemCharge) compensate() {
 	for _, d := range ic.shardTakes {
 		ic.state.Queue(d.shard).Enqueue(bucketitem.Compensation(ic.now, d.takes, d.found))
@@ -74,8 +75,9 @@ func (ic *itemCharge) compensate() {
 	ic.shardTakes = nil
 }
 
-// judgeFromMemory judges a charge by what is remembered. It is not known if no image tells what
-// the limits have or, with several shards, if nothing is remembered of one of them.
+// judgeFromMemory judges a charge by the image and the remembered denials. denies is true if a
+// remembered denial covers the charge. known is false if there is no image with the limits or, for
+// several shards, no remembered denial of one of them: then nothing can be said.
 func (ic *itemCharge) judgeFromMemory() (denies, known bool) {
 	m := ic.state.Queue(0).ExpectedImage()
 	if m == nil {
@@ -90,7 +92,7 @@ func (ic *itemCharge) judgeFromMemory() (denies, known bool) {
 			return false, false
 		}
 		found, shards := *c, m.Shards
-		if shards > 1 { // as if all of them were one
+		if shards > 1 { // judge all shards together, as one
 			shards = 1
 			found.BalanceMilli, found.Seen = r.Total, r.Since
 			found.Rate = bucketitem.ShareOf(&c.BucketLimit, shards)
@@ -104,7 +106,7 @@ func (ic *itemCharge) judgeFromMemory() (denies, known bool) {
 	return denies, true
 }
 
-// exceeded reports whether all shards together have too little of some limit.
+// exceeded reports whether all shards together have too little of a limit.
 func (ic *itemCharge) exceeded() bool {
 	for k := range ic.takes {
 		a := &ic.takes[k]
@@ -115,9 +117,9 @@ func (ic *itemCharge) exceeded() bool {
 	return false
 }
 
-// tryOtherShards goes on after one shard had too little: the others are read once, and then asked
-// in the order of what they have. If no shard has enough but all together have, the charge is
-// taken from several.
+// tryOtherShards tries the other shards after one had too little. It reads all shards once and
+// enqueues the charge on those that have enough, the fullest first. If no single shard admits the
+// charge, it takes parts from several.
 func (ic *itemCharge) tryOtherShards(ctx context.Context) {
 	now := ic.now
 	tried := ic.found
@@ -146,7 +148,7 @@ func (ic *itemCharge) tryOtherShards(ctx context.Context) {
 	ic.addShardTotals(images, now)
 }
 
-// addShardTotals adds to what was found what the other shards have.
+// addShardTotals adds the balances of the other shards to the result.
 func (ic *itemCharge) addShardTotals(images []*bucketitem.Image, now int64) {
 	ic.found.Shards = len(images)
 	if len(images) < 2 || len(ic.found.Found) < len(ic.takes) {
@@ -162,9 +164,9 @@ func (ic *itemCharge) addShardTotals(images []*bucketitem.Image, now int64) {
 	}
 }
 
-// shardsWithEnough returns the shards that were not asked and have enough, the fullest first. The
-// first shard is one of them if it does not exist: it is created with what no other has. Any other
-// shard that does not exist would take what it has from these.
+// shardsWithEnough returns the shards that were not tried and have enough, the fullest first. It
+// includes the first shard if that does not exist: its creation gives it the units that no other
+// shard has. Another shard that does not exist would only take its units from these.
 func (ic *itemCharge) shardsWithEnough(images []*bucketitem.Image, now int64) []int {
 	var shards []int
 	for i, m := range images {
@@ -190,7 +192,8 @@ func (ic *itemCharge) shardsWithEnough(images []*bucketitem.Image, now int64) []
 	return shards
 }
 
-// takeFromShards takes the charge in parts from several shards, if they have enough together.
+// takeFromShards takes the charge in parts from several shards. It reports false if they have too
+// little together, or if other callers were faster; the parts taken are then refunded.
 func (ic *itemCharge) takeFromShards(ctx context.Context, images []*bucketitem.Image) bool {
 	now := ic.now
 	parts := make([][]bucketitem.Take, len(images))
@@ -208,7 +211,7 @@ func (ic *itemCharge) takeFromShards(ctx context.Context, images []*bucketitem.I
 				left -= part.Milli
 			}
 		}
-		if left > 0 || a.Milli == 0 && all < a.BelowCapacity { // a take of nothing needs a limit without debt
+		if left > 0 || a.Milli == 0 && all < a.BelowCapacity { // a take of 0 units fails on a debt
 			return false
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Namespace is an isolated world of entities and limits in a table. Its items are kept under its
-// ID, so that a name that was deleted and registered again begins anew.
+// Namespace is an isolated world of entities and limits in a table. Its items are stored under its
+// ID, so that a name that was deleted and registered again leads to an empty namespace.
 type Namespace struct {
 	ID string
-	// Name is empty where the table has lost it.
+	// Name is empty if the table has no name for the namespace any more.
 	Name string
-	// Status is "active", "deleted" or "purging". Of one that is active, but whose name leads
-	// elsewhere or nowhere, it is "lost"; see [Table.RecoverNamespace].
+	// Status is "active", "deleted" or "purging". It is "lost" for an active namespace whose name
+	// leads to another namespace or to none; see [Table.RecoverNamespace].
 	Status string
-	// CreatedAt and DeletedAt are as the table has them, in RFC 3339; empty where it has none.
+	// CreatedAt and DeletedAt are as stored, in RFC 3339; empty if the table has none.
 	CreatedAt string
 	DeletedAt string
 }
@@ -29,8 +29,8 @@ func newNamespace(n *schema.Namespace) Namespace {
 	}
 }
 
-// RegisterNamespace makes a namespace of that name, and reports whether it did: one that is there
-// already stays as it is.
+// RegisterNamespace registers a namespace and reports whether it did: an existing one stays as it
+// is.
 func (t *Table) RegisterNamespace(
 	ctx context.Context, name string,
 ) (n *Namespace, made bool, err error) {
@@ -45,7 +45,8 @@ func (t *Table) RegisterNamespace(
 	return n, made, err
 }
 
-// Namespace returns the namespace of that name; [weir.NotFound] if it is not registered.
+// Namespace returns the namespace with that name. If it is not registered, the error is
+// [weir.NotFound].
 func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err error) {
 	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 	return n, err
 }
 
-// Namespaces returns all namespaces that have a name, in the order of the names.
+// Namespaces returns all namespaces that have a name, in the order of their names.
 func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
 	return t.onNamespaces(ctx, func(ctx context.Context, c *tables.Table) ([]schema.Namespace, error) {
 		byName, _, err := c.Namespaces(ctx)
@@ -68,17 +69,17 @@ func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
 	})
 }
 
-// OrphanNamespaces returns the namespaces whose data no name leads to, in the order of their IDs:
-// those deleted, those half purged, and those that lost their name when something broke.
+// OrphanNamespaces returns the namespaces that have data and no name, in the order of their IDs:
+// deleted ones, partly purged ones, and those whose name was lost by an error.
 func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
 	return t.onNamespaces(ctx, func(ctx context.Context, c *tables.Table) ([]schema.Namespace, error) {
 		return c.Orphans(ctx)
 	})
 }
 
-// DeleteNamespace takes the name away and returns what it led to, whose data stays under its ID.
-// [weir.NotFound] if it is not registered. A limiter that has it open refuses reservations once its
-// cached configuration has expired.
+// DeleteNamespace removes a name and returns the namespace that it led to, whose data stays under
+// its ID. If the name is not registered, the error is [weir.NotFound]. A limiter on the namespace
+// refuses reservations once its cached configuration has expired.
 func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace, err error) {
 	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
@@ -89,8 +90,8 @@ func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace,
 	return n, err
 }
 
-// RecoverNamespace makes the name lead again to a namespace that was deleted, or lost it. It is
-// [weir.Conflict] where it is active, being purged, or the name was registered again.
+// RecoverNamespace makes the name lead again to a namespace that was deleted or lost. The error is
+// [weir.Conflict] if the namespace is active or being purged, or if the name was registered again.
 func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, err error) {
 	if err := tables.CheckNamespace("namespace_id", id); err != nil {
 		return nil, err
@@ -101,11 +102,11 @@ func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, 
 	return n, err
 }
 
-// PurgeNamespace deletes all data of a deleted namespace for good and returns how many items that
-// were. It lasts as long as the context lets it; where it is interrupted, the next one goes on.
-// With scan it reads the whole table for items that no index lists, which costs as much as the
-// table is large; without, it finds those that the Python library's provisioner is known to leave.
-// Progress, if it is not nil, is told the count now and then.
+// PurgeNamespace deletes all data of a deleted namespace for good and returns the number of items
+// deleted. It takes as long as ctx allows; the next call continues an interrupted purge. With scan
+// it reads the whole table to find items that no index lists, at the cost of reading the table.
+// Without scan it finds only those of them that the Python library's provisioner is known to leave.
+// progress, if not nil, is called with the count now and then.
 func (t *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (int64, error) {
@@ -119,7 +120,7 @@ func (t *Table) PurgeNamespace(
 	return c.PurgeNamespace(ctx, id, scan, progress)
 }
 
-// ready connects to a table that is one of weir's.
+// ready connects to the table and checks that weir can use it.
 func (t *Table) ready(ctx context.Context) (*tables.Table, error) {
 	c, err := t.connect(ctx)
 	if err != nil {
@@ -135,7 +136,7 @@ func (t *Table) ready(ctx context.Context) (*tables.Table, error) {
 	return c, tables.CheckVersion(t.Name, v)
 }
 
-// onNamespace puts a question about one namespace.
+// onNamespace connects and runs question, which returns one namespace.
 func (t *Table) onNamespace(
 	ctx context.Context,
 	question func(context.Context, *tables.Table) (*schema.Namespace, error), to **Namespace,
@@ -153,7 +154,7 @@ func (t *Table) onNamespace(
 	return err
 }
 
-// onNamespaces puts a question about many.
+// onNamespaces connects and runs question, which returns several namespaces.
 func (t *Table) onNamespaces(
 	ctx context.Context, question func(context.Context, *tables.Table) ([]schema.Namespace, error),
 ) ([]Namespace, error) {

@@ -14,26 +14,25 @@ import (
 // probeEvery is the least time between two probes of the table.
 const probeEvery = 10 * time.Second
 
-// probe is what the table answered last when it was asked whether it can be used.
+// probe is the table's latest answer to the question whether it can be used.
 type probe struct {
 	mu sync.Mutex
-	at time.Time // when it was asked
-	// answered is closed once err is the answer; nil before the first probe.
+	at time.Time // the time of the question
+	// answered is closed when err is the answer; nil before the first probe.
 	answered chan struct{}
 	err      error
 }
 
-// Ready returns nil if the table answers and still has the namespace that was opened, and
-// otherwise an error that says why reservations fail: [weir.Unavailable] if the table does not
-// answer or is gone, [weir.NotFound] if the namespace was deleted. It reads one item at most once
-// in ten seconds, however often it is called; calls in between get that answer. A read ends after
-// [Options.WriteTimeout].
+// Ready returns nil if the table answers and still has the namespace. Otherwise it returns the
+// reason why reservations fail: [weir.Unavailable] if the table does not answer or is gone,
+// [weir.NotFound] if the namespace was deleted. It reads one item at most once in ten seconds;
+// calls in between get the same answer. A read ends after [Options.WriteTimeout].
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.running.Enter(); err != nil {
 		return err
 	}
 	defer s.running.End()
-	//nolint:contextcheck // A read outlives the caller who began it: others wait for it too.
+	//nolint:contextcheck // The read outlives its caller, because other callers wait for it too.
 	return s.probe.latest(ctx, s.client.Now(), func(done func(error)) {
 		s.buckets.Counts.Probes.Add(1)
 		s.running.Run(func() { done(s.checkNamespace()) })
@@ -48,8 +47,8 @@ func (p *probe) passed(now time.Time) {
 	close(p.answered)
 }
 
-// latest returns the latest answer, after begin has asked for another if it is too old. begin must
-// not block; it calls done once.
+// latest returns the latest answer. If that is too old, it first calls begin, which asks the table
+// again. begin does not block; it calls done once.
 func (p *probe) latest(ctx context.Context, now time.Time, begin func(done func(error))) error {
 	p.mu.Lock()
 	age := now.Sub(p.at)
@@ -85,8 +84,8 @@ func (p *probe) done() bool {
 	}
 }
 
-// checkNamespace reads what the namespace's name leads to. No caller's context bounds it, because
-// callers share it.
+// checkNamespace reads the registry's item for the namespace. It has a context of its own, because
+// several callers wait for it.
 func (s *Store) checkNamespace() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.WriteTimeout)
 	defer cancel()
@@ -97,17 +96,17 @@ func (s *Store) checkNamespace() error {
 	return s.checkNamespaceItem(item)
 }
 
-// checkNamespaceItem returns an error if the item that the namespace's name has in the registry
-// says that the namespace which was opened is gone: it was deleted, or the name leads to another
-// one by now. It remembers which.
+// checkNamespaceItem checks the registry's item for the name of the open namespace, and remembers
+// the result. It returns an error if the namespace was deleted, or if the name now leads to another
+// one.
 func (s *Store) checkNamespaceItem(item schema.Item) error {
 	err := s.namespaceFault(item)
 	s.buckets.Gone.Store(err != nil)
 	return err
 }
 
-// namespaceFault is what seeNamespace returns. It is no [weir.Unavailable]: no policy admits
-// because of it.
+// namespaceFault is checkNamespaceItem without the memory. Its error is not [weir.Unavailable], so
+// that no policy admits requests because of it.
 func (s *Store) namespaceFault(item schema.Item) error {
 	name, recovery := s.options.Namespace, "weir namespace recover "+s.config.Namespace
 	n, err := tables.ReadNamespace(item)

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// Reserve takes what a plan asks, or nothing. The bucket items, one for each subject, are written
-// at the same time; if one denies, what the others took is refunded with their next write, so that
-// for a moment other processes may see the difference. It is stale if this process has changed the
-// configuration since the plan's was read, or if an item says that another process has.
+// Reserve takes all costs of a plan, or none. It writes the bucket items, one for each subject, at
+// the same time. If one denies, the units taken from the others are refunded with their next write;
+// until then other processes see them as taken. The plan is stale if this process has changed the
+// configuration after it was read for the plan, or if an item shows that another process has.
 func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if err := s.running.Enter(); err != nil {
 		return err
@@ -40,14 +40,14 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out 
 	return &driver.StaleError{}
 }
 
-// attempt is what an attempt of a reservation leaves for the next one of the same call.
+// attempt is the record of one attempt of a reservation, for the next attempt of the same call.
 type attempt struct {
-	number uint64 // of the reservation
-	// taken is what was taken without a plan; nil after it was refunded.
+	number uint64 // the number of the reservation
+	// taken are the charges that were made without a plan; nil after they were refunded.
 	taken []*itemCharge
 }
 
-// attemptMemory is longer than any call goes on.
+// attemptMemory is the time for which an attempt is kept, longer than any call.
 const attemptMemory = time.Minute
 
 // planned returns the charges of a plan.
@@ -78,7 +78,7 @@ func (s *Store) planned(now time.Time, p *driver.Plan, out *driver.Outcome) (*re
 	return op, nil
 }
 
-// milliOf returns a take's cost in milli-units.
+// milliOf returns the cost of a take in milli-units.
 func milliOf(t *driver.Take) (int64, error) {
 	cost := t.Cost()
 	if cost > t.Limit.Capacity {
@@ -87,8 +87,8 @@ func milliOf(t *driver.Take) (int64, error) {
 	return cost * 1000, nil
 }
 
-// outOfDate reports whether this process has changed the configuration of a subject since it was
-// read for the plan.
+// outOfDate reports whether this process has changed the configuration of one of the plan's
+// subjects after it was read for the plan.
 func (s *Store) outOfDate(p *driver.Plan) bool {
 	for i := range p.Subjects {
 		if s.buckets.ConfigChangedSince(p.Subjects[i].Subject, p.Subjects[i].Version) {
@@ -98,7 +98,7 @@ func (s *Store) outOfDate(p *driver.Plan) bool {
 	return false
 }
 
-// markVerified notes what the plan goes by on each subject that it charges.
+// markVerified notes the configuration of each subject by which the plan was made.
 func (op *reserveOp) markVerified() {
 	for _, ic := range op.charges {
 		for i := range op.plan.Subjects {
@@ -135,17 +135,17 @@ func (s *Store) execute(ctx context.Context, op *reserveOp) (stale bool, err err
 		return stale && err == nil, err
 	}
 	op.fillDenied()
-	op.rememberDenials() // what each limit has is known only now
+	op.rememberDenials() // after fillDenied, which computes the retry-after of each limit
 	return false, nil
 }
 
-// executeParallel makes each charge on its own.
+// executeParallel makes the charges independently of each other, at the same time.
 func (s *Store) executeParallel(ctx context.Context, op *reserveOp) {
 	for _, ic := range op.charges {
 		ic.shardTakes, ic.found = nil, bucketitem.Result{}
 		ic.enqueue()
 	}
-	for i := 0; i < len(op.charges); i++ { // an unplanned reservation may learn of a parent meanwhile
+	for i := 0; i < len(op.charges); i++ { // addItemParent may add a charge during the loop
 		ic := op.charges[i]
 		if ic.waiter == nil {
 			ic.enqueue()
@@ -157,8 +157,9 @@ func (s *Store) executeParallel(ctx context.Context, op *reserveOp) {
 	}
 }
 
-// results reports whether all charges were taken, and if not, whether it is because definitions are
-// out of date, or which error there was.
+// results reports whether all charges were taken. If not, it reports whether the plan is stale, and
+// returns the error of a charge that failed. An error that is not [weir.Unavailable] wins, because
+// it cannot be mended by a repetition.
 func (op *reserveOp) results() (all, stale bool, err error) {
 	all = true
 	for _, ic := range op.charges {
@@ -177,7 +178,7 @@ func (op *reserveOp) results() (all, stale bool, err error) {
 	return all, stale, err
 }
 
-// compensate refunds what was taken of a reservation that is not admitted.
+// compensate refunds the units taken by a reservation that is not admitted.
 func (op *reserveOp) compensate() {
 	for _, ic := range op.charges {
 		ic.compensate()

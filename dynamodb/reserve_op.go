@@ -16,13 +16,14 @@ import (
 type reserveOp struct {
 	now int64
 	at  time.Time
-	// number is the reservation's, however often it is planned.
+	// number is the number of the reservation. It stays the same when the reservation is planned
+	// again.
 	number  uint64
 	charges []*itemCharge
-	// plan and out are made after it was taken if it is unplanned.
+	// plan and out are made after the take if the reservation is unplanned.
 	plan *driver.Plan
 	out  *driver.Outcome
-	// unplanned is the request if the configuration is not at hand; nil if there is a plan.
+	// unplanned is the request of an unplanned reservation; nil if there is a plan.
 	unplanned *driver.Unplanned
 }
 
@@ -47,7 +48,7 @@ func (op *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
 	return ic
 }
 
-// sharded reports whether a bucket of the reservation is known to be split.
+// sharded reports whether a bucket of the reservation is known to have several shards.
 func (op *reserveOp) sharded() bool {
 	return slices.ContainsFunc(op.charges, func(ic *itemCharge) bool { return ic.state.ShardCount() > 1 })
 }
@@ -55,7 +56,7 @@ func (op *reserveOp) sharded() bool {
 // isUnavailable reports whether an error says that the table did not answer.
 func isUnavailable(err error) bool { return errors.Is(err, weir.Unavailable) }
 
-// fillAdmitted fills in the answer to a reservation that was taken everywhere.
+// fillAdmitted fills in the outcome of an admitted reservation.
 func (op *reserveOp) fillAdmitted() {
 	for _, ic := range op.charges {
 		for k := range ic.takes {
@@ -75,7 +76,7 @@ func (op *reserveOp) fillAdmitted() {
 	}
 }
 
-// fillDenied fills in the answer to a reservation that was denied.
+// fillDenied fills in the outcome of a denied reservation.
 func (op *reserveOp) fillDenied() {
 	op.out.Denied = true
 	for _, ic := range op.charges {
@@ -86,7 +87,7 @@ func (op *reserveOp) fillDenied() {
 	}
 }
 
-// fillStatus fills in the status of one take by what it found.
+// fillStatus fills in the status of one take by the limit that it found.
 func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 	a := &ic.takes[k]
 	t := op.plan.Takes[a.Holding]
@@ -103,14 +104,14 @@ func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 	if others != nil {
 		balance += others[k]
 	}
-	if others != nil { // what a shard has above its share for a while
+	if others != nil { // a shard may have more than its share after a split
 		balance = min(balance, c.Capacity)
 	}
 	st.Available = kernel.Units(balance) - a.BelowCapacity/1000
 	st.Exceeded = ic.found.Kind == bucketitem.Denied && balance < a.Milli+a.BelowCapacity
 	if ic.found.Kind == bucketitem.Denied && others != nil && !ic.exceeded() &&
 		c.BalanceMilli < a.Milli+a.BelowCapacity {
-		st.Exceeded = true // enough, but scattered
+		st.Exceeded = true // all shards together have enough, but no single one
 	}
 	if st.Exceeded {
 		st.AtLeast = ic.found.Shards > 1
@@ -126,13 +127,13 @@ func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 	}
 }
 
-// waitFor is how long it takes until a counter holds so much.
+// waitFor returns the time until a limit has the given balance.
 func waitFor(c *bucketitem.LimitImage, now, milli int64) time.Duration {
 	return kernel.Duration(c.Wait(now, milli))
 }
 
-// rememberDenials remembers what denied the reservation. Of a bucket with several shards it also
-// remembers what the limits had that did not deny, because no image tells.
+// rememberDenials remembers the limits that denied the reservation. Of a bucket with several shards
+// it also remembers the balances of the limits that did not deny, because no image has their sum.
 func (op *reserveOp) rememberDenials() {
 	for _, ic := range op.charges {
 		if ic.found.Kind != bucketitem.Denied || len(ic.found.Found) < len(ic.takes) {
@@ -158,12 +159,12 @@ func (op *reserveOp) rememberDenials() {
 	}
 }
 
-// deniedFromMemory denies a reservation by what is remembered, if all its items are known, so that
-// the answer can say what each limit has.
+// deniedFromMemory denies a reservation by remembered denials, without a write. It does so only if
+// all its items are known, so that the outcome can report the balance of each limit.
 func (op *reserveOp) deniedFromMemory() bool {
 	refuses := func(ic *itemCharge) bool { return ic.state.HasDenials() }
 	if !slices.ContainsFunc(op.charges, refuses) {
-		return false // as nearly always: nothing need be looked at
+		return false // the usual case
 	}
 	denies := false
 	for _, ic := range op.charges {
@@ -187,8 +188,8 @@ func (op *reserveOp) deniedFromMemory() bool {
 	return denies
 }
 
-// noteSeen notes that limits were judged though nothing is written, also those that have enough if
-// another one denied.
+// noteSeen notes that the limits were judged although nothing is written, including the limits that
+// have enough if another one denied.
 func (op *reserveOp) noteSeen() {
 	for _, ic := range op.charges {
 		if ic.found.Kind != bucketitem.Taken && ic.found.Kind != bucketitem.Denied {

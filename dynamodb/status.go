@@ -12,9 +12,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Status reports limits as the table has them, all shards together, after what this
-// process has given back and not written yet. It creates nothing: an item that is not there is
-// full.
+// Status reports limits as the table has them, all shards together, after this process's pending
+// refunds have been written. It creates no item: an item that does not exist is full.
 func (s *Store) Status(
 	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
@@ -33,7 +32,7 @@ func (s *Store) Status(
 	return all, nil
 }
 
-// statusOf returns the status of a subject's limits by what was read of its items.
+// statusOf returns the status of a subject's limits by the images of its shards.
 func statusOf(
 	p *bucketitem.Subject, now int64, r *driver.Judged, images []*bucketitem.Image,
 ) []weir.LimitStatus {
@@ -50,7 +49,7 @@ func statusOf(
 		var balance int64
 		for shard, m := range images {
 			if m == nil {
-				if s := bucketitem.StoredLimit(l); shard == 0 { // another one takes what it has from the rest
+				if s := bucketitem.StoredLimit(l); shard == 0 { // any other shard has nothing yet
 					balance += bucketitem.FirstShare(&s, images)
 				}
 				continue
@@ -65,7 +64,7 @@ func statusOf(
 	return out
 }
 
-// readStatus reports the limits of a few subjects, whose bucket items are read together.
+// readStatus reports the limits of a few subjects, whose bucket items it reads together.
 func (s *Store) readStatus(
 	ctx context.Context, now int64, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
@@ -85,7 +84,7 @@ func (s *Store) readStatus(
 	}
 	var all []weir.LimitStatus
 	for i, p := range subjects {
-		if p.ShardCount() > len(images[i]) { // it has shards that the process did not know of
+		if p.ShardCount() > len(images[i]) { // the read showed that there are more shards
 			if images[i], err = p.ReadAll(ctx, now); err != nil {
 				return nil, err
 			}

@@ -1,11 +1,58 @@
-// Package dynamodb keeps limits, entities and balances on one DynamoDB table, which it may share
-// with programs that use the Python library zae-limiter.
+// Package dynamodb stores limits, entities and balances in one DynamoDB table. Programs that use
+// the Python library zae-limiter may share the table.
 //
-// A [Store] reserves on one namespace of a table: it makes a charge on each subject of a plan, by
-// the queue of a bucket item, and refunds what was taken in vain. The rooms below
-// dynamodb/internal do the rest: bucketitem writes bucket items, admin changes and lists what is
-// configured, config reads it, tables looks after the table and its namespaces, and client makes
-// the calls.
+// A [Store] implements [driver.Store] on one namespace of a table; [Open] opens it. A [Table]
+// creates, describes and deletes tables and their namespaces. docs/dynamodb.md describes the table,
+// the writes and their costs.
+//
+// # The way of a reservation
+//
+// The limiter plans a reservation: it resolves the limits that apply and calls [Store.Reserve] with
+// the costs of each limit.
+//
+//  1. Charge. Reserve makes one item charge for each subject of the plan. A bucket item holds
+//     all limits of a subject, or one shard of it; of several shards, the charge picks one at
+//     random. If the process remembers a denial that covers the request, Reserve denies it
+//     without a write.
+//  2. Queue. Each charge waits in the queue of its item. The process has one write of an item in
+//     flight at a time; the charges that arrive during a write go with the next one.
+//  3. Write. The queue sends one UpdateItem without having read the item. Its condition requires
+//     the balances and definitions that the process believes the item to have
+//     (docs/adr/0016-fast-writes.md).
+//  4. Failed condition. If another process has changed the item, the condition fails and
+//     DynamoDB returns the item as it is.
+//  5. Image. The queue makes an image of that item: the balances with what they have gained
+//     since, and what this process knows beyond the stored values.
+//  6. Next write. By the image the queue denies a charge, or sends the next write: a speculative
+//     one, one that also refills, or one that creates the item. After four rounds it denies the
+//     charge as contended.
+//
+// If a shard has too little, the charge reads the other shards and tries those that have enough, or
+// takes parts from several (docs/adr/0019-new-shards.md). If the configuration differs from what
+// the plan assumed, Reserve returns a [*driver.StaleError] and the limiter plans again.
+//
+// Compensation: the items of a reservation are written at the same time, not in one transaction. If
+// one charge is denied or fails, the units that the other charges took are refunded with the next
+// write of their items, after the answer. Until then other processes see them as taken. With
+// [Options.Transactional] the items are written in one transaction instead.
+//
+// Reservation without a plan: a limiter without a fresh configuration calls
+// [Store.ReserveUnplanned] and reads the configuration at the same time
+// (docs/adr/0023-blind-writes.md). The store takes the units by the limits that the items have. If
+// the plan made from the configuration takes exactly the same, the reservation stands; otherwise
+// the limiter returns the units with a [driver.Update] that is marked unplanned, and reserves with
+// the plan.
+//
+// An update of a lease (adjust, complete, cancel) goes through the same queues and is never denied.
+// A write whose answer was lost may have been applied. The store does not send it again by itself.
+// If the caller repeats the call, a charge may count twice. A refund may be missing, but no unit is
+// ever refunded twice (docs/adr/0018-settling-dynamodb.md).
+//
+// # Packages
+//
+// Below dynamodb/internal, bucketitem writes bucket items, config reads the configuration, admin
+// changes and lists it, tables creates tables and namespaces, and client makes the calls to
+// DynamoDB. Package internal/schema encodes and decodes the items.
 package dynamodb
 
 import (
@@ -29,51 +76,55 @@ import (
 
 // Options say how a table is reached and used. Nil means all defaults.
 type Options struct {
-	// Region is the table's. Default: what the SDK's own chain finds.
+	// Region is the table's region. Default: the region that the SDK's own chain finds.
 	Region string
-	// Endpoint is the address of a DynamoDB that is not Amazon's, such as DynamoDB Local. Default:
-	// that of the region.
+	// Endpoint is the address of another DynamoDB than Amazon's, such as DynamoDB Local. Default:
+	// the endpoint of the region.
 	Endpoint string
-	// Namespace is the name of the world of entities and limits in the table. Default: "default".
+	// Namespace is the name of a namespace of the table. Default: "default".
 	Namespace string
-	// Config is the SDK's configuration, with credentials. Default: what the SDK's own chain finds.
+	// Config is the SDK's configuration, with credentials. Default: the configuration that the
+	// SDK's own chain finds.
 	Config *aws.Config
-	// HTTP is the client that calls go through. Default: the SDK's.
+	// HTTP is the client that sends the calls. Default: the SDK's.
 	HTTP *http.Client
-	// Client tunes the SDK's client, after everything else. Default: nothing.
+	// Client changes the options of the SDK's client, after all other options. Default: nothing.
 	Client []func(*dynamodb.Options)
-	// Transactional takes BatchGetItem and TransactWriteItems for every reservation: atomic over
-	// items, at four times the cost. Default: false.
+	// Transactional makes each reservation with BatchGetItem and TransactWriteItems: it is atomic
+	// over several items, at four times the cost. Default: false.
 	Transactional bool
 	// NoSpeculation reads each bucket item before it is written. Default: false.
 	NoSpeculation bool
-	// ReadOnly refuses whatever would change the table, with [weir.Unsupported]. Default: false.
+	// ReadOnly refuses every call that would change the table, with [weir.Unsupported]. Default:
+	// false.
 	ReadOnly bool
-	// Principal is who changes configuration, for the audit. Default: the caller's ARN.
+	// Principal is the name under which the audit records changes of the configuration. Default:
+	// the caller's ARN.
 	Principal string
-	// WriteTimeout is how long a write may take until its outcome counts as unknown.
+	// WriteTimeout is the time after which the outcome of an unanswered write counts as unknown.
 	// Default: two seconds.
 	WriteTimeout time.Duration
-	// Now reads the clock that the table's is compared with. Default: [time.Now].
+	// Now returns the process's time, which is compared with the table's clock. Default:
+	// [time.Now].
 	Now func() time.Time
-	// OnError is told of what goes wrong outside of calls. Default: nobody.
+	// OnError is called with errors that occur outside of calls. Default: they are ignored.
 	OnError func(error)
 }
 
-// Store is a [driver.Store] on one namespace of one table. All methods may be called at once.
+// Store is a [driver.Store] on one namespace of one table. All methods may be called concurrently.
 type Store struct {
 	admin      *admin.Admin
 	client     *client.Client
 	config     *config.Reader
 	buckets    *bucketitem.Store
 	options    Options
-	running    *client.Tasks         // calls, item queues, and what is done in the background
-	unfinished byLease[*leaseUpdate] // updates that failed
+	running    *client.Tasks         // calls, item queues, and background work
+	unfinished byLease[*leaseUpdate] // updates that failed in part or whole
 	attempts   byLease[*attempt]
 	probe      probe
 }
 
-// newStore makes a store on a namespace, by its ID.
+// newStore returns a store on the namespace with the given ID.
 func newStore(c *client.Client, namespace string, o Options) *Store {
 	s := &Store{client: c, options: o, running: client.NewTasks()}
 	s.config = &config.Reader{Client: c, Namespace: namespace}
@@ -86,24 +137,24 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 	return s
 }
 
-// Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
-// parents need not be declared: the Python library makes children of whatever is named.
+// Traits says that the store has buckets only, one level of cascade, and no shadow limits, and that
+// parents need not be declared: the Python library accepts any name as a parent.
 func (s *Store) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true,
 	}
 }
 
-// Close waits until what was given back has been written. Calls that come later are unavailable.
+// Close waits until all refunds have been written. Later calls fail with [weir.Unavailable].
 func (s *Store) Close() error {
 	s.running.Close()
 	return nil
 }
 
-// ReadConfig returns what is configured for a subject, in one read; a consistent one costs twice as
-// much. The version is the number of the last change by this process before the read. It fails
-// where the strongest level says what weir cannot judge by, and where the subject is switched off.
-// If the namespace was deleted it fails with [weir.NotFound].
+// ReadConfig returns the configuration of a subject, with one BatchGetItem; a consistent read costs
+// twice as much. The version is the number of this process's last change of the configuration
+// before the read. ReadConfig fails if the subject is disabled, if the strongest level has limits
+// that weir cannot judge by, and, with [weir.NotFound], if the namespace was deleted.
 func (s *Store) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
@@ -135,17 +186,17 @@ func (s *Store) ReadConfig(
 	return out, nil
 }
 
-// Stats are what a store has counted since it was opened.
+// Stats are counts of a store since it was opened.
 type Stats struct {
-	// Contended counts reservations that were denied since other writers were quicker, four times.
+	// Contended counts reservations that were denied because other writers won every round.
 	Contended int64
-	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has
-	// charged them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So
-	// much may be over-charged at most; nothing is ever given back twice.
+	// Ambiguous counts the amounts of writes whose answer was lost: they may or may not have been
+	// charged or refunded. AmbiguousMilli is their sum in milli-units, and so the most that may be
+	// over-charged; no unit is ever refunded twice.
 	Ambiguous, AmbiguousMilli int64
-	// Doublings counts how often this process doubled the shards of a bucket.
+	// Doublings counts the doublings of a bucket's shards by this process.
 	Doublings int64
-	// Probes counts the reads by which [Store.Ready] asked the table.
+	// Probes counts the reads of the table by [Store.Ready].
 	Probes int64
 }
 
@@ -158,8 +209,7 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Counts yields the counts of [Stats] by the names that metrics have, in units where they are
-// amounts.
+// Counts yields the counts of [Stats] with their metric names. Amounts are in units.
 func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 	for _, c := range []struct {
 		name, help string
@@ -179,13 +229,13 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 	}
 }
 
-// ClockOffset returns what must be added to the process's clock to have the table's, as far as the
-// answers so far tell: 0 within two seconds. It never waits.
+// ClockOffset returns the duration to add to the process's clock to get the table's, by the answers
+// so far. It is 0 if the two are within two seconds. It does not block.
 func (s *Store) ClockOffset() time.Duration { return s.client.Clock.Offset() }
 
-// Open opens one namespace of a table. It only reads: a table that is missing or not ready, has
-// other keys or items that this weir cannot read, or does not know the namespace is a [*weir.Error]
-// that says what to do about it. The context bounds the opening alone.
+// Open opens one namespace of a table. It only reads. It returns a [*weir.Error] that says what to
+// do if the table is missing or not ready, has other keys or items that this weir cannot read, or
+// does not have the namespace. ctx bounds only the opening.
 func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -235,7 +285,7 @@ func connect(ctx context.Context, table string, o *Options) (*client.Client, err
 }
 
 const (
-	// openTimeout bounds the reads with which a table is opened, where the caller has no bound.
+	// openTimeout bounds the reads that open a table.
 	openTimeout = 15 * time.Second
 	// writeTimeout is the default of [Options.WriteTimeout].
 	writeTimeout = 2 * time.Second

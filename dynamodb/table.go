@@ -14,27 +14,27 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Table is a table to be looked after: made, described, deleted, and divided into namespaces. Its
-// methods may be called at once. To limit calls with it, use [Open].
+// Table creates, describes and deletes a table, and divides it into namespaces. All methods may be
+// called concurrently. To limit calls with the table, use [Open].
 type Table struct {
-	// Name is the table's.
+	// Name is the name of the table.
 	Name string
-	// Options say how it is reached. Default: as [Open] does; what is about one namespace does not
-	// count.
+	// Options say how the table is reached, as for [Open]. Options that concern one namespace are
+	// ignored.
 	Options *Options
-	// Lean makes a table whose index by resource has keys alone, which halves what a bucket write
-	// costs. Some reads of the Python library do not work on it, see [TableInfo]. It counts for
-	// Create. Default: false, as the Python library's tables.
+	// Lean makes Create create a table whose index by resource has keys only, which halves the cost
+	// of a bucket write. Some reads of the Python library do not work on it, see [TableInfo].
+	// Default: false, as the Python library's tables.
 	Lean bool
-	// NoStream makes a table without the stream that usage is gathered from. It counts for Create.
+	// NoStream makes Create create a table without the stream from which usage is collected.
 	// Default: false.
 	NoStream bool
 }
 
 const (
-	// tableTimeout bounds the making and the deletion of a table.
+	// tableTimeout bounds the creation and the deletion of a table.
 	tableTimeout = 10 * time.Minute
-	// adminTimeout bounds all else that has no end of its own to wait for.
+	// adminTimeout bounds all other administration.
 	adminTimeout = time.Minute
 )
 
@@ -43,11 +43,11 @@ func (t *Table) connect(ctx context.Context) (*tables.Table, error) {
 	return &tables.Table{Client: c}, err
 }
 
-// Create makes the table, waits until it takes calls, switches its time to live on, registers the
-// namespace "default" and writes the version record, in this order. It reports whether there was
-// anything to do: a table that is complete stays as it is, and so does one of the other kind (lean
-// or not), or with other keys, which is an error ([weir.Conflict], [weir.Unsupported]). A creation
-// that was interrupted is finished by the next one.
+// Create creates the table, waits until it is active, enables its time to live, registers the
+// namespace "default" and writes the version record, in this order. It reports whether it changed
+// anything: a complete table stays as it is. It returns an error, [weir.Conflict] or
+// [weir.Unsupported], for a table of the other kind (lean or full) or with other keys, and does not
+// change it. The next call finishes a creation that was interrupted.
 func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
@@ -58,8 +58,8 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	return c.Create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
 }
 
-// Delete deletes the table with all that is on it, and waits until it is gone. A table with other
-// keys than weir's stays, and is an error; a missing one is [weir.NotFound].
+// Delete deletes the table with all its items, and waits until it is gone. A table with other keys
+// than weir's is an error and stays; a missing table is [weir.NotFound].
 func (t *Table) Delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
@@ -70,39 +70,40 @@ func (t *Table) Delete(ctx context.Context) error {
 	return c.Delete(ctx)
 }
 
-// TableInfo says what a table is. A part that the caller may not ask for is empty.
+// TableInfo describes a table. A part that the caller has no permission to read is empty.
 type TableInfo struct {
 	Name string
 	ARN  string
-	// Status is DynamoDB's word: "ACTIVE" for a table that takes calls.
+	// Status is DynamoDB's table status: "ACTIVE" for a table that can be used.
 	Status  string
 	Created time.Time
-	// Lean is whether the index by resource has keys alone.
+	// Lean reports whether the index by resource has keys only.
 	Lean bool
 	// Indexes are the names of all indexes, in order.
 	Indexes []string
 	// Items and Bytes are counted by DynamoDB every few hours.
 	Items int64
 	Bytes int64
-	// Stream is what its stream keeps, such as "NEW_AND_OLD_IMAGES"; empty if it has none.
+	// Stream is the view type of the table's stream, such as "NEW_AND_OLD_IMAGES"; empty if it has
+	// none.
 	Stream string
-	// TTL is the attribute by which items go by themselves; empty if none do.
+	// TTL is the attribute by which DynamoDB deletes expired items; empty if time to live is off.
 	TTL string
-	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are the version record's,
-	// empty where it has none.
+	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are from the version record;
+	// empty if it has none.
 	Schema           string
 	LambdaVersion    string
 	ClientMinVersion string
 	UpdatedAt        string
 	UpdatedBy        string
-	// Refused is why [Open] would refuse the table; nil if it would not.
+	// Refused is the reason why [Open] would refuse the table; nil if it would not.
 	Refused error
-	// Lost are the reads of the Python library that do not work on this table, since they need all
-	// attributes in the index by resource. Those of weir work.
+	// Lost are the reads of the Python library that do not work on this table, because they need
+	// all attributes in the index by resource. weir's own reads work.
 	Lost []string
 }
 
-// readsLostOnLean returns the reads of the Python library that a lean table does not serve.
+// readsLostOnLean returns the reads of the Python library that do not work on a lean table.
 func readsLostOnLean() []string {
 	return []string{
 		"get_resource_capacity", "get_resource_buckets", "get_usage_snapshots by resource",
@@ -110,8 +111,8 @@ func readsLostOnLean() []string {
 	}
 }
 
-// Describe tells what the table is, and whether weir can use it. Only a table that is not there is
-// an error.
+// Describe describes the table and reports whether weir can use it. Only a missing table is an
+// error.
 func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
@@ -161,7 +162,7 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 	return info
 }
 
-// addItems adds what the table's own items and its time to live say.
+// addItems adds the version record and the time to live.
 func (i *TableInfo) addItems(ctx context.Context, c *tables.Table) error {
 	var err error
 	if i.TTL, err = c.AttributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// executeTransactional makes all charges in one transaction: items are read, judged, and written
-// all or none. It costs twice the writes and a read of every item, and meets conflicts on a busy
-// parent. It reports false for a bucket that is split, which has more items than a transaction
-// should lock: then the charges are made in parallel.
+// executeTransactional makes all charges in one transaction: it reads the items, judges, and writes
+// all or none. It costs twice the write units and a read of each item, and conflicts often on a
+// busy parent. It reports false if a bucket has several shards, which would be too many items for
+// one transaction; the charges are then made in parallel.
 func (s *Store) executeTransactional(ctx context.Context, op *reserveOp) (done bool, err error) {
 	if len(op.charges) == 0 { // nothing is charged
 		return true, nil
@@ -33,7 +33,7 @@ func (s *Store) executeTransactional(ctx context.Context, op *reserveOp) (done b
 	return true, nil
 }
 
-// tryTransaction makes one attempt. It reports false if other writers were faster.
+// tryTransaction makes one attempt. It reports false if another writer was faster.
 func (s *Store) tryTransaction(ctx context.Context, op *reserveOp) (answered bool, err error) {
 	images, err := s.readItems(ctx, op)
 	if err != nil || op.sharded() {
@@ -71,8 +71,8 @@ func (s *Store) tryTransaction(ctx context.Context, op *reserveOp) (answered boo
 	return true, nil
 }
 
-// writeTransaction writes the items, and reports false if a condition did not hold or another
-// transaction was faster. A single item needs no transaction.
+// writeTransaction writes the items. It reports false if a condition failed or another transaction
+// was faster. A single item needs no transaction.
 func (s *Store) writeTransaction(
 	ctx context.Context, op *reserveOp, writes []*bucketitem.Write,
 ) (bool, error) {
@@ -101,7 +101,7 @@ func (s *Store) writeTransaction(
 	return false, client.Classify(err)
 }
 
-// readItems reads all shards of all charges, after what is in flight to them.
+// readItems reads all shards of all charges, after the pending writes of this process.
 func (s *Store) readItems(ctx context.Context, op *reserveOp) ([][]*bucketitem.Image, error) {
 	subjects := make([]*bucketitem.Subject, len(op.charges))
 	for i, ic := range op.charges {

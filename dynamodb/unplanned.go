@@ -11,10 +11,10 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
-// ReserveUnplanned takes the costs of a request by the limits that the bucket items have: of the
-// subject, and of the parent that its item names. They are written at the same time if the parent
-// is known, and otherwise the parent's after the subject's. It takes nothing if the items are not
-// there, have too little, or are known not to have what applies.
+// ReserveUnplanned takes the costs of a request by the limits that the bucket items have: the item
+// of the subject, and the item of the parent that the first one names. It writes both at the same
+// time if it knows the parent; otherwise the parent's item follows. It takes nothing if the items
+// do not exist, have too little, or are known to differ from the configuration.
 func (s *Store) ReserveUnplanned(
 	ctx context.Context, now time.Time, u *driver.Unplanned,
 ) (*driver.Plan, *driver.Outcome, error) {
@@ -41,8 +41,8 @@ func (s *Store) ReserveUnplanned(
 	return op.plan, op.out, nil
 }
 
-// compensateUnplanned refunds what was taken without a plan, with the next write of each item, also
-// if the store has been closed since. It reports false if nothing is known of that.
+// compensateUnplanned refunds what ReserveUnplanned took, with the next write of each item. It
+// works on a closed store too. It reports false if the store does not remember the reservation.
 func (s *Store) compensateUnplanned(id weir.LeaseID) bool {
 	s.running.Begin()
 	defer s.running.End()
@@ -59,17 +59,16 @@ func (s *Store) compensateUnplanned(id weir.LeaseID) bool {
 	return true
 }
 
-// unplanned returns the charges of a request by what the items said last, or with all that is asked
-// if they are not known. It returns nil if they must not be written before the configuration has
-// been read: if the items are known not to have what applies, or if this process has changed the
-// configuration itself.
+// unplanned returns the charges of a request by the limits that the items had last. For an item
+// that is not known it charges all costs. It returns nil if the configuration must be read before
+// anything is written: an item is known to differ from it, or this process has changed it.
 func (s *Store) unplanned(now time.Time, u *driver.Unplanned, number uint64) *reserveOp {
 	if s.options.NoSpeculation || s.options.Transactional || s.buckets.Gone.Load() {
 		return nil
 	}
 	for _, units := range u.Costs {
 		if units > maxUnits {
-			return nil // an error, and the configuration says which
+			return nil // the plan will return the error
 		}
 	}
 	op := &reserveOp{now: now.UnixMilli(), at: now.Truncate(time.Millisecond), number: number, unplanned: u}
@@ -93,11 +92,11 @@ func (s *Store) unplanned(now time.Time, u *driver.Unplanned, number uint64) *re
 	return op
 }
 
-// maxUnits is the most that a bucket can be asked for.
+// maxUnits is the largest cost whose milli-units fit an int64.
 const maxUnits = 9_223_372_036_854_775
 
-// addTakes adds the costs of the limits that the item has to a charge. If the item is not known it
-// adds all of them and reports false.
+// addTakes adds to a charge the costs of the limits that its item has. If the item is not known, it
+// adds all costs and reports false.
 func (op *reserveOp) addTakes(ic *itemCharge) (known bool) {
 	m := ic.state.Queue(0).LastImage()
 	costs := op.unplanned.Costs
@@ -109,25 +108,26 @@ func (op *reserveOp) addTakes(ic *itemCharge) (known bool) {
 	return m != nil
 }
 
-// addParent adds the charge on a parent. It reports whether what is charged there is known.
+// addParent adds the charge on a parent, unless it is there. It reports whether the limits of the
+// parent's item are known.
 func (op *reserveOp) addParent(s *Store, child *itemCharge, parent string) (known bool) {
 	before := len(op.charges)
 	ic := op.chargeFor(s, weir.Subject{Entity: parent, Resource: child.state.Subject.Resource})
 	if len(op.charges) == before {
-		return true // it is on its way
+		return true
 	}
 	return op.addTakes(ic)
 }
 
-// addItemParent adds the charge on the parent that the child's item names, after the child has
-// been charged.
+// addItemParent adds the charge on the parent that the child's item names, after the child was
+// charged.
 func (op *reserveOp) addItemParent(s *Store, child *itemCharge) {
 	if parent := child.state.ItemParent(); parent != "" {
 		op.addParent(s, child, parent)
 	}
 }
 
-// planByItems makes the plan of what was taken, with the definitions that the items had, and its
+// planByItems makes the plan of the takes, with the definitions that the items had, and its
 // outcome.
 func (op *reserveOp) planByItems() {
 	u := op.unplanned
@@ -146,7 +146,7 @@ func (op *reserveOp) planByItems() {
 			limit := &weir.Limit{Name: a.Name, Kind: weir.Bucket}
 			if k < len(ic.found.Found) {
 				found := &ic.found.Found[k]
-				if l := bucketitem.LimitOf(&found.BucketLimit); found.Matches(&l) { // nothing was rounded off
+				if l := bucketitem.LimitOf(&found.BucketLimit); found.Matches(&l) { // in whole units
 					limit = &l
 				}
 			}

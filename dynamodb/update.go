@@ -13,11 +13,11 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Update makes a lease stand for something else. What is more is charged and what is less given
-// back with the next write of each bucket item. If the table does not answer, the store knows
-// which part was done: the same update again, or another of the same lease, does only the
-// rest. An amount that may have been given back is not given back again; the outcome says that
-// its refund is in doubt, and it is counted in [Stats].
+// Update changes what a lease stands for. The difference is charged or refunded with the next write
+// of each bucket item. If the table does not answer, the store remembers which parts were written:
+// a repeated update, or another update of the same lease, writes only the rest. A refund that may
+// have been made is not made again; the outcome then says that the refund is in doubt, and [Stats]
+// counts it.
 func (s *Store) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
@@ -43,7 +43,7 @@ func (s *Store) Update(
 	if t == nil {
 		t = newLeaseUpdate(u.Changes)
 	}
-	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // the one before is still on its way
+	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // an earlier update is still in flight
 		keep()
 		return err
 	}
@@ -65,15 +65,16 @@ func (s *Store) Update(
 	return nil
 }
 
-// leaseUpdate is what a lease stands for on the table while it is updated.
+// leaseUpdate holds the units of a lease on the table while it is updated. It outlives an update
+// that fails, so that the next one knows which parts were written.
 type leaseUpdate struct {
 	mu        sync.Mutex
 	pieces    [][]shardPiece // of each holding
-	inFlight  int            // item updates that are in flight
-	err       error          // the first that failed
-	done      chan struct{}  // closed when none is on its way
-	touched   []bool         // for each holding, whether something was sent for it
-	uncertain bool           // a refund may not have been made
+	inFlight  int            // the number of item updates in flight
+	err       error          // the first error of an item update
+	done      chan struct{}  // closed when none is in flight
+	touched   []bool         // for each holding, whether a delta was sent
+	uncertain bool           // a refund is in doubt
 }
 
 func newLeaseUpdate(changes []driver.Change) *leaseUpdate {
@@ -91,7 +92,7 @@ func newLeaseUpdate(changes []driver.Change) *leaseUpdate {
 	return t
 }
 
-// wait waits until nothing is in flight, and returns what went wrong, once.
+// wait waits until no item update is in flight. It returns their first error, once.
 func (t *leaseUpdate) wait(ctx context.Context) error {
 	t.mu.Lock()
 	done := t.done
@@ -108,15 +109,15 @@ func (t *leaseUpdate) wait(ctx context.Context) error {
 	return err
 }
 
-// inDoubt reports whether a refund may not have been made, in this update or one before it that
-// failed.
+// inDoubt reports whether a refund of this update, or of an earlier one that failed, may not have
+// been made.
 func (t *leaseUpdate) inDoubt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.uncertain
 }
 
-// pieceDelta is a change of one piece.
+// pieceDelta is a change of one piece of a holding.
 type pieceDelta struct {
 	holding, piece int
 	milli          int64
@@ -131,8 +132,8 @@ type itemDeltas struct {
 	pieces []pieceDelta
 }
 
-// byItem groups what is to be done by item, charges apart from refunds: after a write without an
-// answer they are treated differently.
+// byItem groups the changes by item. Charges and refunds are separate item updates, because a lost
+// answer means different things for them: a charge is made again, a refund is not (ADR 18).
 func (t *leaseUpdate) byItem(now int64, u *driver.Update) ([]*itemDeltas, error) {
 	deltas, err := t.pieceDeltas(u)
 	if err != nil {
@@ -164,7 +165,8 @@ func (t *leaseUpdate) byItem(now int64, u *driver.Update) ([]*itemDeltas, error)
 	return all, nil
 }
 
-// enqueue sends everything that is not yet as it shall be, or nothing.
+// enqueue enqueues the changes that have not been written. It enqueues nothing if one of them would
+// overflow a balance.
 func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
 	items, err := t.byItem(now.UnixMilli(), u)
 	if err != nil || len(items) == 0 {
@@ -175,7 +177,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
 		p := s.buckets.Subject(d.of)
 		defer p.Release()
 		queues[i] = p.Queue(d.shard)
-		if m := queues[i].ExpectedImage(); m != nil { // all or nothing, as far as the items are known
+		if m := queues[i].ExpectedImage(); m != nil { // an unknown item fails later, by itself
 			if err := m.Countable(d.update, make(map[string]int64)); err != nil {
 				return err
 			}
@@ -192,7 +194,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
 	return nil
 }
 
-// noteSeen notes that limits were settled on which nothing changed.
+// noteSeen notes the limits that were settled without a change, and so without a write.
 func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 	for i := range u.Changes {
 		h := u.Changes[i].Holding
@@ -210,7 +212,7 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 	}
 }
 
-// finish notes what became of an item update.
+// finish takes in the result of one item update.
 func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,8 +229,8 @@ func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
 	}
 }
 
-// pieceDeltas returns what is to be done. More is charged where the units are; less is taken off
-// what was added last.
+// pieceDeltas returns the changes that are left to make. An additional charge goes to the first
+// piece's shard; a refund comes from the last pieces first.
 func (t *leaseUpdate) pieceDeltas(u *driver.Update) ([]pieceDelta, error) {
 	var deltas []pieceDelta
 	for i := range u.Changes {
@@ -255,23 +257,23 @@ func (t *leaseUpdate) pieceDeltas(u *driver.Update) ([]pieceDelta, error) {
 	return deltas, nil
 }
 
-// shardPiece is what a lease stands for on one shard. It counts milli-units, because a shard's
-// share may be less than a unit; all pieces together are whole units.
+// shardPiece is the part of a holding on one shard. It counts milli-units, because a shard's share
+// may end in a fraction of a unit. All pieces of a holding together are whole units.
 type shardPiece struct {
 	milli int64
 	shard int
 }
 
-// pieceMark is by how much a mark holds the shard beside the thousandths.
+// pieceMark is the factor of the shard in a piece's mark; the remainder is the thousandths.
 const pieceMark = 1000
 
-// shardPieceOf reads a piece as the engine keeps it: the mark has the shard, and what is below a
+// shardPieceOf decodes a piece of the limiter. Its mark holds the shard and the thousandths of a
 // unit.
 func shardPieceOf(p driver.Piece) shardPiece {
 	return shardPiece{p.Units*1000 + p.Mark%pieceMark, int(p.Mark / pieceMark)}
 }
 
-// toSeam returns the piece as the engine keeps it.
+// toSeam returns the piece as the limiter keeps it.
 func (p shardPiece) toSeam() driver.Piece {
 	return driver.Piece{Units: p.milli / 1000, Mark: int64(p.shard)*pieceMark + p.milli%1000}
 }
