@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// CallAttempts is how often a call is sent at most.
+	// CallAttempts is the largest number of attempts of a call.
 	CallAttempts = 4
-	// callBackoff is the pause before the second attempt; before each further one it is twice as
-	// long. The SDK's own pauses would take most of the second that a call has.
+	// callBackoff is the pause before the second attempt. Each further pause is twice as long. The
+	// SDK's own pauses would use up most of the second that a call has.
 	callBackoff = 25 * time.Millisecond
 )
 
-// newRetryer repeats what was certainly not applied or does no harm when repeated, a few times and
-// no longer than the call's context. What must not be repeated, [attempts] has marked so.
+// newRetryer returns a retryer that repeats calls that were certainly not applied or are safe to
+// repeat. attemptMiddleware has turned the errors of all others into an [UnknownError], which is
+// not retryable.
 func newRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.Backoff = CallAttempts, retry.BackoffDelayerFunc(callPause)
@@ -36,14 +37,15 @@ func newRetryer() aws.Retryer {
 	})
 }
 
-// callPause returns how long to wait before an attempt is repeated: between half of what is due
-// and all of it.
+// callPause returns the pause before an attempt is repeated: a random time between half of the full
+// pause and all of it.
 func callPause(attempt int, _ error) (time.Duration, error) {
 	due := callBackoff << min(max(attempt-1, 0), CallAttempts)
 	return due/2 + rand.N(due/2), nil
 }
 
-// conflicted lets a transaction that met another one be repeated: it was not applied.
+// conflicted makes a write retryable that met another transaction or was throttled: it was not
+// applied.
 func conflicted(err error) aws.Ternary {
 	switch OutcomeOf(err).Kind {
 	case WriteConflicted, WriteThrottled:
@@ -52,15 +54,16 @@ func conflicted(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// callMiddleware looks at each call, outside of the SDK's repetition.
+// callMiddleware sees each call with all its attempts.
 type callMiddleware struct{ readOnly bool }
 
 // ID names the middleware.
 func (*callMiddleware) ID() string { return "WeirCalls" }
 
-// HandleFinalize makes a call with all its attempts. After an attempt that may have been applied,
-// the outcome is unknown whatever a later one said, unless that was a failed condition: a
-// transaction that had been applied would have been recognised.
+// HandleFinalize makes a call with all its attempts. If one attempt may have been applied, the
+// outcome of the call is unknown, whatever a later attempt returned. The exception is a failed
+// condition of a transaction: DynamoDB recognises a repeated transaction by its token, so a failed
+// condition means that no attempt was applied.
 func (r *callMiddleware) HandleFinalize(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -79,13 +82,13 @@ func (r *callMiddleware) HandleFinalize(
 	return out, metadata, err
 }
 
-// sdkCall is what the attempts of one call share.
+// sdkCall is the state that all attempts of a call share.
 type sdkCall struct{ doubt atomic.Bool }
 
 type callKey struct{}
 
-// attemptMiddleware looks at each attempt of each call, inside of the SDK's repetition. It reads
-// the clock of the answers, and marks a write that may have been applied, so that it is neither
+// attemptMiddleware sees each attempt of a call. It compares the clock of the answer, and turns the
+// error of a write that may have been applied into an [UnknownError], so that the write is neither
 // repeated nor taken for failed.
 type attemptMiddleware struct {
 	clock *Clock
@@ -125,14 +128,14 @@ func isReadCall(operation string) bool {
 	return false
 }
 
-// isWrite reports whether a call changes items by conditions or sums. A batch only deletes, which
-// may be repeated.
+// isWrite reports whether a call changes items under conditions or by sums. BatchWriteItem is not
+// one: weir uses it only to delete, which may be repeated.
 func isWrite(ctx context.Context) bool {
 	return unsafeToRetry(ctx) || middleware.GetOperationName(ctx) == "TransactWriteItems"
 }
 
-// unsafeToRetry reports whether a call counts twice when it is sent twice. A transaction has a
-// token by which DynamoDB recognises it.
+// unsafeToRetry reports whether a call that is sent twice may be applied twice. TransactWriteItems
+// is safe, because DynamoDB recognises its token.
 func unsafeToRetry(ctx context.Context) bool {
 	switch middleware.GetOperationName(ctx) {
 	case "UpdateItem", "PutItem", "DeleteItem":
@@ -141,8 +144,8 @@ func unsafeToRetry(ctx context.Context) bool {
 	return false
 }
 
-// isRejection reports whether DynamoDB itself said that it did not do something. What it says of
-// its own failures, from 500 on, leaves that open.
+// isRejection reports whether DynamoDB answered that it did not apply the call (a 4xx status). A
+// 5xx status leaves that open.
 func isRejection(err error) bool {
 	status, ok := errors.AsType[interface {
 		error
@@ -155,15 +158,16 @@ func isRejection(err error) bool {
 	return ok
 }
 
-// httpAttempt is what is known of one attempt.
+// httpAttempt records how far one attempt has come.
 type httpAttempt struct {
 	sent      atomic.Bool // it was handed to the HTTP client
-	dialling  atomic.Bool // which looked for a connection
-	connected atomic.Bool // and had one
+	dialling  atomic.Bool // the HTTP client asked for a connection
+	connected atomic.Bool // the HTTP client got a connection
 }
 
-// mayHaveArrived returns false only if the call that ended with err certainly never left: there
-// was no connection. An HTTP client that does not say how it connects is taken to have sent.
+// mayHaveArrived returns false only if the attempt that failed with err certainly was not sent:
+// there was no connection. If the HTTP client does not report its connections, mayHaveArrived
+// assumes that the attempt was sent.
 func (a *httpAttempt) mayHaveArrived(err error) bool {
 	if !a.sent.Load() || a.connected.Load() {
 		return a.sent.Load()
@@ -180,7 +184,7 @@ type sendMiddleware struct{}
 // ID names the middleware.
 func (sendMiddleware) ID() string { return "WeirSending" }
 
-// HandleDeserialize notes that an attempt leaves, and how far it comes.
+// HandleDeserialize records that an attempt is sent, and whether it gets a connection.
 func (sendMiddleware) HandleDeserialize(
 	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
 ) (middleware.DeserializeOutput, middleware.Metadata, error) {
@@ -196,10 +200,10 @@ func (sendMiddleware) HandleDeserialize(
 	return next.HandleDeserialize(ctx, in)
 }
 
-// UnknownError is a write that may have been applied.
+// UnknownError is the error of a write that may have been applied.
 type UnknownError struct{ Err error }
 
-// Error returns the cause's words.
+// Error returns the text of the cause.
 func (u *UnknownError) Error() string { return "the outcome is unknown: " + u.Err.Error() }
 
 // Unwrap returns the cause.

@@ -1,9 +1,15 @@
-// Package client makes the calls to one DynamoDB table: connections, credentials, repetition, the
-// clock of the answers, batches and queries, and what became of a write.
+// Package client makes the calls to one DynamoDB table. It sets up the SDK's client (connections,
+// credentials, retries, the comparison of clocks), builds expressions, batches, queries and
+// transactions, and classifies errors.
 //
-// A write without an answer may have been applied, so it is never sent again and never reported as
-// failed: its outcome is [WriteUnknown], and the rooms above decide which side is safe. All other
-// errors are a [weir.Error].
+// Three pieces of middleware see each call, from the outside in: callMiddleware sees the call with
+// all its attempts, attemptMiddleware sees each attempt, and sendMiddleware sees the attempt just
+// before the HTTP client. Together they find out whether a failed write may have been applied. Such
+// a write is not sent again and is not reported as failed: its outcome is [WriteUnknown], and the
+// packages above decide which side is safe. [Classify] turns all other errors into a [weir.Error].
+//
+// [Tasks] counts the calls and the background work of a store, so that closing the store can wait
+// for them.
 package client
 
 import (
@@ -26,28 +32,28 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// IdleConnections is how many connections are kept open for the next calls. With the SDK's own
-// ten, every burst of callers would dial again.
+// IdleConnections is the number of idle connections that are kept open. The SDK keeps ten; with
+// that, every burst of callers would dial again.
 const IdleConnections = 256
 
-// Client makes the calls to one table. All methods may be called at once.
+// Client makes the calls to one table. All methods may be called concurrently.
 type Client struct {
 	API       *ddb.Client
 	TableName string
 	Clock     *Clock
 	Now       func() time.Time
-	// readOnly refuses every call that writes.
+	// readOnly makes every call that writes fail.
 	readOnly bool
 }
 
-// Options say how a table is reached. The zero value means all defaults; see the store's
-// options.
+// Options say how a table is reached. The zero value means all defaults; see the options of package
+// dynamodb.
 type Options struct {
 	Region   string
 	Endpoint string
 	Config   *aws.Config
 	HTTP     *http.Client
-	// Tune changes the SDK's options after everything else.
+	// Tune changes the SDK's options after all others.
 	Tune     []func(*ddb.Options)
 	ReadOnly bool
 	Now      func() time.Time
@@ -83,7 +89,7 @@ func New(ctx context.Context, table string, o *Options) (*Client, error) {
 			so.HTTPClient = newHTTPClient()
 		}
 		so.Retryer = newRetryer()
-		// DynamoDB Local sends 0 as the checksum of every refusal, and the SDK would complain of
+		// DynamoDB Local sends 0 as the checksum of a refusal, and the SDK would log a warning for
 		// each.
 		so.DisableValidateResponseChecksum = local
 		so.APIOptions = append(so.APIOptions, c.watch)
@@ -99,18 +105,18 @@ func New(ctx context.Context, table string, o *Options) (*Client, error) {
 	return c, nil
 }
 
-// load finds the SDK's configuration.
+// load returns the SDK's configuration.
 func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 	if o.Config != nil {
 		return o.Config, nil
 	}
-	// Handed in here, the client also learns of AWS_CA_BUNDLE, for which the SDK would make one of
-	// its own, with ten connections.
+	// Pass the client in, so that the SDK applies AWS_CA_BUNDLE to it. Otherwise the SDK would make
+	// a client of its own, with ten idle connections.
 	options := []func(*config.LoadOptions) error{config.WithHTTPClient(newHTTPClient())}
 	if o.Region != "" {
 		options = append(options, config.WithRegion(o.Region))
 	}
-	if local { // whether the chain finds credentials does not matter then
+	if local { // a chain without credentials is not worth a log line then
 		options = append(options, config.WithLogger(logging.Nop{}))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
@@ -134,13 +140,13 @@ func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 
 func newHTTPClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns = 0 // no bound beside that of the one host
+		t.MaxIdleConns = 0 // unlimited, because there is only one host
 		t.MaxIdleConnsPerHost = IdleConnections
 	})
 }
 
-// watch puts weir's middleware into every call: around the repetition, around each attempt, and
-// just before the HTTP client.
+// watch adds weir's middleware to a call: around the retries, around each attempt, and just before
+// the HTTP client.
 func (c *Client) watch(stack *middleware.Stack) error {
 	watched := &attemptMiddleware{clock: c.Clock, now: c.Now}
 	if err := errors.Join(
@@ -153,16 +159,16 @@ func (c *Client) watch(stack *middleware.Stack) error {
 	return nil
 }
 
-// LocalRegion is the region of a DynamoDB on this machine, which has none.
+// LocalRegion is the region that signs calls to a DynamoDB on this machine, which has none.
 const LocalRegion = "us-east-1"
 
-// checkEndpoint refuses what is no address of a DynamoDB, and reports whether it is on this
-// machine.
+// checkEndpoint returns an error for an endpoint that is not a plain address, and reports whether
+// the address is on this machine.
 func checkEndpoint(endpoint string) (local bool, err error) {
 	if endpoint == "" {
 		return false, nil
 	}
-	if strings.Contains(endpoint, "@") { // which stays out of the error
+	if strings.Contains(endpoint, "@") { // keep a password out of the error
 		return false, Fault(weir.Invalid, "store.endpoint", "(hidden)",
 			"must have no user and password: credentials come from the SDK's own chain")
 	}
@@ -185,7 +191,7 @@ const (
 	maxTableName = 255
 )
 
-// tableNameFault says what is wrong with a table's name, or nothing.
+// tableNameFault returns the reason why a name cannot be a table's; empty if it can.
 func tableNameFault(name string) string {
 	if len(name) < minTableName || len(name) > maxTableName {
 		return "must be the name of a table, of 3 to 255 characters"

@@ -10,25 +10,26 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// clockTolerance is the offset that is not reported: the clocks of sound machines are closer.
+// clockTolerance is the offset up to which clocks count as equal.
 const clockTolerance = 2 * time.Second
 
-// Clock compares the process's clock with that of the answers. An answer's Date has whole seconds,
-// so that each one only bounds the offset; all of them together bound it narrowly.
+// Clock estimates the offset between the process's clock and the table's. An answer's Date has
+// whole seconds, so one answer bounds the offset only to about a second; many answers together
+// narrow it down.
 type Clock struct{ Known atomic.Pointer[offsetBounds] }
 
-// offsetBounds bound the offset: what must be added to the process's clock.
+// offsetBounds bound the offset, which is the duration to add to the process's clock.
 type offsetBounds struct{ least, most time.Duration }
 
-// observe takes what one answer says. It is free of locks and, once the bounds are narrow, of
-// writes.
+// observe takes in the Date of one answer. It takes no lock and, once the bounds are narrow, writes
+// nothing.
 func (c *Clock) observe(before, after time.Time, metadata middleware.Metadata) {
 	if date, ok := dateOf(metadata); ok {
 		c.narrow(offsetBounds{least: date.Sub(after), most: date.Add(time.Second).Sub(before)})
 	}
 }
 
-// dateOf returns when an answer was made. An answer from a cache says nothing about now.
+// dateOf returns the time at which an answer was made. The Date of a cached answer is of no use.
 func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 	r, ok := awsmiddleware.GetRawResponse(metadata).(*smithyhttp.Response)
 	if ok && r.Header.Get("Age") != "" {
@@ -38,8 +39,8 @@ func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 	return date, ok && !date.IsZero()
 }
 
-// narrow applies the bounds of one answer. If they do not meet the known ones, one of the clocks
-// was set or has drifted, and the known bounds no longer hold.
+// narrow takes in the bounds of one answer. If they do not overlap with the known bounds, one of
+// the clocks was set or has drifted, so that the known bounds no longer hold and are dropped.
 func (c *Clock) narrow(b offsetBounds) {
 	for {
 		old := c.Known.Load()
@@ -59,7 +60,7 @@ func (c *Clock) narrow(b offsetBounds) {
 	}
 }
 
-// Offset returns the middle of the bounds, or 0 unless they exceed the tolerance for certain.
+// Offset returns the middle of the bounds, or 0 unless all values within them exceed the tolerance.
 func (c *Clock) Offset() time.Duration {
 	b := c.Known.Load()
 	if b == nil || b.least <= clockTolerance && b.most >= -clockTolerance {

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ChainCredentials are those of the SDK's own chain, with errors that [Classify] can tell from
-// those of the table.
+// ChainCredentials are the credentials of the SDK's own chain. Their errors can be told from those
+// of the table; see [Classify].
 type ChainCredentials struct {
-	Chain aws.CredentialsProvider // caches
+	Chain aws.CredentialsProvider // caches the credentials
 	found atomic.Bool
 }
 
@@ -27,27 +27,27 @@ func (c *ChainCredentials) Retrieve(ctx context.Context) (aws.Credentials, error
 	case err == nil:
 		c.found.Store(true)
 		return found, nil
-	case errors.Is(err, context.Canceled): // the caller has gone, which says nothing of credentials
+	case errors.Is(err, context.Canceled): // the caller has left; the credentials may be fine
 		return found, err
 	}
 	return found, &credentialsError{err: err, had: c.found.Load()}
 }
 
-// credentialsError is a call that was not sent because there were no credentials.
+// credentialsError is the error of a call that was not sent because there were no credentials.
 type credentialsError struct {
 	err error
-	had bool // there were some before
+	had bool // an earlier call had credentials
 }
 
-// Error returns the cause's words.
+// Error returns the text of the cause.
 func (c *credentialsError) Error() string { return c.err.Error() }
 
 // Unwrap returns the cause.
 func (c *credentialsError) Unwrap() error { return c.err }
 
-// fault returns the error that callers see. A process that had credentials may have them again
-// without help, so that this is an outage; one that never had any must be told what to do. An
-// error of the instance's role, the last of the chain, is left out: it only says that nothing is
+// fault returns the error that callers see. A process that had credentials may get them again by
+// itself, so this is an outage. A process that never had any needs instructions. An error of the
+// instance's role, the last link of the chain, is left out: it only says that nothing is
 // configured.
 func (c *credentialsError) fault() *weir.Error {
 	if c.had {
@@ -60,17 +60,17 @@ func (c *credentialsError) fault() *weir.Error {
 	return fault
 }
 
-// noCredentials says where the SDK's chain looks, in its order, and what to do.
+// noCredentials says where the SDK's chain looks, in its order, and what the operator can do.
 const noCredentials = "no AWS credentials were found in the environment, in ~/.aws, or as a role of the " +
 	"container or instance (IMDS): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run " +
 	"aws sso login"
 
-// localPatience is how long credentials for a DynamoDB on this machine are looked for: any will
-// do.
+// localPatience bounds the search for credentials for a DynamoDB on this machine, which accepts
+// any.
 const localPatience = 500 * time.Millisecond
 
-// localCredentials are for a DynamoDB on this machine: those of the chain, which it uses to keep
-// its users apart, or else some.
+// localCredentials are for a DynamoDB on this machine: those of the chain, by which it tells users
+// apart, or made-up ones if the chain has none.
 type localCredentials struct{ chain aws.CredentialsProvider }
 
 // Retrieve returns credentials.

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Classify returns an error of the SDK as a [*weir.Error] with the code that fits, and keeps the
-// cause. A [*weir.Error] stays as it is.
+// Classify returns an error of the SDK as a [*weir.Error] with the code that fits and err as its
+// cause. It returns a [*weir.Error] unchanged.
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -37,7 +37,8 @@ func Classify(err error) error {
 	case IsMissingTable(err):
 		e.Reason = "the table does not exist"
 	case api.ErrorCode() == "ValidationException":
-		// No repetition mends it, and it is no outage: nothing may be admitted because of it.
+		// A retry does not help, and it is not an outage: no policy may admit requests because of
+		// it.
 		e.Code, e.Reason = weir.Unsupported, "DynamoDB cannot do this"
 	default:
 		e.Reason = "the table did not do it"
@@ -45,21 +46,21 @@ func Classify(err error) error {
 	return e
 }
 
-// AbandonedError returns the error for a caller that did not wait for the answer.
+// AbandonedError returns the error for a caller whose context ended before the answer.
 func AbandonedError(ctx context.Context) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
 	}
 }
 
-// IsMissingTable reports whether an error says that there is no such table.
+// IsMissingTable reports whether an error says that the table does not exist.
 func IsMissingTable(err error) bool {
 	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
 	return missing
 }
 
-// isPermission reports whether an error's code says that the caller is not allowed to do this, or
-// is not known.
+// isPermission reports whether an error code says that the caller is unknown or not allowed to make
+// the call.
 func isPermission(code string) bool {
 	switch strings.TrimSuffix(code, "Exception") {
 	case "AccessDenied", "UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken",
@@ -70,8 +71,8 @@ func isPermission(code string) bool {
 	return false
 }
 
-// Fault returns an error about a value, which it shortens, so that a hostile one does not fill a
-// log.
+// Fault returns an error about a value. It shortens the value, so that a hostile one does not fill
+// the log.
 func Fault(code weir.Code, field, value, reason string) *weir.Error {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	const limit = 64
@@ -81,7 +82,7 @@ func Fault(code weir.Code, field, value, reason string) *weir.Error {
 	return &weir.Error{Code: code, Field: field, Value: value, Reason: reason}
 }
 
-// Text returns a string of the SDK; empty if it is nil.
+// Text returns the string that s points to; empty if s is nil.
 func Text(s *string) string {
 	if s == nil {
 		return ""
@@ -89,36 +90,37 @@ func Text(s *string) string {
 	return *s
 }
 
-// WriteKind says what became of a write.
+// WriteKind is the kind of outcome of a write.
 type WriteKind int
 
 const (
-	// WriteApplied means that it was done.
+	// WriteApplied means that the write was applied.
 	WriteApplied WriteKind = iota
-	// WriteRefused means that a condition did not hold, and nothing was done.
+	// WriteRefused means that a condition failed and nothing was written.
 	WriteRefused
-	// WriteConflicted means that another transaction had the item, and nothing was done.
+	// WriteConflicted means that another transaction was at work on the item and nothing was
+	// written.
 	WriteConflicted
-	// WriteThrottled means that the table had no capacity left, and nothing was done.
+	// WriteThrottled means that DynamoDB throttled the write and nothing was written.
 	WriteThrottled
-	// WriteFailed means that nothing was done, for a reason that [classify] tells.
+	// WriteFailed means that nothing was written for another reason; see [Classify].
 	WriteFailed
-	// WriteUnknown means that it may or may not have been done.
+	// WriteUnknown means that the write may or may not have been applied.
 	WriteUnknown
 )
 
-// WriteOutcome is what became of a write, by its error.
+// WriteOutcome is the outcome of a write.
 type WriteOutcome struct {
 	Kind WriteKind
-	// Image is the item as the condition met it, where the call asked for it (ALL_OLD) and there is
-	// an item. Of a transaction see reasons.
+	// Image is the item that made the condition fail, if the call asked for it (ALL_OLD) and the
+	// item exists. For a transaction see Reasons.
 	Image schema.Item
-	// Reasons has, for a transaction that was refused, one entry for each of its items, with the
-	// image where the item asked for it.
+	// Reasons has one entry for each item of a refused transaction, with the item if the call asked
+	// for it.
 	Reasons []types.CancellationReason
 }
 
-// The codes in which a transaction says why it was cancelled.
+// The reasons that DynamoDB gives for the cancellation of a transaction.
 const (
 	reasonNone      = "None"
 	ReasonCondition = "ConditionalCheckFailed"
@@ -127,7 +129,7 @@ const (
 	reasonExceeded  = "ProvisionedThroughputExceeded"
 )
 
-// OutcomeOf returns what became of a write that ended with err.
+// OutcomeOf returns the outcome of a write that returned err.
 func OutcomeOf(err error) WriteOutcome {
 	if err == nil {
 		return WriteOutcome{}
@@ -142,7 +144,7 @@ func OutcomeOf(err error) WriteOutcome {
 		return WriteOutcome{Kind: cancelledBy(e.CancellationReasons), Reasons: e.CancellationReasons}
 	}
 	if _, ok := errors.AsType[*types.TransactionInProgressException](err); ok {
-		return WriteOutcome{Kind: WriteUnknown} // an earlier attempt of the same one goes on
+		return WriteOutcome{Kind: WriteUnknown} // an earlier attempt of the transaction is still running
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
@@ -156,8 +158,8 @@ func OutcomeOf(err error) WriteOutcome {
 	return WriteOutcome{Kind: WriteFailed}
 }
 
-// cancelledBy returns which of the reasons counts: a condition before a conflict, because
-// repeating does not help.
+// cancelledBy returns the outcome for the reasons of a cancelled transaction. A failed condition
+// wins over a conflict, because a retry does not help.
 func cancelledBy(reasons []types.CancellationReason) WriteKind {
 	kind := WriteApplied
 	for _, r := range reasons {
@@ -179,7 +181,7 @@ func cancelledBy(reasons []types.CancellationReason) WriteKind {
 	return kind
 }
 
-// isThrottle reports whether an error's code says that there were too many calls.
+// isThrottle reports whether an error code says that there were too many calls.
 func isThrottle(code string) bool {
 	switch code {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling",

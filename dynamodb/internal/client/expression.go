@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Expression builds the expressions of one write. Names and values are replaced by aliases,
-// because a limit's name may contain what DynamoDB's grammar does not allow.
+// Expression builds the expressions of one write. It replaces names and values by aliases, because
+// the name of a limit may contain characters that DynamoDB's grammar does not allow.
 type Expression struct {
 	Names            map[string]string
 	alias            map[string]string
@@ -52,12 +52,12 @@ func (e *Expression) Text(s string) string {
 	return e.Value(&types.AttributeValueMemberS{Value: s})
 }
 
-// SetNumber sets an attribute.
+// SetNumber sets an attribute to a number.
 func (e *Expression) SetNumber(attribute string, n int64) {
 	e.Set = append(e.Set, e.Name(attribute)+" = "+e.Number(n))
 }
 
-// AddNumber adds to an attribute; nothing, if there is nothing to add.
+// AddNumber adds a number to an attribute, unless the number is 0.
 func (e *Expression) AddNumber(attribute string, n int64) {
 	if n != 0 {
 		e.Add = append(e.Add, e.Name(attribute)+" "+e.Number(n))
@@ -71,12 +71,12 @@ func (e *Expression) RemoveAll(attributes ...string) {
 	}
 }
 
-// Require adds a condition on an attribute's number.
+// Require requires a comparison of an attribute with a number to hold.
 func (e *Expression) Require(attribute, comparison string, n int64) {
 	e.Conditions = append(e.Conditions, e.Name(attribute)+" "+comparison+" "+e.Number(n))
 }
 
-// RequireBetween requires a number to lie between two, both included.
+// RequireBetween requires a number to be at least low and at most high.
 func (e *Expression) RequireBetween(attribute string, low, high int64) {
 	e.Conditions = append(e.Conditions,
 		e.Name(attribute)+" BETWEEN "+e.Number(low)+" AND "+e.Number(high))
@@ -92,14 +92,15 @@ func (e *Expression) RequireAbsent(attribute string) {
 	e.Conditions = append(e.Conditions, "attribute_not_exists("+e.Name(attribute)+")")
 }
 
-// RequireAbsentOr requires an attribute not to exist, or its number to compare.
+// RequireAbsentOr requires an attribute not to exist, or its comparison with a number to hold.
 func (e *Expression) RequireAbsentOr(attribute, comparison string, n int64) {
 	a := e.Name(attribute)
 	e.Conditions = append(e.Conditions,
 		"(attribute_not_exists("+a+") OR "+a+" "+comparison+" "+e.Number(n)+")")
 }
 
-// RequireSame requires an attribute to have the number that was read, or still not to exist.
+// RequireSame requires an attribute to have the number that was read, or not to exist if read is
+// nil.
 func (e *Expression) RequireSame(attribute string, read *int64) {
 	if read == nil {
 		e.RequireAbsent(attribute)
@@ -108,12 +109,12 @@ func (e *Expression) RequireSame(attribute string, read *int64) {
 	e.Require(attribute, "=", *read)
 }
 
-// SetText sets an attribute to a text.
+// SetText sets an attribute to a string.
 func (e *Expression) SetText(attribute, s string) {
 	e.Set = append(e.Set, e.Name(attribute)+" = "+e.Text(s))
 }
 
-// RequireText requires an attribute to be a text, or not to exist if the text is empty.
+// RequireText requires an attribute to have a string, or not to exist if the string is empty.
 func (e *Expression) RequireText(attribute, s string) {
 	if s == "" {
 		e.RequireAbsent(attribute)
@@ -122,19 +123,19 @@ func (e *Expression) RequireText(attribute, s string) {
 	e.Conditions = append(e.Conditions, e.Name(attribute)+" = "+e.Text(s))
 }
 
-// RequireOtherText requires an attribute not to be a text.
+// RequireOtherText requires an attribute not to have a string.
 func (e *Expression) RequireOtherText(attribute, s string) {
 	a := e.Name(attribute)
 	e.Conditions = append(e.Conditions, "(attribute_not_exists("+a+") OR "+a+" <> "+e.Text(s)+")")
 }
 
-// SetIfAbsent sets an attribute that does not exist yet.
+// SetIfAbsent sets an attribute if it does not exist.
 func (e *Expression) SetIfAbsent(attribute string, v types.AttributeValue) {
 	a := e.Name(attribute)
 	e.Set = append(e.Set, a+" = if_not_exists("+a+", "+e.Value(v)+")")
 }
 
-// RequireUnchanged requires an attribute to be as it was read.
+// RequireUnchanged requires an attribute to be as in the item that was read.
 func (e *Expression) RequireUnchanged(read schema.Item, attribute string) {
 	if v, ok := read[attribute]; ok {
 		e.Conditions = append(e.Conditions, e.Name(attribute)+" = "+e.Value(v))
@@ -143,7 +144,7 @@ func (e *Expression) RequireUnchanged(read schema.Item, attribute string) {
 	e.RequireAbsent(attribute)
 }
 
-// Update returns the update expression; nil if there is nothing to do, which is a write too.
+// Update returns the update expression; nil if it is empty. DynamoDB accepts an update without one.
 func (e *Expression) Update() *string {
 	var b strings.Builder
 	for _, clause := range []struct {

@@ -13,19 +13,19 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// The most that DynamoDB takes in one call.
+// The largest numbers of items that DynamoDB accepts in one call.
 const (
 	MaxBatchGet   = 100
 	MaxBatchWrite = 25
 )
 
-// The pauses before what a batch left undone is asked again.
+// The bounds of the pause before a batch asks again for what DynamoDB left out.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
 )
 
-// GetItem reads an item; nil if there is none.
+// GetItem reads an item; nil if it does not exist.
 func (c *Client) GetItem(
 	ctx context.Context, key schema.Key, consistent bool,
 ) (schema.Item, error) {
@@ -38,8 +38,8 @@ func (c *Client) GetItem(
 	return out.Item, nil
 }
 
-// BatchGet reads items by their keys. The answer has one for each key, in the order of the keys,
-// and nil if there is no item. A key may occur twice.
+// BatchGet reads items by their keys. It returns one item for each key, in the order of the keys;
+// nil if an item does not exist. A key may occur twice.
 func (c *Client) BatchGet(
 	ctx context.Context, keys []schema.Key, consistent bool,
 ) ([]schema.Item, error) {
@@ -91,8 +91,8 @@ func (c *Client) batchGetOnce(
 	return out.UnprocessedKeys[c.TableName].Keys, nil
 }
 
-// BatchDelete deletes items by their keys. A missing item is no error, nor is a key that occurs
-// twice. It is not atomic: after an error, some are deleted.
+// BatchDelete deletes items by their keys. A missing item and a repeated key are no errors. The
+// deletion is not atomic: after an error, a part of the items is deleted.
 func (c *Client) BatchDelete(ctx context.Context, keys []schema.Key) error {
 	known := make(map[schema.Key]bool, len(keys))
 	var left []types.WriteRequest
@@ -119,8 +119,8 @@ func (c *Client) BatchDelete(ctx context.Context, keys []schema.Key) error {
 	return nil
 }
 
-// backOffAfter waits after a call that left something undone, longer each time, and returns how
-// many such calls there were by now.
+// backOffAfter waits after a call that left something undone, longer each time. It returns the
+// number of such calls in a row.
 func (*Client) backOffAfter(ctx context.Context, attempt int, undone bool) (int, error) {
 	if !undone {
 		return 0, nil
@@ -128,8 +128,8 @@ func (*Client) backOffAfter(ctx context.Context, attempt int, undone bool) (int,
 	return attempt + 1, BackOff(ctx, attempt)
 }
 
-// BackOff waits before an attempt is repeated: between half of what is due and all of it, so that
-// callers that were refused together do not come back together.
+// BackOff waits before an attempt is repeated: a random time between half of the full pause and all
+// of it, so that callers that were refused together do not return together.
 func BackOff(ctx context.Context, attempt int) error {
 	due := min(longestPause, firstPause<<min(attempt, 10))
 	t := time.NewTimer(due/2 + rand.N(due/2))
@@ -142,7 +142,7 @@ func BackOff(ctx context.Context, attempt int) error {
 	}
 }
 
-// QueryPages yields a query's answers page by page. It ends with the first error.
+// QueryPages yields the pages of a query. It ends at the first error.
 func (c *Client) QueryPages(
 	ctx context.Context, in *ddb.QueryInput,
 ) iter.Seq2[[]schema.Item, error] {
@@ -163,8 +163,8 @@ func (c *Client) QueryPages(
 	}
 }
 
-// Query yields the items of a query, parsed. It ends with the first error; an item that cannot be
-// read is an [Unreadable] one.
+// Query yields the parsed items of a query. It ends at the first error, which is from [Unreadable]
+// if an item cannot be parsed.
 func Query[T any](
 	ctx context.Context, c *Client, in *ddb.QueryInput, parse func(schema.Item) (T, error),
 ) iter.Seq2[T, error] {
@@ -209,7 +209,7 @@ func Partition(pk, prefix string, consistent bool) *ddb.QueryInput {
 }
 
 // Indexed returns the query for all items of one partition of an index whose sort key there begins
-// with prefix. An index is always read eventually.
+// with prefix. Reads of an index are eventually consistent.
 func Indexed(index, pk, prefix string) *ddb.QueryInput {
 	in := keyQuery(index+"PK", pk, index+"SK", prefix)
 	in.IndexName = &index
@@ -230,7 +230,7 @@ func keyQuery(pkName, pk, skName, prefix string) *ddb.QueryInput {
 	return in
 }
 
-// Parse reads an item; nil if there is none. An item that cannot be read is an [Unreadable] error.
+// Parse parses an item; nil if there is none. The error is from [Unreadable].
 func Parse[T any](item schema.Item, parse func(schema.Item) (*T, error)) (*T, error) {
 	if item == nil {
 		return nil, nil
@@ -242,7 +242,7 @@ func Parse[T any](item schema.Item, parse func(schema.Item) (*T, error)) (*T, er
 	return v, nil
 }
 
-// Get reads an item by its key and parses it; nil if there is none.
+// Get reads an item by its key and parses it; nil if it does not exist.
 func Get[T any](
 	ctx context.Context, c *Client, key schema.Key, consistent bool, parse func(schema.Item) (*T, error),
 ) (*T, error) {
@@ -253,7 +253,8 @@ func Get[T any](
 	return Parse(item, parse)
 }
 
-// Unreadable returns the error for an item that cannot be read: weir must not guess what it says.
+// Unreadable returns the error for an item that cannot be parsed: weir does not guess what it
+// means.
 func Unreadable(err error) error {
 	return &weir.Error{
 		Code: weir.Unsupported, Reason: "the table has an item that weir cannot read", Err: err,
@@ -266,7 +267,7 @@ type Transaction struct {
 	Items []types.TransactWriteItem
 }
 
-// Put writes a whole item; e, which may be nil, holds its condition.
+// Put adds the put of an item under the condition of e, which may be nil.
 func (t *Transaction) Put(item schema.Item, e *Expression) {
 	p := &types.Put{TableName: &t.Table, Item: item}
 	if e != nil {
@@ -276,10 +277,10 @@ func (t *Transaction) Put(item schema.Item, e *Expression) {
 	t.Items = append(t.Items, types.TransactWriteItem{Put: p})
 }
 
-// Update changes an item.
+// Update adds the update of an item.
 func (t *Transaction) Update(key schema.Key, e *Expression) { t.UpdateBy(key, e.Update(), e) }
 
-// UpdateBy changes an item by an update expression of its own.
+// UpdateBy adds the update of an item with the given update expression and the condition of e.
 func (t *Transaction) UpdateBy(key schema.Key, update *string, e *Expression) {
 	t.Items = append(t.Items, types.TransactWriteItem{Update: &types.Update{
 		TableName: &t.Table, Key: key.Item(), UpdateExpression: update,
@@ -288,7 +289,7 @@ func (t *Transaction) UpdateBy(key schema.Key, update *string, e *Expression) {
 	}})
 }
 
-// Remove deletes an item.
+// Remove adds the deletion of an item.
 func (t *Transaction) Remove(key schema.Key, e *Expression) {
 	t.Items = append(t.Items, types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &t.Table, Key: key.Item(), ConditionExpression: e.Condition(),
@@ -296,7 +297,7 @@ func (t *Transaction) Remove(key schema.Key, e *Expression) {
 	}})
 }
 
-// Check requires something of an item that the transaction does not change.
+// Check adds a condition on an item that the transaction does not change.
 func (t *Transaction) Check(key schema.Key, e *Expression) {
 	t.Items = append(t.Items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &t.Table, Key: key.Item(), ConditionExpression: e.Condition(),
@@ -304,7 +305,7 @@ func (t *Transaction) Check(key schema.Key, e *Expression) {
 	}})
 }
 
-// TextOf returns an item's string; empty if it has none.
+// TextOf returns a string attribute of an item; empty if it has none.
 func TextOf(item schema.Item, attribute string) string {
 	v, ok := item[attribute].(*types.AttributeValueMemberS)
 	if !ok {

@@ -7,21 +7,22 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Tasks counts the calls and background work of a store, so that closing the store can wait for
-// them. Unlike a [sync.WaitGroup] it may begin something while a caller waits.
+// Tasks counts the calls and the background work of a store, so that closing the store can wait for
+// them. Unlike with a [sync.WaitGroup], a task may begin while another goroutine waits and the
+// count is 0.
 type Tasks struct {
 	Closed atomic.Bool
 	Ending chan struct{} // closed with the store
 
 	mu   sync.Mutex
 	N    int
-	none chan struct{} // closed when nothing is running; nil while nobody waits
+	none chan struct{} // closed when nothing is running; nil while no goroutine waits
 }
 
 // NewTasks returns the tasks of an open store.
 func NewTasks() *Tasks { return &Tasks{Ending: make(chan struct{})} }
 
-// Enter begins a call, which close waits for: end it with end. After close it refuses.
+// Enter begins a call, which ends with End. After Close it returns an error.
 func (t *Tasks) Enter() error {
 	t.Begin()
 	if err := t.Refusal(); err != nil {
@@ -31,8 +32,8 @@ func (t *Tasks) Enter() error {
 	return nil
 }
 
-// EnterNested begins a call that a running one may need: after close it is refused only if nothing
-// is running any more.
+// EnterNested begins a call that a running call may depend on. After Close it returns an error only
+// if nothing is running any more: otherwise Close would make the running call fail.
 func (t *Tasks) EnterNested() error {
 	t.mu.Lock()
 	running := t.N > 0
@@ -46,7 +47,7 @@ func (t *Tasks) EnterNested() error {
 	return t.Enter()
 }
 
-// Refusal returns the error for calls that come after close.
+// Refusal returns the error for a call after Close; nil before.
 func (t *Tasks) Refusal() error {
 	if t.Closed.Load() {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
@@ -54,14 +55,14 @@ func (t *Tasks) Refusal() error {
 	return nil
 }
 
-// Begin counts one more.
+// Begin counts a task, even after Close.
 func (t *Tasks) Begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.N++
 }
 
-// End counts one less.
+// End ends a task.
 func (t *Tasks) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *Tasks) End() {
 	}
 }
 
-// Run calls f in a goroutine of its own.
+// Run calls f in a goroutine and counts it as a task.
 func (t *Tasks) Run(f func()) {
 	t.Begin()
 	go func() {
@@ -103,12 +104,12 @@ func (t *Tasks) Wait() {
 	<-none
 }
 
-// MaxParallel is how many calls of one change or list are in flight at once.
+// MaxParallel is the largest number of calls that one change or list has in flight.
 const MaxParallel = 16
 
-// Parallel calls f for each of the numbers below n, a few at a time. After an error no further
-// call begins; those in flight are waited for, because the outcome of an abandoned write would not
-// be known.
+// Parallel calls f for each number below n, up to [MaxParallel] at a time. After an error it starts
+// no further call. It waits for those in flight, because the outcome of an abandoned write would be
+// unknown.
 func Parallel(n int, f func(i int) error) error {
 	if n == 1 {
 		return f(0)

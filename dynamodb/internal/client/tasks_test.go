@@ -13,8 +13,8 @@ func TestAtOnce(t *testing.T) {
 	bad := errors.New("bad")
 	for _, tt := range []struct {
 		name           string
-		n, fails       int // fails is the first that does; -1: none
-		together, most int // how many are under way at first, and how many are ever begun
+		n, fails       int // fails is the index of the call that fails; -1: none
+		together, most int // the calls running at first, and the most that are started in all
 	}{
 		{"none", 0, -1, 0, 0},
 		{"one", 1, -1, 1, 1},
@@ -39,20 +39,20 @@ func TestAtOnce(t *testing.T) {
 						if i == tt.fails {
 							return bad
 						}
-						time.Sleep(time.Second) // until whoever fails has failed
+						time.Sleep(time.Second) // let the failing call fail first
 						return nil
 					})
 				}()
 				synctest.Wait()
 				if got := int(begun.Load()); got != tt.together {
-					t.Errorf("got %d together, want %d", got, tt.together)
+					t.Errorf("got %d calls at the same time, want %d", got, tt.together)
 				}
 				close(gate)
 				if err := <-done; errors.Is(err, bad) != (tt.fails >= 0) {
 					t.Errorf("got %v", err)
 				}
 				if got := int(begun.Load()); got > tt.most || tt.fails < 0 && got != tt.n {
-					t.Errorf("got %d begun, want at most %d", got, tt.most)
+					t.Errorf("got %d calls started, want at most %d", got, tt.most)
 				}
 				for i := range did {
 					if n := did[i].Load(); n > 1 {
