@@ -1,6 +1,13 @@
-// Package config reads what a namespace has configured: the levels of limits and the record of an
-// entity, as they are stored. What weir cannot judge by is kept as a fault of its level, because it
-// concerns only charges that the level wins.
+// Package config reads the configuration of a namespace: the limits of each level and the records
+// of entities, as they are stored.
+//
+// A [Reader] reads a [Subject], which is everything that applies to one subject, with one
+// BatchGetItem, or an [Entity], which is everything configured for one entity, with one query. Both
+// consist of [Level] values, one for each configuration item. A level that weir cannot judge by is
+// not an error of the read. It is kept as the level's Fault, because it matters only to charges for
+// which that level wins; [Subject.Chargeable] returns it then.
+//
+// The values are read once and not changed, so there are no locks.
 package config
 
 import (
@@ -20,19 +27,22 @@ type Reader struct {
 	Namespace string
 }
 
-// Subject is all that the table has configured for one subject.
+// Subject is the configuration of one subject.
 type Subject struct {
 	subject weir.Subject
-	// Entity is the META; nil if there is none.
+	// Entity is the entity's record (META); nil if there is none.
 	Entity *schema.Entity
-	// Levels are the strongest first; one for which the subject has no part is not there.
+	// Levels are in order, the strongest first. A level for which the subject has no part is left
+	// out.
 	Levels []*Level
-	// Others are the items that were read beside these; nil for one that is not there.
+	// Others are the other items that were read in the same call; nil for an item that does not
+	// exist.
 	Others []schema.Item
 }
 
-// ReadSubject reads the entity's record and the levels of a subject with one BatchGetItem,
-// together with other items. What weir cannot judge by is no error here, see [Subject.Chargeable].
+// ReadSubject reads the entity's record and the levels of a subject with one BatchGetItem, together
+// with other items. A level that weir cannot judge by is not an error here; see
+// [Subject.Chargeable].
 func (r *Reader) ReadSubject(
 	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
 ) (*Subject, error) {
@@ -69,8 +79,8 @@ func (r *Reader) ReadSubject(
 	return c, err
 }
 
-// Declared reports whether the entity is declared: by its record, or by limits of its own, because
-// the Python library makes no record for these.
+// Declared reports whether the entity is declared: it has a record, or limits of its own, for which
+// the Python library makes no record.
 func (c *Subject) Declared() bool {
 	if c.Entity != nil {
 		return true
@@ -83,7 +93,7 @@ func (c *Subject) Declared() bool {
 	return false
 }
 
-// Parent returns the parent by the record of the entity; empty if it has none.
+// Parent returns the parent in the entity's record; empty if it has none.
 func (c *Subject) Parent() string {
 	if c.Entity == nil {
 		return ""
@@ -91,8 +101,8 @@ func (c *Subject) Parent() string {
 	return c.Entity.Parent
 }
 
-// Cascades reports whether a charge on the subject is charged on the parent too: by the strongest
-// level that says so or otherwise, or else by the entity's record.
+// Cascades reports whether a charge on the subject is charged on the parent too. The strongest
+// level that says either decides, and otherwise the entity's record.
 func (c *Subject) Cascades() bool {
 	if c.Parent() == "" {
 		return false
@@ -105,7 +115,7 @@ func (c *Subject) Cascades() bool {
 	return c.Entity.Cascade
 }
 
-// access returns what the strongest level says about access. The system level is not asked.
+// access returns the access that the strongest level sets. The system level does not count.
 func (c *Subject) access() schema.Access {
 	for _, l := range c.Levels {
 		if a := l.access(); a != schema.AccessInherit && l.Level != weir.LevelSystem {
@@ -115,7 +125,7 @@ func (c *Subject) access() schema.Access {
 	return schema.AccessInherit
 }
 
-// Winner returns the level that applies: the strongest that has limits; nil if none has.
+// Winner returns the strongest level that has limits; nil if none has.
 func (c *Subject) Winner() *Level {
 	for _, l := range c.Levels {
 		if l.HasLimits() {
@@ -138,8 +148,8 @@ func (c *Subject) OnUnavailable() weir.Policy {
 	return ""
 }
 
-// Chargeable returns an error for a subject that is disabled, and for one whose limits say more
-// than weir understands; nil if weir may judge it.
+// Chargeable returns an error if the subject is disabled, or if the winning level has attributes
+// that weir cannot judge by; nil if weir can judge the subject.
 func (c *Subject) Chargeable() error {
 	s := c.subject
 	if s.Entity != "" && s.Resource != "" && s.Resource != weir.DefaultResource {
@@ -158,19 +168,19 @@ func (c *Subject) Chargeable() error {
 	return nil
 }
 
-// Entity is all that the table has configured for one entity itself.
+// Entity is the configuration of one entity.
 type Entity struct {
-	// Entity is the META; nil if there is none.
+	// Entity is the entity's record (META); nil if there is none.
 	Entity *schema.Entity
-	// Levels are its configurations by resource, [weir.DefaultResource] among them.
+	// Levels are its limits by resource, including [weir.DefaultResource].
 	Levels map[string]*Level
 }
 
-// ReadDefinition reads META and the configurations of an entity, consistently.
+// ReadDefinition reads the record and all limits of an entity, consistently.
 func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, error) {
 	in := &ddb.QueryInput{
 		ConsistentRead:           new(true),
-		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"), // usage comes behind META
+		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"), // usage sorts after META
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
 		ExpressionAttributeValues: schema.Item{
 			":v0": schema.String(schema.EntityPK(r.Namespace, name)),
@@ -198,7 +208,7 @@ func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, erro
 	return d, nil
 }
 
-// Declared reports whether the entity is declared, see [Subject.Declared].
+// Declared reports whether the entity is declared, as [Subject.Declared] does.
 func (d *Entity) Declared() bool {
 	if d.Entity != nil {
 		return true

@@ -10,19 +10,19 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Level is what one level of the configuration says about a subject.
+// Level is one level of the configuration of a subject.
 type Level struct {
 	Level weir.Level
-	// config is the item; nil if there is none, or none that can be read.
+	// config is the stored item; nil if it does not exist or cannot be parsed.
 	config *schema.Config
-	// Limits are those that weir can judge, by name.
+	// Limits are the limits that weir can judge, by name.
 	Limits []weir.Limit
-	// Fault says why charges must not be judged by this level; nil if they may.
+	// Fault is the reason why charges cannot be judged by this level; nil if they can.
 	Fault error
 }
 
-// ParseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the
-// level, because it may not concern any charge.
+// ParseLevel parses the item of a level, which may be nil. A part that weir cannot judge by becomes
+// the Fault of the level, because it may not matter to any charge.
 func ParseLevel(level weir.Level, item schema.Item) *Level {
 	l := &Level{Level: level}
 	if item == nil {
@@ -45,7 +45,7 @@ func ParseLevel(level weir.Level, item schema.Item) *Level {
 		l.Limits = append(l.Limits, limit)
 	}
 	for _, attribute := range c.Unjudged {
-		if attribute != schema.AttrDisabled { // see access
+		if attribute != schema.AttrDisabled { // access takes care of it
 			l.setFault(UnsupportedAttribute(place, attribute))
 		}
 	}
@@ -53,19 +53,19 @@ func ParseLevel(level weir.Level, item schema.Item) *Level {
 	return l
 }
 
-// setFault keeps the first fault.
+// setFault sets Fault, unless there is one already.
 func (l *Level) setFault(err error) {
 	if l.Fault == nil {
 		l.Fault = err
 	}
 }
 
-// HasLimits reports whether the level has limits, weir's or others, so that it wins over weaker
-// ones.
+// HasLimits reports whether the level has limits, including those that weir cannot judge by. Such a
+// level wins over weaker ones.
 func (l *Level) HasLimits() bool { return len(l.Limits) > 0 || l.Fault != nil }
 
-// access returns what the level says about access. A word that weir does not know means what it
-// means to older versions of the Python library: that the limits hold.
+// access returns the access that the level sets. An unknown value counts as enabled, as it does for
+// older versions of the Python library.
 func (l *Level) access() schema.Access {
 	switch {
 	case l.config == nil:
@@ -76,7 +76,7 @@ func (l *Level) access() schema.Access {
 	return l.config.Access
 }
 
-// cascade returns what the level says about cascading; nil for nothing.
+// cascade returns the level's setting of cascade; nil if it has none.
 func (l *Level) cascade() *bool {
 	if l.config == nil {
 		return nil
@@ -84,11 +84,10 @@ func (l *Level) cascade() *bool {
 	return l.config.Cascade
 }
 
-// longestPeriod is a bound on stored seconds that keeps them inside of a [time.Duration].
+// longestPeriod bounds a stored period in seconds, so that it fits a [time.Duration].
 const longestPeriod = 200 * 365 * 24 * 3600
 
-// toLimit returns a stored limit as one of weir's, or an error that says why no limit of weir does
-// the same.
+// toLimit returns a stored limit as a weir.Limit, or an error that says why weir has no such limit.
 func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	place += ".limits." + l.Name
 	if len(l.Unjudged) > 0 {
@@ -106,13 +105,13 @@ func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	return limit, nil
 }
 
-// UnsupportedAttribute returns the error for an attribute by which weir does not judge.
+// UnsupportedAttribute returns the error for an attribute that weir cannot judge by.
 func UnsupportedAttribute(place, attribute string) error {
 	return client.Fault(weir.Unsupported, place, attribute, "is nothing that weir can judge by, and without it "+
 		"more might be admitted: set the limits anew without it, or charge here with the Python library alone")
 }
 
-// placeName returns the place of a configuration in the words of a limits file.
+// placeName returns the place of a configuration as a limits file writes it.
 func placeName(c *schema.Config) string {
 	switch {
 	case c.Entity != "":
