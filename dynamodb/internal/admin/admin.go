@@ -1,8 +1,19 @@
-// Package admin administers one namespace of a table: limits, entities, the audit, usage and lists.
+// Package admin administers one namespace of a table: limits, entities, the audit, usage and
+// listings.
 //
-// A change is planned from what was read and written as one transaction with its audit event; if
-// what it was planned on has changed meanwhile, it is planned again. After a change the buckets are
-// told, so that no reservation of this process goes by what an item had before.
+// An [Admin] makes a change in three steps. A plan function reads the items concerned and adds
+// writes to a [Change], each under the condition that its item is as it was read. The writes go out
+// in one transaction together with the audit event. If a condition fails, another writer has
+// changed an item, and the change is planned again from a new read.
+//
+// After a change the Admin informs the bucket store of this process
+// (bucketitem.Store.ApplyConfigChange), so that no reservation goes by an item from before the
+// change. Changes that concern more bucket items than a transaction can hold, such as a new parent
+// or the deletion of an entity, are made group by group. Each such change can be repeated after an
+// interruption and makes progress each time.
+//
+// Listings read the table's indexes, which lag behind the table by a moment. Only the lookup of the
+// principal has a lock; all other state is on the table.
 package admin
 
 import (
@@ -18,25 +29,25 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
 
-// Admin changes and lists what one namespace has: limits, entities, audit and usage.
+// Admin changes and lists the contents of one namespace.
 type Admin struct {
 	Client  *client.Client
 	config  *config.Reader
 	buckets *bucketitem.Store
 	Options Options
 	running *client.Tasks
-	Caller  principalLookup // whose credentials the store uses
+	Caller  principalLookup // the owner of the store's credentials
 }
 
-// Options say who administers.
+// Options are the options of an Admin.
 type Options struct {
-	// Principal is who changes the configuration; empty for the caller's ARN.
+	// Principal is the name under which the audit records changes; empty for the caller's ARN.
 	Principal string
-	// OnError is told of what goes wrong outside of calls; nil for nobody.
+	// OnError is called with errors that occur outside of calls; nil to ignore them.
 	OnError func(error)
 }
 
-// New returns the administration of a namespace.
+// New returns the administration of the namespace of s.
 func New(s *bucketitem.Store, o Options) *Admin {
 	return &Admin{
 		Client: s.Client, config: s.Config, buckets: s, Options: o,
@@ -46,29 +57,30 @@ func New(s *bucketitem.Store, o Options) *Admin {
 
 // Bounds of a change of the configuration.
 const (
-	// MaxPlans is how often a change is planned anew because what it was planned on has changed.
+	// MaxPlans is the largest number of times that a change is planned because another writer was
+	// faster.
 	MaxPlans = 8
-	// maxSends is how often one transaction is sent.
+	// maxSends is the largest number of times that one transaction is sent.
 	maxSends = 6
 )
 
-// Change is a change of the configuration together with its audit events: it is written whole or
-// not at all.
+// Change is a change of the configuration together with its audit events, in one transaction.
 type Change struct {
 	client.Transaction
 	namespace string
 	now       time.Time
 	principal string
-	// retention is how many days an audit event is kept; a plan that records something sets it.
+	// retention is the number of days for which an audit event is kept. A plan that adds events
+	// sets it.
 	retention int64
 	events    int
 }
 
-// errMoved reports that what a change was planned on has changed meanwhile.
+// errMoved reports that an item has changed after it was read for a plan.
 var errMoved = errors.New("the configuration has changed meanwhile")
 
-// ChangeConfig plans a change from what it reads, and writes it. If another writer was faster, it
-// plans again. A plan without items is done already.
+// ChangeConfig runs a plan and writes the change. If another writer was faster, it runs the plan
+// again. A plan that adds no writes has nothing to change.
 func (a *Admin) ChangeConfig(
 	ctx context.Context, now time.Time, plan func(ctx context.Context, t *Change) error,
 ) error {
@@ -99,7 +111,7 @@ func (a *Admin) ChangeConfig(
 	}
 }
 
-// send writes a change. Its token makes it safe to send again after an answer was lost.
+// send writes a change. Its token makes it safe to send the transaction again after a lost answer.
 func (a *Admin) send(ctx context.Context, now time.Time, t *Change) error {
 	token := weir.NewLeaseID(now).String()
 	in := &ddb.TransactWriteItemsInput{TransactItems: t.Items, ClientRequestToken: &token}
@@ -116,7 +128,7 @@ func (a *Admin) send(ctx context.Context, now time.Time, t *Change) error {
 				return client.Classify(err)
 			}
 		default:
-			return client.Classify(err) // the SDK has sent it as often as may help
+			return client.Classify(err) // the SDK has retried already
 		}
 	}
 	return client.Classify(err)

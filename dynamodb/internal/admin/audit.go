@@ -16,8 +16,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// ReadAudit yields the changes at a place, the newest first, those of the Python library among
-// them. What is no event's ID is no place to begin behind.
+// ReadAudit yields the changes at a place, newest first, including those made by the Python
+// library. An after that is not the ID of an event is [weir.Invalid].
 func (a *Admin) ReadAudit(
 	ctx context.Context, at weir.Subject, after string, consistent bool,
 ) iter.Seq2[weir.AuditEvent, error] {
@@ -26,7 +26,7 @@ func (a *Admin) ReadAudit(
 	in := client.Partition(pk, schema.SKAuditPrefix, consistent)
 	in.ScanIndexForward = new(false)
 	if after != "" {
-		id, err := weir.ParseLeaseID(after) // a ULID as well
+		id, err := weir.ParseLeaseID(after) // events have ULIDs too
 		if err != nil {
 			return failing[weir.AuditEvent](client.Fault(weir.Invalid, "after", after,
 				"must be the ID of an event: a ULID, of 26 characters"))
@@ -34,7 +34,7 @@ func (a *Admin) ReadAudit(
 		in.ExclusiveStartKey = schema.AuditKey(a.config.Namespace, owner, id.String()).Item()
 	}
 	return func(yield func(weir.AuditEvent, error) bool) {
-		// Close waits for no reader, who may never come back from an event.
+		// Not counted as a task: Close would wait for a caller that stops in the middle of the loop.
 		if err := a.running.Refusal(); err != nil {
 			yield(weir.AuditEvent{}, err)
 			return
@@ -50,7 +50,7 @@ func (a *Admin) ReadAudit(
 	}
 }
 
-// failing returns a list that yields one error.
+// failing returns a sequence that yields one error.
 func failing[T any](err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -58,7 +58,7 @@ func failing[T any](err error) iter.Seq2[T, error] {
 	}
 }
 
-// readEvent reads an event of the audit.
+// readEvent parses an audit event.
 func readEvent(item schema.Item) (weir.AuditEvent, error) {
 	e, err := schema.ParseAuditEvent(item)
 	if err != nil {
@@ -74,12 +74,12 @@ func readEvent(item schema.Item) (weir.AuditEvent, error) {
 	}, nil
 }
 
-// secondsPerDay counts how long an event is kept.
+// secondsPerDay converts the retention of events.
 const secondsPerDay = 24 * 60 * 60
 
 // addAuditEvent adds an event to the audit.
 func (t *Change) addAuditEvent(action, owner, resource string, details map[string]any) error {
-	// Events of one transaction stay in their order: each has a millisecond of its own.
+	// Each event of a transaction has a millisecond of its own, so that they stay in order.
 	id, err := schema.NewULID(t.now.UnixMilli()+int64(t.events), rand.Reader)
 	if err != nil {
 		return err
@@ -98,7 +98,8 @@ func (t *Change) addAuditEvent(action, owner, resource string, details map[strin
 	return nil
 }
 
-// setRetention reads how long events are kept from the system's configuration, which may be nil.
+// setRetention reads the retention of events from the system's configuration item, which may be
+// nil.
 func (t *Change) setRetention(system schema.Item) error {
 	t.retention = schema.RetentionDays
 	c, err := client.Parse(system, schema.ParseConfig)
@@ -108,7 +109,7 @@ func (t *Change) setRetention(system schema.Item) error {
 	return err
 }
 
-// auditOwner returns the owner that the audit of a place is kept under.
+// auditOwner returns the owner under which the audit of a place is stored.
 func auditOwner(at weir.Subject) string {
 	switch {
 	case at.Entity != "":
@@ -120,23 +121,23 @@ func auditOwner(at weir.Subject) string {
 }
 
 const (
-	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks
-	// how often that may take too long.
+	// principalPatience bounds the wait of a change for the ARN of its credentials. callerAsks is
+	// the number of such waits that may time out before the store gives up.
 	principalPatience = 500 * time.Millisecond
 	callerAsks        = 3
 )
 
-// principalLookup remembers whose credentials a store uses.
+// principalLookup remembers the ARN of the store's credentials.
 type principalLookup struct {
 	mu       sync.Mutex
-	Patience time.Duration // principalPatience where it is 0
-	asks     int           // that took too long; callerAsks once there was an answer
+	Patience time.Duration // 0 for principalPatience
+	asks     int           // the number of timeouts so far; callerAsks after an answer
 	arn      string
 }
 
-// Principal returns who changes the configuration: what the options say, otherwise the ARN of the
-// credentials, which is asked for until there is an answer. If it cannot be known it is empty,
-// which is no error.
+// Principal returns the name for the audit: the one in the options, or else the ARN of the
+// credentials. It asks AWS for the ARN until there is an answer, even a refusal, or callerAsks
+// waits have timed out. An unknown ARN is empty, and not an error.
 func (a *Admin) Principal(ctx context.Context) (string, error) {
 	if p := a.Options.Principal; p != "" {
 		if reason := PrincipalFault(p); reason != "" {
@@ -165,15 +166,15 @@ func (a *Admin) Principal(ctx context.Context) (string, error) {
 	case err == nil && out.Arn != nil:
 		a.Caller.arn = *out.Arn
 	}
-	a.Caller.asks = callerAsks // the answer stands, also where it is that nobody knows
+	a.Caller.asks = callerAsks // an error is an answer too: do not ask again
 	return a.Caller.arn, nil
 }
 
-// longestPrincipal bounds the name of a principal.
+// longestPrincipal bounds the length of a principal.
 const longestPrincipal = 256
 
-// PrincipalFault returns what is wrong with the name of a principal, or nothing. The Python
-// library takes an ARN, or what could be an entity's name.
+// PrincipalFault returns the reason why a principal is not valid; empty if it is. As in the Python
+// library, it is an ARN or a name of the form of an entity's.
 func PrincipalFault(p string) string {
 	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	switch {

@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// maxAncestors is how far up a chain of parents is followed, as the Python library does.
+	// maxAncestors bounds the walk up a chain of parents, as in the Python library.
 	maxAncestors = 32
-	// MovesSince is the first release of the Python library that keeps to a parent that was
-	// changed.
+	// MovesSince is the first release of the Python library that respects a changed parent.
 	MovesSince = "0.17.0"
 )
 
 // WriteEntity declares an entity or changes its parent and cascade, and stamps its bucket items. A
-// parent that does not exist and a cycle are [weir.Invalid]. Writing what is there already stamps
-// the items again.
+// parent that does not exist and a cycle are [weir.Invalid]. Writing the same definition again
+// stamps the items again.
 func (a *Admin) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
@@ -79,7 +78,7 @@ func (a *Admin) planEntity(
 		return e, t.declare(e)
 	}
 	if e.Parent == parent && e.Cascade == cascade {
-		t.Items = nil // the conditions on its ancestors alone
+		t.Items = nil // nothing changes: drop the conditions on the ancestors
 		return e, nil
 	}
 	if err := t.requireMoves(items[2]); err != nil {
@@ -116,7 +115,7 @@ func (t *Change) move(
 	}
 	t.Update(e.Key(), x)
 	details := schema.ParentChangedDetails(before.Parent, e, 0)
-	delete(details, "buckets_stamped") // they are told only once this is done
+	delete(details, "buckets_stamped") // the bucket items are stamped after this change
 	if before.Cascade != cascade {
 		details[schema.AttrCascade] = cascade
 	}
@@ -135,7 +134,7 @@ func NewEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
 	}, nil
 }
 
-// declare writes an entity that must not exist yet.
+// declare writes an entity on condition that it does not exist.
 func (t *Change) declare(e *schema.Entity) error {
 	item, err := e.Item()
 	if err != nil {
@@ -147,14 +146,14 @@ func (t *Change) declare(e *schema.Entity) error {
 	return t.addAuditEvent(schema.ActionEntityCreated, e.ID, "", schema.CreatedDetails(e))
 }
 
-// planParent requires the parent to exist, and none of its ancestors to be the entity. A parent
-// that the Python library knows only by its limits is declared too.
+// planParent requires that the parent exists and that the entity is none of its ancestors. It also
+// declares a parent that the Python library has only given limits.
 func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
 	seen := make(map[string]bool)
 	for range maxAncestors {
-		if seen[at] { // the Python library lets them be made
+		if seen[at] { // a cycle, which the Python library allows
 			return client.Fault(weir.Invalid, field, parent, "leads to a cycle of parents, through "+at)
 		}
 		seen[at] = true
@@ -171,7 +170,7 @@ func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) 
 		}
 		if e == nil {
 			if at != parent {
-				return nil // above the parent, nobody cares
+				return nil // only the parent itself is required to be declared
 			}
 			return a.declareParent(ctx, t, field, name, parent)
 		}
@@ -184,13 +183,14 @@ func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) 
 	return client.Fault(weir.Invalid, field, parent, "has more than 32 ancestors")
 }
 
-// AttrNewestChild is on a META the entity that was declared last with it as parent. Only weir
-// writes and reads it; the Python library leaves it alone.
+// AttrNewestChild is the attribute of a META that names the child declared last. Only weir writes
+// and reads it; the Python library leaves it alone.
 const AttrNewestChild = "newest_child"
 
-// requireAncestor requires an ancestor to be as it was read. A parent gets a new version and
-// records the child: if one caller declares a child while another deletes its parent, one of them
-// is refused, and then sees what the other did, though the index may not show it yet.
+// requireAncestor requires an ancestor to be as it was read. For the parent it also raises the
+// version and records the child. So if one caller declares a child while another deletes the
+// parent, one of the two transactions fails, and its new plan sees the change of the other even if
+// the index does not show it yet.
 func (t *Change) requireAncestor(
 	e *schema.Entity, read schema.Item, isParent bool, child string,
 ) {
@@ -202,12 +202,12 @@ func (t *Change) requireAncestor(
 		return
 	}
 	x.SetText(AttrNewestChild, child)
-	x.AddNumber(schema.AttrVersion, 1) // by itself, so that its children need not wait for one another
+	x.AddNumber(schema.AttrVersion, 1) // unconditional: a new sibling does not make this fail
 	t.Update(e.Key(), x)
 }
 
-// requireVersion requires that nothing but the Python library, which has no versions, has changed
-// an entity since it was read.
+// requireVersion requires that the entity has not changed after it was read, except by the Python
+// library, which does not count versions.
 func requireVersion(e *client.Expression, read *schema.Entity) {
 	if read.Version == 0 {
 		e.RequireAbsentOr(schema.AttrVersion, "=", 0)
@@ -234,8 +234,8 @@ func (a *Admin) declareParent(
 	return t.declare(e)
 }
 
-// requireMoves requires that no program uses the table that would put an old parent back onto a
-// bucket item: clients and functions older than 0.17 do not know generations.
+// requireMoves requires that no program uses the table that would write an old parent back to a
+// bucket item: clients and functions before 0.17 do not know generations.
 func (t *Change) requireMoves(item schema.Item) error {
 	if item == nil {
 		return client.Fault(weir.Unsupported, "table", t.Table, "has no version record any more")
@@ -259,8 +259,8 @@ func (t *Change) requireMoves(item schema.Item) error {
 	return nil
 }
 
-// ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
-// weir cannot judge by are not in it; Options.OnError is told of them.
+// ReadEntity returns the definition of an entity, or nil if it is not declared. It leaves out
+// limits that weir cannot judge by, and reports them to Options.OnError.
 func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
@@ -285,11 +285,12 @@ func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 	return out, nil
 }
 
-// actionMetadataSet is what the audit calls a change of an entity's name for people and metadata.
+// actionMetadataSet is the audit's name for a change of an entity's display name or metadata.
 const actionMetadataSet = "entity_metadata_set"
 
-// EntityMetadata returns an entity's name for people and what its users keep there: strings, bools,
-// int64s, json.Numbers, nil, and maps and slices of them. One without a META is [weir.NotFound].
+// EntityMetadata returns an entity's display name and metadata. Metadata consists of strings,
+// bools, int64s, json.Numbers, nil, and maps and slices of them. An entity without a META is
+// [weir.NotFound].
 func (a *Admin) EntityMetadata(
 	ctx context.Context, name string, consistent bool,
 ) (display string, metadata map[string]any, err error) {
@@ -308,9 +309,10 @@ func (a *Admin) EntityMetadata(
 	return e.Name, e.Metadata, nil
 }
 
-// EditEntity changes an entity's name for people and its metadata. Edit gets what is stored and
-// returns what shall be; where somebody else was faster it is asked again with what is stored by
-// then, so that no change is lost. An error of its own ends the edit and is returned.
+// EditEntity changes an entity's display name and metadata. edit is called with the stored values
+// and returns the new ones. If another writer changes them at the same time, edit is called again
+// with the values that it stored, so that no change is lost. An error of edit ends the call and is
+// returned.
 func (a *Admin) EditEntity(
 	ctx context.Context, now time.Time, name string,
 	edit func(display string, metadata map[string]any) (string, map[string]any, error),

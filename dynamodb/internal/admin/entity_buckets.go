@@ -19,8 +19,9 @@ type storedBucket struct {
 	item schema.Item
 }
 
-// BucketGroups yields the bucket items of an entity, those of a few resources at a time with all
-// shards, so that a caller that is cut short has some of it done. It ends with the first error.
+// BucketGroups yields the bucket items of an entity in groups of a few resources, each with all its
+// shards, so that a caller that is interrupted has finished some of them. It ends at the first
+// error.
 func (a *Admin) BucketGroups(
 	ctx context.Context, entity string,
 ) iter.Seq2[[]storedBucket, error] {
@@ -32,7 +33,7 @@ func (a *Admin) BucketGroups(
 			group, resources = nil, 0
 			return yield(found, err) && err == nil
 		}
-		for id, err := range a.bucketsOf(ctx, entity) { // a resource's shards stand side by side
+		for id, err := range a.bucketsOf(ctx, entity) { // the shards of a resource are adjacent
 			if err != nil {
 				yield(nil, err)
 				return
@@ -51,8 +52,8 @@ func (a *Admin) BucketGroups(
 	}
 }
 
-// readGroup reads bucket items, with all shards of their resources. The index may not show the
-// newest ones yet, but the first shard of each resource has their count.
+// readGroup reads bucket items and all other shards of their resources. The index may not show the
+// newest shards yet, but the first shard of each resource has the shard count.
 func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedBucket, error) {
 	known := make(map[schema.BucketID]bool)
 	var asked []schema.BucketID
@@ -88,7 +89,7 @@ func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedB
 	return append(found, unseen...), err
 }
 
-// readExisting reads those of the bucket items that exist.
+// readExisting reads bucket items and leaves out those that do not exist.
 func (a *Admin) readExisting(
 	ctx context.Context, ids []schema.BucketID,
 ) ([]storedBucket, error) {
@@ -109,16 +110,15 @@ func (a *Admin) readExisting(
 	return found, nil
 }
 
-// restamp stamps every bucket item of an entity, a few at a time. An item that has the stamp
-// already is left, so that a change that was cut short makes progress when it is made again; one
-// that has a later stamp keeps it.
+// restamp stamps every bucket item of an entity, a few at a time. It skips an item that has the
+// stamp already, so that a repeated change makes progress, and an item that has a later stamp.
 func (a *Admin) restamp(ctx context.Context, e *schema.Entity) error {
 	own, err := a.config.ReadDefinition(ctx, e.ID)
 	if err != nil {
 		return err
 	}
 	c := &cascades{admin: a, entity: e, own: own.Levels, known: make(map[string]bool)}
-	for range 2 { // the second time for what was made during the first
+	for range 2 { // the second pass finds items created during the first
 		for group, err := range a.BucketGroups(ctx, e.ID) {
 			if err != nil {
 				return err
@@ -149,7 +149,7 @@ func (b *storedBucket) stamped(e *schema.Entity, cascade bool) bool {
 		read.Parent == e.Parent && read.Cascade == cascade
 }
 
-// cascades tells on which resources an entity's charges are charged on its parent too.
+// cascades tells on which resources a charge on an entity is charged on its parent too.
 type cascades struct {
 	admin  *Admin
 	entity *schema.Entity
@@ -157,7 +157,7 @@ type cascades struct {
 	known  map[string]bool // by resource
 }
 
-// read reads what holds for the resources of some bucket items.
+// read reads the setting for the resources of some bucket items.
 func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 	var resources []string
 	var keys []schema.Key
@@ -185,11 +185,12 @@ func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 	return nil
 }
 
-// maxStamps is how often one bucket is told: the write says the same each time it is sent.
+// maxStamps is the largest number of times that the stamp of one item is sent. It may be repeated,
+// because each write sets the same values.
 const maxStamps = 4
 
-// stamp copies an entity's parent and cascade onto one bucket item. An item that is gone, or has a
-// later stamp, stays as it is.
+// stamp copies an entity's parent and cascade to one bucket item. An item that does not exist, or
+// has a later stamp, stays as it is.
 func (a *Admin) stamp(
 	ctx context.Context, id schema.BucketID, e *schema.Entity, cascade bool,
 ) error {
@@ -224,8 +225,8 @@ func (a *Admin) stamp(
 	return client.Classify(err)
 }
 
-// requireGeneration requires that a bucket item has no later parent than that of the entity's
-// generation.
+// requireGeneration requires that the parent on a bucket item is not of a later generation than the
+// entity's.
 func requireGeneration(e *client.Expression, owner *schema.Entity) {
 	mark, generation := e.Name(schema.AttrPInc), e.Name(schema.AttrPGen)
 	e.RequireExists(schema.AttrPK)

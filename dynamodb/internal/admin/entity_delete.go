@@ -18,15 +18,16 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// MaxConfigsAtOnce is how many configurations one transaction deletes, with room for the rest.
+// MaxConfigsAtOnce is the number of configuration items that one transaction deletes. It leaves
+// room for the other items.
 const MaxConfigsAtOnce = 80
 
-// deletedLately is how long a deletion may be made again by a caller that got no answer.
+// deletedLately is the time in which a deletion may be repeated by a caller that got no answer.
 const deletedLately = 10 * time.Minute
 
-// DeleteEntity removes an entity with its limits, its bucket items and its usage; the audit stays.
-// The entity's record goes last, and before it the items by which others are found, so that a
-// deletion that was cut short can be made again, and makes progress each time.
+// DeleteEntity deletes an entity with its limits, its bucket items and its usage. The audit stays.
+// The entity's record is deleted last, and before it the items by which the other items are found,
+// so that a deletion that was interrupted can be repeated and makes progress each time.
 func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	if err := a.running.Enter(); err != nil {
 		return err
@@ -40,11 +41,11 @@ func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) er
 		return err
 	}
 	err = a.deleteDeclared(ctx, now, name, d)
-	// Whatever came of it: the buckets are gone, and what has failed may have been done.
+	// Also after an error: bucket items may be gone, and a failed write may have been applied.
 	return cmp.Or(err, a.forgetDeleted(ctx, now, name))
 }
 
-// forgetDeleted makes the process forget what it knows of an entity.
+// forgetDeleted makes the process forget its state of an entity.
 func (a *Admin) forgetDeleted(ctx context.Context, now time.Time, name string) error {
 	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
 		Kind: bucketitem.EntityDeleted, At: weir.Subject{Entity: name}, Now: now,
@@ -74,18 +75,18 @@ func (a *Admin) deleteDeclared(
 	if err != nil {
 		return err
 	}
-	// A reservation on its way has perhaps made a bucket again, by limits that are gone.
+	// A reservation in flight may have created a bucket item again, by the deleted limits.
 	_, err = a.deleteBuckets(ctx, name)
 	return err
 }
 
-// finishDeletion does what comes after the deletion of an entity that is no longer declared, if it
-// was deleted lately: perhaps its caller got no answer. The bucket items of an entity that was
-// never declared are not deleted.
+// finishDeletion finishes the deletion of an entity that is no longer declared, if it was deleted
+// lately: its caller may have got no answer. It does not delete the bucket items of an entity that
+// was never declared.
 func (a *Admin) finishDeletion(ctx context.Context, now time.Time, name string) error {
 	in := client.Partition(schema.AuditPK(a.config.Namespace, auditOwner(weir.Subject{Entity: name})),
 		schema.SKAuditPrefix, true)
-	in.ScanIndexForward, in.Limit = new(false), new(int32(client.MaxParallel)) // of one instant in any order
+	in.ScanIndexForward, in.Limit = new(false), new(int32(client.MaxParallel)) // unordered within a ms
 	for page, err := range a.Client.QueryPages(ctx, in) {
 		if err != nil {
 			return err
@@ -103,12 +104,12 @@ func (a *Admin) finishDeletion(ctx context.Context, now time.Time, name string) 
 			}
 			return a.forgetDeleted(ctx, now, name)
 		}
-		break // only the newest count
+		break // older events do not count
 	}
 	return nil
 }
 
-// deletable reads an entity, and refuses one that is not declared or has children.
+// deletable reads an entity. It returns an error if the entity is not declared or has children.
 func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, error) {
 	d, err := a.config.ReadDefinition(ctx, name)
 	if err != nil {
@@ -118,7 +119,7 @@ func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, err
 		return nil, client.Fault(weir.NotFound, "entity", name, "is not declared")
 	}
 	if d.Entity != nil {
-		// The index may not show yet which child was declared last.
+		// The index may not show the newest child yet.
 		if err := a.notParentOf(ctx, name, client.TextOf(d.Entity.Extra, AttrNewestChild)); err != nil {
 			return nil, err
 		}
@@ -127,7 +128,7 @@ func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, err
 		if err != nil {
 			return nil, err
 		}
-		// Nor that one has moved.
+		// Nor may it show that a child has moved.
 		if err := a.notParentOf(ctx, name, child); err != nil {
 			return nil, err
 		}
@@ -135,7 +136,7 @@ func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, err
 	return d, nil
 }
 
-// notParentOf refuses an entity that is the parent of another; child may be empty.
+// notParentOf returns an error if the entity is the parent of child, which may be empty.
 func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	if child == "" {
 		return nil
@@ -151,7 +152,7 @@ func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	return nil
 }
 
-// deleteState deletes all items of an entity but its record and its configuration.
+// deleteState deletes all items of an entity except its record and its configuration.
 func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
 	deleted, err := a.deleteBuckets(ctx, name)
 	if err != nil {
@@ -163,7 +164,7 @@ func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
 	return deleted + n, err
 }
 
-// deleteFound deletes the items of a query page by page.
+// deleteFound deletes the items of a query page by page, and returns their number.
 func (a *Admin) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
 	var deleted int64
 	for page, err := range a.Client.QueryPages(ctx, in) {
@@ -184,7 +185,7 @@ func (a *Admin) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, err
 	return deleted, nil
 }
 
-// deleteBuckets deletes an entity's bucket items with the records of operations on them.
+// deleteBuckets deletes an entity's bucket items and the records of operations on them.
 func (a *Admin) deleteBuckets(ctx context.Context, name string) (int64, error) {
 	var deleted int64
 	for group, err := range a.BucketGroups(ctx, name) {
@@ -199,8 +200,8 @@ func (a *Admin) deleteBuckets(ctx context.Context, name string) (int64, error) {
 	return deleted, nil
 }
 
-// deleteGroup deletes bucket items. The first shards go last, because the other shards and the
-// records are found by them.
+// deleteGroup deletes bucket items. The first shards are deleted last, because they lead to the
+// other shards and to the records.
 func (a *Admin) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
 	var firsts, others []schema.Key
 	for _, b := range group {
@@ -228,7 +229,7 @@ func (a *Admin) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 	return deleted.Load(), err
 }
 
-// deleteConfigs deletes as many configuration items of an entity as one transaction may.
+// deleteConfigs deletes as many configuration items of an entity as one transaction can.
 func (a *Admin) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
 	var n int64
 	err := a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
@@ -244,7 +245,8 @@ func (a *Admin) deleteConfigs(ctx context.Context, now time.Time, name string) (
 	return n, err
 }
 
-// planDelete plans the last writes of a deletion: the entity's configuration and record.
+// planDelete plans the last transaction of a deletion: the entity's remaining configuration and its
+// record.
 func (a *Admin) planDelete(ctx context.Context, t *Change, name string, deleted int64) error {
 	d, err := a.deletable(ctx, name)
 	if err != nil {
@@ -264,7 +266,7 @@ func (a *Admin) planDelete(ctx context.Context, t *Change, name string, deleted 
 	deleted += int64(len(resources))
 	x := &client.Expression{}
 	if d.Entity == nil {
-		x.RequireAbsent(schema.AttrPK) // a child may have declared it
+		x.RequireAbsent(schema.AttrPK) // the declaration of a child may have created it
 		t.Check(schema.MetaKey(a.config.Namespace, name), x)
 	} else {
 		x.RequireExists(schema.AttrPK)
@@ -275,7 +277,7 @@ func (a *Admin) planDelete(ctx context.Context, t *Change, name string, deleted 
 	return t.addAuditEvent(schema.ActionEntityDeleted, name, "", schema.DeletedDetails(deleted, true))
 }
 
-// planConfigsGone removes configuration items of an entity, and takes them off the registry.
+// planConfigsGone deletes configuration items of an entity, and takes them out of the registry.
 func (a *Admin) planConfigsGone(
 	ctx context.Context, t *Change, name string, resources []string,
 ) error {

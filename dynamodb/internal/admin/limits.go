@@ -16,8 +16,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// WriteLimits makes limits the only ones at a place; what else the place's item says stays. The
-// item, the registry of such places, the declaration of the entity and the audit change together.
+// WriteLimits replaces the limits of a place. The other attributes of the place's item stay. The
+// item, the registry of places, the declaration of the entity and the audit change in one
+// transaction.
 func (a *Admin) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
@@ -79,7 +80,7 @@ func (a *Admin) PlanLimits(
 	target.SetLimits(limits)
 	declared := at.Entity == "" || items[3] != nil
 	if declared && reflect.DeepEqual(target.Item(), old) {
-		return nil // as when a call is repeated whose answer was lost
+		return nil // nothing changes, for example on a repeated call
 	}
 	e := unchangedElsewhere(old, target)
 	gone := len(limits) == 0 && isEmpty(target)
@@ -110,7 +111,7 @@ func (a *Admin) PlanLimits(
 	return t.addLimitsEvent(at, target, before)
 }
 
-// addLimitsEvent adds the change of a place's limits to the audit.
+// addLimitsEvent adds an audit event for a change of a place's limits.
 func (t *Change) addLimitsEvent(at weir.Subject, c *schema.Config, before []schema.Limit) error {
 	system := at == weir.Subject{}
 	owner := auditOwner(at)
@@ -127,7 +128,7 @@ func (t *Change) addLimitsEvent(at weir.Subject, c *schema.Config, before []sche
 	return t.addAuditEvent(schema.ActionLimitsDeleted, owner, at.Resource, nil)
 }
 
-// WritePolicy makes p the system's policy, and leaves its limits.
+// WritePolicy sets the system's policy. Its limits stay.
 func (a *Admin) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
 	if err := a.running.Enter(); err != nil {
 		return err
@@ -170,8 +171,8 @@ func (a *Admin) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 	})
 }
 
-// unchangedElsewhere returns the condition under which an item may be replaced by target:
-// everything that does not belong to its limits is still as it was read.
+// unchangedElsewhere returns the condition under which an item may be replaced by target: every
+// attribute that does not belong to its limits is still as it was read.
 func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Expression {
 	e := &client.Expression{}
 	if read == nil {
@@ -192,13 +193,13 @@ func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Express
 	return e
 }
 
-// isEmpty reports whether a configuration item without limits need not be kept.
+// isEmpty reports whether a configuration item says nothing and can be deleted.
 func isEmpty(c *schema.Config) bool {
 	return c.Access == schema.AccessInherit && c.Cascade == nil && c.OnUnavailable == "" &&
 		c.RetentionDays == 0 && len(c.Extra) == 0
 }
 
-// register counts an entity's first configuration on a resource.
+// register counts an entity's first configuration on a resource in the registry.
 func (t *Change) register(resource string) {
 	key := schema.EntityConfigResourcesKey(t.namespace)
 	e := t.inNamespace(key)
@@ -206,8 +207,8 @@ func (t *Change) register(resource string) {
 	t.Update(key, e)
 }
 
-// unregister takes an entity's configuration off the registry as it was read, which may be nil. A
-// resource without any is removed.
+// unregister takes an entity's configurations out of the registry. read is the registry item as it
+// was read; it may be nil. A resource with no configurations left is removed.
 func (t *Change) unregister(read schema.Item, resources ...string) error {
 	counts := map[string]int64{}
 	r, err := client.Parse(read, schema.ParseEntityConfigResources)
@@ -224,7 +225,7 @@ func (t *Change) unregister(read schema.Item, resources ...string) error {
 		n, counted := counts[resource]
 		switch {
 		case !counted:
-			continue // another program has not counted it
+			continue // the program that wrote the configuration did not count it
 		case n > 1:
 			e.AddNumber(resource, -1)
 			e.Require(resource, ">", 1)
@@ -240,7 +241,7 @@ func (t *Change) unregister(read schema.Item, resources ...string) error {
 	return nil
 }
 
-// listResource adds a resource to the list of those with limits, or removes it.
+// listResource adds a resource to the list of resources with limits, or removes it.
 func (t *Change) listResource(resource string, listed bool) {
 	key := schema.ResourcesKey(t.namespace)
 	e := t.inNamespace(key)
@@ -253,8 +254,8 @@ func (t *Change) listResource(resource string, listed bool) {
 	t.UpdateBy(key, &update, e)
 }
 
-// inNamespace begins the update of an item that may not exist yet, with the keys by which the
-// namespace's index lists it.
+// inNamespace begins the update of an item that may not exist yet. It sets the keys by which the
+// namespace's index lists the item.
 func (t *Change) inNamespace(key schema.Key) *client.Expression {
 	e := &client.Expression{}
 	e.SetIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
@@ -277,7 +278,7 @@ func (a *Admin) ConfiguredResources(ctx context.Context, consistent bool) ([]str
 }
 
 // EntityConfigResources returns, in order, the resources for which entities have limits of their
-// own, [weir.DefaultResource] among them.
+// own, including [weir.DefaultResource].
 func (a *Admin) EntityConfigResources(ctx context.Context, consistent bool) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
@@ -292,11 +293,11 @@ func (a *Admin) EntityConfigResources(ctx context.Context, consistent bool) ([]s
 	return slices.Sorted(maps.Keys(r.Counts)), nil
 }
 
-// MaxLimits is how many limits a place can have. A change of all of them, or of which ones there
-// are, is one write of each bucket item, and DynamoDB's expressions have an end (see maxDefined).
+// MaxLimits is the largest number of limits of a place. A change of all of them is one write of
+// each bucket item, and DynamoDB bounds the length of an expression.
 const MaxLimits = 36
 
-// checkLimitCount refuses more limits of one place than bucket items can follow.
+// checkLimitCount returns an error if a place has more than MaxLimits limits.
 func checkLimitCount(field string, limits []weir.Limit) error {
 	if len(limits) <= MaxLimits {
 		return nil
@@ -305,7 +306,7 @@ func checkLimitCount(field string, limits []weir.Limit) error {
 		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", MaxLimits))
 }
 
-// StoredLimits returns limits as configuration items have them: in whole units and seconds.
+// StoredLimits returns limits as configuration items store them: in whole units and seconds.
 func StoredLimits(limits []weir.Limit) ([]schema.Limit, error) {
 	out := make([]schema.Limit, len(limits))
 	for i, l := range limits {

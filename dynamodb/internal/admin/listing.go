@@ -15,20 +15,20 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// afterNames sorts behind every character of a name, and beforeNames before every one.
+// afterNames sorts after every character of a name, and beforeNames before every one.
 const (
 	afterNames  = "~"
 	beforeNames = " "
 )
 
-// ListEntities returns a page of names in order. All entities are those with a META or with limits
-// of their own; what an index does not show yet is missing for a moment.
+// ListEntities returns a page of names in order: entities with a META or with limits of their own.
+// The index shows a new entity after a moment.
 func (a *Admin) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
-	names := a.declaredNames(ctx, q.After, q.Size+1) // one more tells whether there is another page
+	names := a.declaredNames(ctx, q.After, q.Size+1) // one more shows whether there is another page
 	switch {
 	case q.Parent != "":
 		names = a.childNames(ctx, q.Parent, q.After)
@@ -52,8 +52,8 @@ func (a *Admin) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.En
 	return page, nil
 }
 
-// Resources returns, in order, the resources on which an entity has something in use or limits of
-// its own.
+// Resources returns, in order, the resources on which an entity has units in use or limits of its
+// own.
 func (a *Admin) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
@@ -80,14 +80,14 @@ func (a *Admin) Resources(ctx context.Context, now time.Time, entity string) ([]
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Entities returns, in order, the entities that have something in use on a resource or limits of
-// their own.
+// Entities returns, in order, the entities that have units in use on a resource or limits of their
+// own.
 func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
-	// A lean table's index has nothing but the keys.
+	// The index of a lean table has keys only.
 	pk := schema.ResourcePK(a.config.Namespace, resource)
 	in := client.KeysOnly(client.Indexed(schema.GSI2, pk, schema.BucketPrefix))
 	buckets := client.Query(ctx, a.Client, in, bucketID)
@@ -104,7 +104,8 @@ func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// namesInUse is a set of one of the names of each subject that has something in use in the buckets.
+// namesInUse returns the set of names (entity or resource) of the subjects that have units in use
+// in the buckets.
 func (a *Admin) namesInUse(
 	ctx context.Context, now time.Time, buckets iter.Seq2[schema.BucketID, error], name func(weir.Subject) string,
 ) (map[string]bool, error) {
@@ -126,18 +127,18 @@ func (a *Admin) namesInUse(
 	return found, nil
 }
 
-// bucketsOf yields the buckets of an entity, shard by shard.
+// bucketsOf yields the bucket items of an entity, shard by shard.
 func (a *Admin) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
 	in := client.Indexed(schema.GSI3, schema.EntityPK(a.config.Namespace, entity), schema.BucketPrefix)
 	return client.Query(ctx, a.Client, in, bucketID)
 }
 
-// bucketID reads which bucket item a row of an index is about.
+// bucketID returns the bucket item that a row of an index stands for.
 func bucketID(row schema.Item) (schema.BucketID, error) {
 	return schema.ParseBucketPK(client.TextOf(row, schema.AttrPK))
 }
 
-// childNames yields the children of an entity that come behind after, in order.
+// childNames yields the children of an entity whose names sort after after, in order.
 func (a *Admin) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
 	in := a.namesAfter(schema.GSI1, schema.ParentPK(a.config.Namespace, parent), schema.ChildPrefix, after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
@@ -145,7 +146,8 @@ func (a *Admin) childNames(ctx context.Context, parent, after string) iter.Seq2[
 	})
 }
 
-// customNames yields the entities with a configuration item on a resource that come behind after.
+// customNames yields the entities with a configuration item on a resource whose names sort after
+// after, in order.
 func (a *Admin) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
 	in := a.namesAfter(schema.GSI3, schema.EntityConfigPK(a.config.Namespace, resource), "", after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
@@ -153,11 +155,11 @@ func (a *Admin) customNames(ctx context.Context, resource, after string) iter.Se
 	})
 }
 
-// namesAfter returns the query for the items of an index whose sort key is prefix and a name
-// behind after.
+// namesAfter returns the query for the items of an index whose sort key is prefix and a name that
+// sorts after after.
 func (a *Admin) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
-	if after != "" || low == "" { // a key's value must not be empty
+	if after != "" || low == "" { // DynamoDB refuses an empty key
 		low += beforeNames
 	}
 	return &ddb.QueryInput{
@@ -170,7 +172,7 @@ func (a *Admin) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	}
 }
 
-// names yields the names of a query's items; the same name twice in a row counts once.
+// names yields the names of a query's items. A name that repeats the one before is left out.
 func (a *Admin) names(
 	ctx context.Context, in *ddb.QueryInput, nameOf func(schema.Item) (string, error),
 ) iter.Seq2[string, error] {
@@ -187,8 +189,8 @@ func (a *Admin) names(
 	}
 }
 
-// withLimitsOn yields those of the names whose configuration on a resource has limits: an item may
-// be there for a flag alone.
+// withLimitsOn yields those names whose configuration on a resource has limits. An item may exist
+// only for a flag.
 func (a *Admin) withLimitsOn(
 	ctx context.Context, resource string, names iter.Seq2[string, error],
 ) iter.Seq2[string, error] {
@@ -221,7 +223,7 @@ func (a *Admin) withLimitsOn(
 	}
 }
 
-// filterWithLimits returns those of the entities that have limits of their own on a resource.
+// filterWithLimits returns those entities that have limits of their own on a resource.
 func (a *Admin) filterWithLimits(
 	ctx context.Context, resource string, names []string,
 ) ([]string, error) {

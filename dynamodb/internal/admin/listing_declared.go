@@ -9,16 +9,16 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// ManyRows is how many rows of one entity are skipped rather than read: another question costs
-// about as much as so many rows of the answer.
+// ManyRows is the number of rows of one entity above which skipping them is cheaper than reading
+// them: another query costs about as much as this many rows.
 const ManyRows = 100
 
 // indexedName is an entity that has rows in the namespace's index.
 type indexedName struct {
 	name string
-	// declared is true where a row of a META or a configuration was seen.
+	// declared is true if a row of a META or of a configuration was read.
 	declared bool
-	// cut is true where not all of its rows were read.
+	// cut is true if the entity may have more rows than were read.
 	cut bool
 }
 
@@ -26,13 +26,14 @@ type indexedName struct {
 type indexedRows struct {
 	names []indexedName
 	rows  int
-	// more is true where there may be other rows behind, perhaps of the last name.
+	// more is true if there may be further rows, of the last name or of others.
 	more bool
 }
 
-// declaredNames yields all entities behind after, of which so many are wanted. Usage has rows in
-// the same place, thousands for an entity, so that the rows of each entity are read no further
-// than needed; whether it is declared is then read from the table.
+// declaredNames yields all declared entities whose names sort after after; the caller wants the
+// given number of them. The index also has rows of usage, thousands for one entity. So
+// declaredNames reads no more rows of an entity than needed, and then reads from the table whether
+// the entity is declared.
 func (a *Admin) declaredNames(
 	ctx context.Context, after string, wanted int,
 ) iter.Seq2[string, error] {
@@ -67,8 +68,9 @@ func (a *Admin) declaredNames(
 	}
 }
 
-// next returns how many rows to ask for, so that about so many more names are among them: few if
-// an entity has so many rows that the rest of the last one's are better skipped.
+// next returns the number of rows to ask for next, so that they hold about the given number of
+// names. It is small if the last entities had many rows: skipping the rest of an entity's rows is
+// then cheaper.
 func (r *indexedRows) next(names int) int {
 	n := len(r.names)
 	if n == 0 || r.rows >= n*ManyRows {
@@ -77,7 +79,7 @@ func (r *indexedRows) next(names int) int {
 	return max(ManyRows, min(r.rows*names/n, 4*r.rows))
 }
 
-// readNames reads so many rows behind a name, or as many as one answer holds.
+// readNames reads rows after a name, at most limit or one answer.
 func (a *Admin) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
 	ns := a.config.Namespace
 	in := client.KeysOnly(a.namesAfter(schema.GSI4, ns, schema.EntityPK(ns, ""), after))
@@ -101,7 +103,7 @@ func (a *Admin) readNames(ctx context.Context, after string, limit int) (*indexe
 	return r, nil
 }
 
-// add adds a row, which comes behind those before it.
+// add adds a row, which sorts after the rows added before.
 func (r *indexedRows) add(row schema.Item) error {
 	_, name, err := schema.ParseEntityPK(client.TextOf(row, schema.AttrPK))
 	if err != nil {
@@ -118,7 +120,8 @@ func (r *indexedRows) add(row schema.Item) error {
 	return nil
 }
 
-// filterDeclared keeps the names of declared entities, and reads from the table what was not seen.
+// filterDeclared keeps the names of declared entities. It reads from the table what the rows did
+// not show.
 func (a *Admin) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
 	var open []*indexedName
 	var keys []schema.Key

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// ReadUsage yields what was counted, later windows first on each resource; with a resource and no
-// entity, later windows first over all entities.
+// ReadUsage yields the recorded usage, later windows first on each resource. With a resource and no
+// entity, later windows come first over all entities.
 func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
 	if err := checkTime(&q); err != nil {
 		return failing[weir.Usage](err)
@@ -23,7 +23,7 @@ func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 		pages = a.Client.QueryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
-		// Close waits for no reader, who may never come back from a record.
+		// Not counted as a task: Close would wait for a caller that stops in the middle of the loop.
 		if err := a.running.Refusal(); err != nil {
 			yield(weir.Usage{}, err)
 			return
@@ -47,10 +47,10 @@ func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 	}
 }
 
-// lastYear is the last one that keys can have: they are in the order of time with four digits.
+// lastYear is the last year of a key: keys sort by time as long as years have four digits.
 const lastYear = 9999
 
-// checkTime refuses instants that no key can have.
+// checkTime returns an error for an instant that a key cannot have.
 func checkTime(q *weir.Usage) error {
 	for _, bound := range []struct {
 		field string
@@ -64,14 +64,15 @@ func checkTime(q *weir.Usage) error {
 	return nil
 }
 
-// wanted reports whether a record is one that was asked for.
+// wanted reports whether the query q asks for the record u.
 func wanted(u, q *weir.Usage) bool {
 	return (q.Resource == "" || u.Resource == q.Resource) && (q.Window == "" || u.Window == q.Window) &&
 		(q.Start.IsZero() || !u.Start.Before(q.Start)) && (q.End.IsZero() || u.Start.Before(q.End))
 }
 
-// usageQuery returns the query for the windows between two instants, or for all those of an entity
-// if the resource comes before the window in its keys. It may find more than was asked for.
+// usageQuery returns the query for the windows between two instants. If the resource comes before
+// the window in the keys of the index, it is the query for all windows of the entity. It may find
+// more records than were asked for.
 func (a *Admin) usageQuery(q weir.Usage) *ddb.QueryInput {
 	in := &ddb.QueryInput{
 		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
@@ -86,8 +87,8 @@ func (a *Admin) usageQuery(q weir.Usage) *ddb.QueryInput {
 	case q.Resource == "":
 		return newestFirst(client.Partition(pk, schema.SKUsagePrefix, false))
 	}
-	// A window's key is its first instant or the beginning of that, so that the month of the first
-	// instant that is wanted comes before all, and the last one behind all.
+	// The key of a window is its start, or a prefix of that for a day or a month. So the key of the
+	// month of q.Start sorts before all windows in question, and q.End with afterNames after them.
 	low, high := prefix, prefix+afterNames
 	if !q.Start.IsZero() {
 		low += schema.Monthly.Key(q.Start)
@@ -106,7 +107,7 @@ func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
 	return in
 }
 
-// fullPages queries an index that may have only the keys, and reads the items then.
+// fullPages runs a query on an index that may have keys only, and reads the items.
 func (a *Admin) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
 		for page, err := range a.Client.QueryPages(ctx, in) {
@@ -120,8 +121,8 @@ func (a *Admin) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]s
 	}
 }
 
-// readFull reads the items of which a page has only the keys. An item that is gone by now is left
-// out.
+// readFull reads the items of a page that has only their keys. It leaves out items that no longer
+// exist.
 func (a *Admin) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
 	var keys []schema.Key
 	var places []int
