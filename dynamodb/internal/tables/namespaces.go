@@ -20,13 +20,13 @@ import (
 // namespaceLost is the status of an active namespace that no name leads to.
 const namespaceLost = "lost"
 
-// maxNamespace bounds a namespace's name and ID.
+// maxNamespace bounds the length of a namespace's name and ID.
 const maxNamespace = 256
 
-// namespacePattern matches new names: identifiers, as for entities.
+// namespacePattern matches valid new names: identifiers, as for entities.
 const namespacePattern = `^[A-Za-z0-9][A-Za-z0-9_.:@-]*$`
 
-// CheckNewNamespace refuses a name that must not be registered.
+// CheckNewNamespace returns an error for a name that cannot be registered.
 func CheckNewNamespace(name string) error {
 	if err := CheckNamespace("namespace", name); err != nil {
 		return err
@@ -38,8 +38,8 @@ func CheckNewNamespace(name string) error {
 	return nil
 }
 
-// CheckNamespace refuses what no namespace can be called. The Python library lets all other names
-// be registered.
+// CheckNamespace returns an error for a name that no namespace has. The Python library can register
+// every other name.
 func CheckNamespace(field, name string) error {
 	switch {
 	case name == "":
@@ -53,17 +53,17 @@ func CheckNamespace(field, name string) error {
 	return nil
 }
 
-// ByName reads what a name leads to; nil if it is not registered.
+// ByName reads the registry item of a name; nil if the name is not registered.
 func (c *Table) ByName(ctx context.Context, name string) (*schema.Namespace, error) {
 	return client.Get(ctx, c.Client, schema.NamespaceKey(name), true, parseNamespace)
 }
 
-// ByID reads what is known of an ID; nil if there is nothing.
+// ByID reads the registry item of an ID; nil if there is none.
 func (c *Table) ByID(ctx context.Context, id string) (*schema.Namespace, error) {
 	return client.Get(ctx, c.Client, schema.NamespaceIDKey(id), true, parseNamespace)
 }
 
-// IsVacated reports whether an item that leads from a name to an ID says that the name is free.
+// IsVacated reports whether the registry item of a name says that the name is free.
 func IsVacated(n *schema.Namespace) bool {
 	return n.Status == schema.StatusDeleted || n.Status == schema.StatusPurging
 }
@@ -81,11 +81,11 @@ func (c *Table) ResolveNamespace(ctx context.Context, name string) (*schema.Name
 	return n, nil
 }
 
-// registerAttempts is how often a registration looks again after it lost to another one.
+// registerAttempts is the largest number of attempts of a registration that lost to another one.
 const registerAttempts = 3
 
-// RegisterNamespace registers a namespace of that name, unless there is one. Both of its items are
-// written, or none.
+// RegisterNamespace registers a namespace unless the name exists. It writes both registry items or
+// none.
 func (c *Table) RegisterNamespace(
 	ctx context.Context, name string,
 ) (n *schema.Namespace, made bool, err error) {
@@ -94,7 +94,7 @@ func (c *Table) RegisterNamespace(
 		if err != nil {
 			return nil, false, err
 		}
-		if n != nil && IsVacated(n) { // its data stays an orphan
+		if n != nil && IsVacated(n) { // the data of the earlier namespace stays under its ID
 			_, err = c.DeleteNamespace(ctx, name)
 			if err != nil && !errors.Is(err, weir.NotFound) {
 				return nil, false, err
@@ -119,7 +119,7 @@ func (c *Table) RegisterNamespace(
 		switch client.OutcomeOf(err).Kind {
 		case client.WriteApplied:
 			return n, true, nil
-		case client.WriteRefused, client.WriteUnknown: // somebody was faster, or it may be there by now
+		case client.WriteRefused, client.WriteUnknown: // it may exist now: read it again
 		default:
 			return nil, false, client.Classify(err)
 		}
@@ -127,7 +127,7 @@ func (c *Table) RegisterNamespace(
 	return nil, false, client.Fault(weir.Unavailable, "namespace", name, "could not be registered: try again")
 }
 
-// putNew puts an item that must not exist yet.
+// putNew returns the put of an item on condition that it does not exist.
 func (c *Table) putNew(item schema.Item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &c.TableName, Item: item, ConditionExpression: new("attribute_not_exists(#n0)"),
@@ -135,7 +135,7 @@ func (c *Table) putNew(item schema.Item) types.TransactWriteItem {
 	}}
 }
 
-// Namespaces reads the whole registry: by name, and by ID.
+// Namespaces reads the whole registry: the items by name, and the items by ID.
 func (c *Table) Namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
 	if byID, err = c.registry(ctx, schema.SKNamespaceIDPrefix); err != nil {
 		return nil, nil, err
@@ -144,7 +144,7 @@ func (c *Table) Namespaces(ctx context.Context) (byName, byID []schema.Namespace
 	return byName, byID, err
 }
 
-// registry reads all items of one kind, in the order of their keys.
+// registry reads all registry items of one kind, in the order of their keys.
 func (c *Table) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
 	pk := schema.SystemPK(schema.RegistryNamespace)
 	items, err := c.QueryAll(ctx, client.Partition(pk, prefix, true))
@@ -162,7 +162,7 @@ func (c *Table) registry(ctx context.Context, prefix string) ([]schema.Namespace
 	return all, nil
 }
 
-// Orphans returns the namespaces whose data no name leads to, in the order of their IDs.
+// Orphans returns the namespaces that have data and no name, in the order of their IDs.
 func (c *Table) Orphans(ctx context.Context) ([]schema.Namespace, error) {
 	byName, byID, err := c.Namespaces(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Table) DeleteNamespace(ctx context.Context, name string) (*schema.Names
 	named.RequireText(schema.AttrNamespaceID, n.ID)
 	t.Remove(schema.NamespaceKey(name), named)
 	e := &client.Expression{}
-	if back != nil && back.Status == schema.StatusPurging { // somebody gave it the name meanwhile
+	if back != nil && back.Status == schema.StatusPurging { // another program gave it the name
 		n.Status, n.DeletedAt = back.Status, back.DeletedAt
 		e.RequireText(schema.AttrStatus, n.Status)
 		t.Check(schema.NamespaceIDKey(n.ID), e)
@@ -224,7 +224,7 @@ func (c *Table) transact(ctx context.Context, t *client.Transaction) error {
 	return err
 }
 
-// changed returns the error for a change of the registry that ended with err.
+// changed returns the error for a change of the registry that returned err.
 func (c *Table) changed(field, value string, err error) error {
 	switch client.OutcomeOf(err).Kind {
 	case client.WriteApplied:
@@ -270,7 +270,7 @@ func (c *Table) RecoverNamespace(ctx context.Context, id string) (*schema.Namesp
 	return n, c.restoreNamespace(ctx, n)
 }
 
-// restoreNamespace writes both items of a namespace that was deleted, or has lost its name.
+// restoreNamespace writes both registry items of a namespace that was deleted or has lost its name.
 func (c *Table) restoreNamespace(ctx context.Context, n *schema.Namespace) error {
 	back := &client.Expression{}
 	back.RequireText(schema.AttrStatus, n.Status)
@@ -294,14 +294,14 @@ func (c *Table) noSuchID(id string) error {
 		"is the ID of no namespace on table "+c.TableName+": weir namespace orphans lists the deleted ones")
 }
 
-// ReadNamespace reads either item of a namespace; nil if there is none.
+// ReadNamespace parses either registry item of a namespace; nil if there is none.
 func ReadNamespace(item schema.Item) (*schema.Namespace, error) {
 	return client.Parse(item, parseNamespace)
 }
 
-// parseNamespace reads either item of a namespace. The Python library deletes and recovers without
-// checking that the item by ID exists, and so creates one without a name: that is read too, because
-// all others must still be listed.
+// parseNamespace parses either registry item of a namespace. It accepts an item by ID that has no
+// name: the Python library deletes and recovers namespaces without checking that this item exists,
+// and so creates one without a name. An error would make the other namespaces unlistable.
 func parseNamespace(item schema.Item) (*schema.Namespace, error) {
 	key, err := schema.KeyOf(item)
 	if err != nil {
@@ -331,7 +331,7 @@ func (c *Table) nameOf(ctx context.Context, id string) (string, error) {
 	return "", nil
 }
 
-// restoreReverse adds to the item by ID what it lacks.
+// restoreReverse adds the attributes that the item by ID lacks.
 func restoreReverse(e *client.Expression, n *schema.Namespace) {
 	back := *n
 	back.Reverse = true

@@ -11,21 +11,21 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// purgePasses is how often the index is read again until it shows nothing: it lags behind the
-// table, and a program that still has the namespace open may write.
+// purgePasses is the largest number of times that the index is read until it is empty. It lags
+// behind the table, and a program that still has the namespace open may write.
 const purgePasses = 8
 
 // Purge deletes everything under the ID of a namespace.
 type Purge struct {
 	*Table
 	ID       string
-	progress func(deleted int64) // nil for nobody
-	deleted  int64               // as far as it is; an item that its index shows again counts again
+	progress func(deleted int64) // may be nil
+	deleted  int64               // so far; an item that the index still shows counts twice
 }
 
-// PurgeNamespace deletes all data of a deleted namespace, and then its registration. From its
-// first write on it cannot be undone; after an interruption the next call goes on. An ID that is
-// not registered may have left items behind, which are deleted too.
+// PurgeNamespace deletes all data of a deleted namespace, and then its registration. After its
+// first write it cannot be undone; the next call continues an interrupted purge. An ID that is not
+// registered may have items too, and these are deleted.
 func (c *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (deleted int64, err error) {
@@ -46,8 +46,8 @@ func (c *Table) PurgeNamespace(
 	return p.deleted, p.forget(ctx, known)
 }
 
-// Begin marks the namespace, so that it cannot be recovered while half of it is gone. A namespace
-// that a name leads to is not purged, whatever else the registry says of it.
+// Begin sets the namespace's status to purging, so that it cannot be recovered while a part of it
+// is deleted. A namespace that a name leads to is not purged, whatever its status.
 func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
 	n, err := p.ByID(ctx, p.ID)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
 	return n, p.changed("namespace_id", p.ID, p.transact(ctx, t))
 }
 
-// requireNoName requires that the name that the namespace had does not lead to it.
+// requireNoName requires that the former name of the namespace does not lead to it.
 func (p *Purge) requireNoName(t *client.Transaction, n *schema.Namespace) {
 	if n.Name == "" {
 		return
@@ -87,7 +87,7 @@ func (p *Purge) requireNoName(t *client.Transaction, n *schema.Namespace) {
 }
 
 // forget deletes the registration of the namespace, unless it is in use again: the Python library
-// recovers without checking whether a purge has begun.
+// recovers a namespace without checking for a purge.
 func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	t := &client.Transaction{Table: p.TableName}
 	e := &client.Expression{}
@@ -103,8 +103,8 @@ func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	return client.Classify(err)
 }
 
-// deleteAll deletes the items. The system's partition goes last: it names what else there is,
-// which an interrupted purge must still find.
+// deleteAll deletes the items. The system's partition is deleted last: it names the other
+// partitions, which the next call must find if this one is interrupted.
 func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
 	system := schema.SystemPK(p.ID)
 	for attempt := range purgePasses {
@@ -129,9 +129,9 @@ func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
 		"still gets new items: end the programs that have it open, and purge again")
 }
 
-// unlisted deletes items without the index key that would list them, such as configuration that
-// the Python library's provisioner wrote: what it managed, and the resources that were ever
-// configured.
+// unlisted deletes items that lack the index key, so that no index lists them. The configuration
+// written by the Python library's provisioner is of this kind; it is found by the provisioner's own
+// record and by the resources that were ever configured.
 func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	if scan {
 		return p.scan(ctx)
@@ -166,14 +166,14 @@ func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	return nil
 }
 
-// query deletes what a query finds, but for one partition, and returns how much it found.
+// query deletes the items of a query, except those of one partition, and returns the number found.
 func (p *Purge) query(
 	ctx context.Context, in *ddb.QueryInput, except string,
 ) (found int, err error) {
 	in.ProjectionExpression = new("#k0, #k1")
 	in.ExpressionAttributeNames["#k0"] = schema.AttrPK
 	in.ExpressionAttributeNames["#k1"] = schema.AttrSK
-	if in.IndexName == nil { // a name must not have two aliases
+	if in.IndexName == nil { // #n0 is the PK then, and a name has one alias only
 		in.ProjectionExpression = new("#n0, #k1")
 		delete(in.ExpressionAttributeNames, "#k0")
 	}
@@ -213,8 +213,8 @@ func (p *Purge) scan(ctx context.Context) error {
 	}
 }
 
-// remove deletes items by their keys. An item that is not under the namespace's ID stays, though
-// the namespace's index lists it.
+// remove deletes items by their keys. It skips an item that is not under the namespace's ID, even
+// if the namespace's index lists it.
 func (p *Purge) remove(
 	ctx context.Context, items []schema.Item, except string,
 ) (found int, err error) {

@@ -1,6 +1,17 @@
-// Package tables looks after a table as a whole: its layout, its version record and its registry of
-// namespaces. A namespace's items are kept under an ID, and two items lead from the name to the ID
-// and back.
+// Package tables administers a table as a whole: its layout, its version record and its registry of
+// namespaces.
+//
+// A [Table] creates, checks and deletes a table. A new table is complete when it has its version
+// record, which is written last. Opening a store checks three things in order: that the table is
+// active and has weir's keys and indexes, that the version record allows this weir to read the
+// items, and that the namespace is registered.
+//
+// The items of a namespace are stored under an ID. Two registry items lead from the name to the ID
+// and back; every change of the registry writes both in one transaction. A deleted namespace loses
+// its name and keeps its data until a [Purge] deletes that for good.
+//
+// No value has state of its own, so there are no locks: conditions on the items decide between
+// callers.
 package tables
 
 import (
@@ -17,7 +28,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Table looks after one table: its layout, its version record and its namespaces.
+// Table administers one table.
 type Table struct{ *client.Client }
 
 // Describe returns DynamoDB's description of the table.
@@ -37,7 +48,7 @@ func (c *Table) missing() error {
 		": make it with weir table create, or name another one")
 }
 
-// location returns where the table is looked for, in words.
+// location describes where the table was looked for.
 func (c *Table) location() string {
 	o := c.API.Options()
 	if o.BaseEndpoint != nil {
@@ -46,9 +57,8 @@ func (c *Table) location() string {
 	return "region " + o.Region
 }
 
-// CheckTable refuses a table that is not ready, or has another layout. A caller that may not
-// describe the table, such as one that may only reserve, gets no error and relies on the version
-// record.
+// CheckTable returns an error if the table is not active or has another layout. A caller without
+// permission to describe the table gets no error, and relies on the version record.
 func (c *Table) CheckTable(ctx context.Context) error {
 	d, err := c.Describe(ctx)
 	if errors.Is(err, weir.PermissionDenied) {
@@ -63,7 +73,8 @@ func (c *Table) CheckTable(ctx context.Context) error {
 	return CheckLayout(c.TableName, d)
 }
 
-// Usable refuses a table that takes no calls. One that is being updated does.
+// Usable returns an error for a table that accepts no calls. A table that is being updated accepts
+// them.
 func Usable(table string, status types.TableStatus) error {
 	switch status {
 	case types.TableStatusActive, types.TableStatusUpdating:
@@ -75,7 +86,7 @@ func Usable(table string, status types.TableStatus) error {
 		"takes no calls: DynamoDB says it is "+string(status))
 }
 
-// CheckLayout refuses a table with other keys, or without one of the indexes.
+// CheckLayout returns an error for a table with other keys, or without one of the indexes.
 func CheckLayout(table string, d *types.TableDescription) error {
 	attributes := d.AttributeDefinitions
 	if wrong := keysFault(d.KeySchema, schema.AttrPK, schema.AttrSK, attributes); wrong != "" {
@@ -98,7 +109,8 @@ func CheckLayout(table string, d *types.TableDescription) error {
 	return nil
 }
 
-// keysFault returns how keys differ from a partition key and a sort key of strings, or nothing.
+// keysFault returns the way in which keys differ from a string partition key and a string sort key;
+// empty if they do not.
 func keysFault(
 	keys []types.KeySchemaElement, pk, sk string, all []types.AttributeDefinition,
 ) string {
@@ -127,14 +139,14 @@ func foreign(table, reason string) error {
 			"weir table create")
 }
 
-// IsLean reports whether the index by resource has the keys alone.
+// IsLean reports whether the index by resource has keys only.
 func IsLean(d *types.TableDescription) bool {
 	index := globalIndex(d, schema.GSI2)
 	return index != nil && index.Projection != nil &&
 		index.Projection.ProjectionType != types.ProjectionTypeAll
 }
 
-// globalIndex returns the table's index of that name; nil if it has none.
+// globalIndex returns the table's index with that name; nil if it has none.
 func globalIndex(d *types.TableDescription, name string) *types.GlobalSecondaryIndexDescription {
 	for i := range d.GlobalSecondaryIndexes {
 		if index := &d.GlobalSecondaryIndexes[i]; client.Text(index.IndexName) == name {
@@ -151,8 +163,8 @@ func kindOf(d *types.TableDescription) string {
 	return "full"
 }
 
-// MaxStale is how often a description may be older than the call that created or deleted the
-// table: DynamoDB's descriptions lag behind by seconds. With the pauses it is half a minute.
+// MaxStale is the largest number of descriptions that are read after a table was created or
+// deleted: DynamoDB's descriptions lag behind by seconds. With the pauses it is half a minute.
 const MaxStale = 30
 
 // Create creates the table; see the store's Table.Create.
@@ -180,8 +192,7 @@ func (c *Table) Create(ctx context.Context, def schema.Table) (made bool, err er
 	return true, c.initTable(ctx)
 }
 
-// awaitTable waits until a table that is being created takes calls, with all of its indexes. It
-// may not exist at first.
+// awaitTable waits until a new table is active with all its indexes. At first it may not exist.
 func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error) {
 	for attempt := 0; ; attempt++ {
 		d, err := c.Describe(ctx)
@@ -201,8 +212,8 @@ func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error)
 	}
 }
 
-// initTable gives a new table what is not in its definition. The version record comes last: if it
-// exists, nothing is missing.
+// initTable writes the parts of a new table that are not in its definition. The version record is
+// last: if it exists, the table is complete.
 func (c *Table) initTable(ctx context.Context) error {
 	if err := c.enableTTL(ctx); err != nil {
 		return err
@@ -219,13 +230,13 @@ func (c *Table) initTable(ctx context.Context) error {
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 		ExpressionAttributeNames: put.ExpressionAttributeNames,
 	})
-	if client.OutcomeOf(err).Kind == client.WriteRefused { // somebody else was faster
+	if client.OutcomeOf(err).Kind == client.WriteRefused { // another caller was faster
 		return nil
 	}
 	return client.Classify(err)
 }
 
-// enableTTL switches the time to live on, unless another program has.
+// enableTTL enables the time to live, unless it is enabled.
 func (c *Table) enableTTL(ctx context.Context) error {
 	if on, err := c.AttributeTTL(ctx); on != "" || err != nil {
 		return err
@@ -239,12 +250,13 @@ func (c *Table) enableTTL(ctx context.Context) error {
 		return nil
 	}
 	if on, failed := c.AttributeTTL(ctx); on != "" && failed == nil {
-		return nil // who was faster made this call a mistake
+		return nil // another caller enabled it first, so DynamoDB refused this call
 	}
 	return client.Classify(err)
 }
 
-// AttributeTTL returns the attribute by which items expire, or soon will; empty if none do.
+// AttributeTTL returns the attribute by which items expire, also if it is still being enabled;
+// empty if they do not expire.
 func (c *Table) AttributeTTL(ctx context.Context) (string, error) {
 	out, err := c.API.DescribeTimeToLive(ctx, &ddb.DescribeTimeToLiveInput{TableName: &c.TableName})
 	if err != nil {

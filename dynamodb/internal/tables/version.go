@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// oldestSchema is the first with the bucket items that weir reads; those before it keep
-	// balances elsewhere.
+	// oldestSchema is the first version with the bucket items that weir reads. Before it, balances
+	// are stored elsewhere.
 	oldestSchema = "0.9.0"
-	// readsLike is the release of the Python library whose items weir can judge. A table that has
-	// something newer on it says so in its client_min_version.
+	// readsLike is the release of the Python library whose items weir can judge. A table with newer
+	// items says so in its client_min_version.
 	readsLike = "0.17.0"
-	// updatedBy says in the version record who wrote it.
+	// updatedBy is the writer that the version record names.
 	updatedBy = "weir"
 )
 
 // ReadVersion reads the table's version record; nil if it has none.
 func (c *Table) ReadVersion(ctx context.Context) (*schema.Version, error) {
 	v, err := client.Get(ctx, c.Client, schema.VersionKey(), true, schema.ParseVersion)
-	if client.IsMissingTable(err) { // a caller that may not describe the table learns it here
+	if client.IsMissingTable(err) { // CheckTable has not noticed without permission to describe
 		return nil, c.missing()
 	}
 	return v, err
 }
 
-// CheckVersion refuses a table whose items weir would misread.
+// CheckVersion returns an error for a table whose items weir would misread.
 func CheckVersion(table string, v *schema.Version) error {
 	if v == nil {
 		return client.Fault(weir.NotFound, "store.table", table,
@@ -78,14 +78,14 @@ func advice(has []int) string {
 	return "bring the table up to date with the Python library's upgrade command"
 }
 
-// Version reads one of the constants.
+// Version parses one of the constants.
 func Version(s string) []int {
 	v, _ := ParseVersion(s)
 	return v
 }
 
-// ParseVersion reads the three numbers at the beginning of a version; the third may be missing.
-// What stands behind them, such as "rc1", does not count.
+// ParseVersion parses the three numbers at the beginning of a version; the third may be missing. It
+// ignores a suffix such as "rc1".
 func ParseVersion(s string) ([]int, bool) {
 	v := make([]int, 3)
 	parts := strings.SplitN(s, ".", len(v))
