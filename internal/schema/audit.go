@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Actions that the audit knows.
+// The actions of the audit.
 const (
 	ActionEntityCreated       = "entity_created"
 	ActionEntityDeleted       = "entity_deleted"
@@ -16,9 +16,9 @@ const (
 )
 
 const (
-	// AuditSystem stands for the namespace itself where the audit names an entity.
+	// AuditSystem is the entity of events about the namespace itself.
 	AuditSystem = "$SYSTEM"
-	// RetentionDays is how long audit events are kept where nothing is said.
+	// RetentionDays is the default retention of audit events in days.
 	RetentionDays = 90
 
 	attrEventID   = "event_id"
@@ -27,32 +27,32 @@ const (
 	attrDetails   = "details"
 )
 
-// AuditResource stands for a resource where the audit names an entity.
+// AuditResource is the entity of events about a resource.
 func AuditResource(resource string) string { return "$RESOURCE:" + resource }
 
 // AuditEvent is an event of the audit.
 type AuditEvent struct {
 	Namespace string
-	// Entity is what was changed: an entity, [AuditSystem] or an [AuditResource].
+	// Entity is the subject of the change: an entity, [AuditSystem] or an [AuditResource].
 	Entity string
-	// ID is a ULID, see [NewULID]: events are in the order of their IDs.
+	// ID is a ULID, see [NewULID]: the order of IDs is the order of events.
 	ID string
-	// Timestamp is when it was, as [Timestamp] writes it.
+	// Timestamp is the time of the change, formatted by [Timestamp].
 	Timestamp string
 	Action    string
-	// Principal is who did it; empty if nobody knows.
+	// Principal made the change; empty if unknown.
 	Principal string
-	// Resource is what it was about; empty if nothing particular.
+	// Resource is the resource concerned; empty if none in particular.
 	Resource string
-	// Details depend on the action; values as [EncodeMap] takes them.
+	// Details depend on the action. [EncodeMap] lists their types.
 	Details map[string]any
-	// TTL is when DynamoDB may delete the item, in Unix seconds; 0 for never.
+	// TTL is the time from which DynamoDB may delete the item, in Unix seconds; 0 for never.
 	TTL int64
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
-// Item returns the item as it is stored. Details that cannot be stored are an error.
+// Item returns the item as it is stored, or an error for details that cannot be stored.
 func (e *AuditEvent) Item() (Item, error) {
 	details, err := encodeMap(attrDetails, e.Details, 1)
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *AuditEvent) Item() (Item, error) {
 	return item, nil
 }
 
-// ParseAuditEvent reads the item. One that cannot be read is a [*MalformedError].
+// ParseAuditEvent decodes the item, or returns a [*MalformedError].
 func ParseAuditEvent(item Item) (*AuditEvent, error) {
 	r := newReader(item)
 	ns, entity, err := ParseAuditPK(r.key.PK)
@@ -100,9 +100,9 @@ func ParseAuditEvent(item Item) (*AuditEvent, error) {
 	return e, nil
 }
 
-// The details of audit events, as the Python library has them for each action.
+// The functions below return the details of each action as the Python library writes them.
 
-// CreatedDetails are those of an entity that was made.
+// CreatedDetails returns the details of the creation of an entity.
 func CreatedDetails(e *Entity) map[string]any {
 	metadata := e.Metadata
 	if metadata == nil {
@@ -113,14 +113,14 @@ func CreatedDetails(e *Entity) map[string]any {
 	}
 }
 
-// DeletedDetails are those of an entity of which some items were deleted; complete is false where
-// some are left.
+// DeletedDetails returns the details of the deletion of an entity with a number of items; complete
+// is false if some items are left.
 func DeletedDetails(items int64, complete bool) map[string]any {
 	return map[string]any{"records_deleted": items, "complete": complete}
 }
 
-// ParentChangedDetails are those of an entity with another parent, of which some bucket items know.
-// Either parent may be empty.
+// ParentChangedDetails returns the details of a change of parent that stamped a number of bucket
+// items. Either parent may be empty.
 func ParentChangedDetails(before string, e *Entity, buckets int64) map[string]any {
 	return map[string]any{
 		"old_parent_id": orNil(before), AttrParent: orNil(e.Parent), AttrPGen: e.Generation,
@@ -128,7 +128,7 @@ func ParentChangedDetails(before string, e *Entity, buckets int64) map[string]an
 	}
 }
 
-// LimitsDetails are those of limits that were set for an entity or a resource.
+// LimitsDetails returns the details of setting the limits of an entity or a resource.
 func LimitsDetails(limits []Limit) map[string]any {
 	list := make([]any, len(limits))
 	for i, l := range limits {
@@ -140,16 +140,16 @@ func LimitsDetails(limits []Limit) map[string]any {
 	return map[string]any{"limits": list}
 }
 
-// SystemLimitsDetails are those of limits that were set for the namespace, with what is to be done
-// while the table does not answer: empty if nothing was said.
+// SystemLimitsDetails returns the details of setting the limits of the namespace, with its
+// on_unavailable; empty if it has none.
 func SystemLimitsDetails(limits []Limit, onUnavailable string) map[string]any {
 	details := LimitsDetails(limits)
 	details[AttrOnUnavailable] = orNil(onUnavailable)
 	return details
 }
 
-// SystemDeletedDetails are those of the namespace's limits that were deleted. Deleting those of a
-// resource or an entity has no details.
+// SystemDeletedDetails returns the details of deleting the limits of the namespace. Deleting those
+// of a resource or an entity has no details.
 func SystemDeletedDetails(limits []Limit, onUnavailable string) map[string]any {
 	list := make([]any, len(limits))
 	for i, l := range limits {
@@ -158,8 +158,8 @@ func SystemDeletedDetails(limits []Limit, onUnavailable string) map[string]any {
 	return map[string]any{"limits": list, AttrOnUnavailable: orNil(onUnavailable)}
 }
 
-// AccessDetails are those of a level that says something else about access, of which some bucket
-// items know. The action is [ActionLimitsSet].
+// AccessDetails returns the details of a change of a level's access that stamped a number of bucket
+// items. The action is [ActionLimitsSet].
 func AccessDetails(access Access, buckets int64) map[string]any {
 	var value any
 	switch access {
@@ -171,8 +171,8 @@ func AccessDetails(access Access, buckets int64) map[string]any {
 	return map[string]any{AttrDisabled: value, "buckets_stamped": buckets}
 }
 
-// CascadeDetails are those of a level that says something else about cascade; nil if it does not
-// say any more. The action is [ActionLimitsSet].
+// CascadeDetails returns the details of a change of a level's cascade, nil if it is unset, that
+// stamped a number of bucket items. The action is [ActionLimitsSet].
 func CascadeDetails(cascade *bool, buckets int64) map[string]any {
 	var value any
 	if cascade != nil {

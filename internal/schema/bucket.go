@@ -9,52 +9,53 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is an item as DynamoDB has it.
+// Item is an item in the SDK's form.
 type Item = map[string]types.AttributeValue
 
-// Bucket is a bucket item: what is stored for one (entity, resource) and shard.
+// Bucket is a bucket item: the limits of one entity and resource on one shard.
 type Bucket struct {
 	Namespace string
 	Entity    string
 	Resource  string
 	Shard     int
-	// RefilledMS is rf: the instant in Unix milliseconds up to which every limit has been credited.
+	// RefilledMS is rf, the time up to which every limit has been credited, in Unix milliseconds.
 	// It is the lock of all writes that refill.
 	RefilledMS int64
-	// Stub is true where the item has no rf: something was counted on an item that was gone.
-	// RefilledMS is 0 then, and [Bucket.Item] writes none.
+	// Stub is true if the item has no rf: units were counted on an item that had been deleted.
+	// RefilledMS is 0 then, and [Bucket.Item] writes no rf.
 	Stub bool
-	// Shards is how many shards the bucket has by this item; at least 1. That of shard 0 counts.
+	// Shards is the shard count on this item, at least 1. The count on shard 0 is the one in force.
 	Shards int
-	// Cascade and Parent are the entity's, copied when the item was made; Parent is empty if none.
+	// Cascade and Parent are copies of the entity's, made when the item was created or stamped;
+	// Parent is empty if there is none.
 	Cascade bool
 	Parent  string
-	// Generation and Incarnation are pgen and pinc: which state of the entity Cascade and Parent
-	// are of. Absent: 0 and "".
+	// Generation and Incarnation are pgen and pinc. They identify the state of the entity from
+	// which Cascade and Parent were copied. If absent they are 0 and "".
 	Generation  int64
 	Incarnation string
-	// Stamped is true where the item has pgen, even if it is 0.
+	// Stamped is true if the item has pgen, even if that is 0.
 	Stamped bool
-	// TTL is when DynamoDB may delete the item, in Unix seconds; 0 for never.
+	// TTL is the time from which DynamoDB may delete the item, in Unix seconds; 0 for never.
 	TTL int64
-	// Limits are the limits, by name, without the one that counts writes.
+	// Limits are the limits by name, without the limit that counts writes.
 	Limits []BucketLimit
 	// Writes is the limit named wcu, which counts writes; nil if the item has none.
 	Writes *BucketLimit
-	// Disabled is true where somebody switched the bucket off.
+	// Disabled is true if an operator has disabled the bucket.
 	Disabled bool
-	// ValidUntil is vu: from then on, in Unix milliseconds, only a write that refills may use the
-	// balances. Absent: nil. 0 asks for one such write.
+	// ValidUntil is vu, in Unix milliseconds; nil if absent. From then on only a write that refills
+	// may use the balances. 0 asks for one such write.
 	ValidUntil *int64
-	// Unjudged names the attributes of the whole item whose meaning weir does not judge by (sched,
-	// rsched, sched_tz, bypass), in order. See also [BucketLimit.Unjudged].
+	// Unjudged names the attributes of the whole item that weir cannot judge by (sched, rsched,
+	// sched_tz, bypass), in order. See also [BucketLimit.Unjudged].
 	Unjudged []string
-	// Extra are all attributes that the fields do not stand for, as they were read, and all of a
-	// limit that is incomplete. Where both say something, the fields count.
+	// Extra are all attributes that no field holds, as they were read, and all attributes of an
+	// incomplete limit. If a field and Extra disagree, the field counts.
 	Extra Item
 }
 
-// BucketLimit is one limit on a bucket item. Amounts are in milli-units, of the whole bucket: a
+// BucketLimit is one limit on a bucket item. Amounts are in milli-units of the whole bucket: a
 // shard's share of capacity and refill is the amount divided by [Bucket.Shards], rounded down.
 type BucketLimit struct {
 	Name     string
@@ -62,20 +63,21 @@ type BucketLimit struct {
 	Capacity int64 // cp
 	Refill   int64 // ra, per period
 	PeriodMS int64 // rp
-	Consumed int64 // tc: all that was ever taken, less what was given back
-	// Incomplete is true where one of the five attributes is missing: the limit must be made anew.
-	// [Bucket.Item] writes what was there, from Extra, and nothing from these fields.
+	Consumed int64 // tc: all units ever taken, less refunds
+	// Incomplete is true if one of the five attributes is missing, so that the limit has to be
+	// written again. [Bucket.Item] then writes the existing attributes, from Extra, and nothing
+	// from these fields.
 	Incomplete bool
-	// Unjudged names the attributes of the limit whose meaning weir does not judge by (ws, rsa,
-	// soft, tu …; ra where it is 0, a quota that only a schedule fills), in order and without the
-	// "b_…_".
+	// Unjudged names the attributes of the limit that weir cannot judge by, in order and without
+	// "b_…_": ws, rsa, soft, tu and others, and ra if it is 0, which is a quota that only a
+	// schedule refills.
 	Unjudged []string
 }
 
-// ID names the item.
+// ID returns the identity of the item.
 func (b *Bucket) ID() BucketID { return BucketID{b.Namespace, b.Entity, b.Resource, b.Shard} }
 
-// Limit returns the limit of that name, or nil.
+// Limit returns the limit with that name, or nil.
 func (b *Bucket) Limit(name string) *BucketLimit {
 	for i := range b.Limits {
 		if b.Limits[i].Name == name {
@@ -85,7 +87,8 @@ func (b *Bucket) Limit(name string) *BucketLimit {
 	return nil
 }
 
-// Attributes names all attributes that the item has of a limit, in order: those to remove with it.
+// Attributes returns the names of all attributes that the item has of a limit, in order. Removing a
+// limit removes them.
 func (b *Bucket) Attributes(limit string) []string {
 	var names []string
 	l := b.Limit(limit)
@@ -132,7 +135,7 @@ func (b *Bucket) Item() Item {
 	return item
 }
 
-// addOptional adds the attributes that not every bucket item has.
+// addOptional adds the attributes that only some bucket items have.
 func (b *Bucket) addOptional(item Item) {
 	if !b.Stub {
 		item[AttrRF] = Number(b.RefilledMS)
@@ -166,7 +169,7 @@ func (l *BucketLimit) add(item Item) {
 	}
 }
 
-// fields yields the five fields that each limit has.
+// fields yields the five fields of a limit.
 func (l *BucketLimit) fields(yield func(string, int64) bool) {
 	_ = yield(FieldBalance, l.Balance) && yield(FieldCapacity, l.Capacity) &&
 		yield(FieldRefill, l.Refill) && yield(FieldPeriod, l.PeriodMS) &&
@@ -175,7 +178,7 @@ func (l *BucketLimit) fields(yield func(string, int64) bool) {
 
 func compareLimits(a, b BucketLimit) int { return strings.Compare(a.Name, b.Name) }
 
-// Copy is a copy whose limits can be changed without changing those of the original.
+// Copy returns a copy whose limits can be changed.
 func (b *Bucket) Copy() *Bucket {
 	c := *b
 	c.Limits = append([]BucketLimit(nil), b.Limits...)
@@ -186,8 +189,8 @@ func (b *Bucket) Copy() *Bucket {
 	return &c
 }
 
-// ParseBucket reads a bucket item. One that cannot be read is a [*MalformedError]; where several
-// attributes are at fault it names the first by name.
+// ParseBucket decodes a bucket item, or returns a [*MalformedError]. Of several malformed
+// attributes the error has the first by name.
 func ParseBucket(item Item) (*Bucket, error) {
 	key, err := KeyOf(item)
 	if err != nil {
@@ -216,7 +219,7 @@ func ParseBucket(item Item) (*Bucket, error) {
 	return r.bucket, nil
 }
 
-// bucketReader reads an item's attributes in any order.
+// bucketReader decodes the attributes of an item in any order.
 type bucketReader struct {
 	item   Item
 	bucket *Bucket
@@ -225,7 +228,7 @@ type bucketReader struct {
 	wrong, reason string
 }
 
-// limitFields is a limit of which have was read, a bit per field.
+// limitFields is a limit while it is decoded. have has a bit for each field that was read.
 type limitFields struct {
 	BucketLimit
 
@@ -247,7 +250,7 @@ func (r *bucketReader) fault(name, reason string) {
 	}
 }
 
-// read takes one attribute and returns what is wrong with it.
+// read decodes one attribute and returns what is wrong with it; empty if nothing is.
 func (r *bucketReader) read(name string, value types.AttributeValue) (reason string) {
 	if strings.HasPrefix(name, bucketPrefix) {
 		return r.readLimit(name, value)
@@ -285,8 +288,8 @@ func (r *bucketReader) read(name string, value types.AttributeValue) (reason str
 	return reason
 }
 
-// readOther takes an attribute of the whole item that has no field of its own, or not for each
-// value.
+// readOther decodes an attribute of the whole item that has no field, or a field for some values
+// only.
 func (r *bucketReader) readOther(name string, value types.AttributeValue) (reason string) {
 	b := r.bucket
 	switch name {
@@ -311,7 +314,7 @@ func (r *bucketReader) extra(name string, value types.AttributeValue) {
 	r.bucket.Extra[name] = value
 }
 
-// readLimit takes an attribute that belongs to a limit.
+// readLimit decodes an attribute of a limit.
 func (r *bucketReader) readLimit(name string, value types.AttributeValue) (reason string) {
 	limit, field, ok := ParseBucketAttribute(name)
 	if !ok {
@@ -341,7 +344,7 @@ func (r *bucketReader) readLimit(name string, value types.AttributeValue) (reaso
 	}
 	l.have |= have
 	if n, err := Int64(value); have == haveConsumed && errors.Is(err, errBeyond) {
-		*to = n // it only ever counts, and nothing is judged by it
+		*to = n // tc is never judged by, so a value beyond int64 is not an error
 		return ""
 	}
 	*to, reason = number(value)
@@ -354,7 +357,8 @@ func (r *bucketReader) readLimit(name string, value types.AttributeValue) (reaso
 	return reason
 }
 
-// unjudged reports whether a field says something that the five fields do not.
+// unjudged reports whether an attribute of a limit changes its meaning in a way that weir cannot
+// judge by.
 func unjudged(field string, value types.AttributeValue) bool {
 	switch field {
 	case AttrSched, AttrRSched:
@@ -376,8 +380,8 @@ func (r *bucketReader) limit(name string) *limitFields {
 	return &r.limits[len(r.limits)-1]
 }
 
-// finish puts the limits into the bucket. What has none of the five fields is no limit; the rest of
-// it stays in Extra.
+// finish puts the limits into the bucket. A name with none of the five fields is not a limit; its
+// attributes stay in Extra.
 func (r *bucketReader) finish() {
 	b := r.bucket
 	slices.Sort(b.Unjudged)
@@ -404,8 +408,8 @@ func (r *bucketReader) finish() {
 	slices.SortFunc(b.Limits, compareLimits)
 }
 
-// keepRaw puts what there is of an incomplete limit into Extra, so that writing the item invents no
-// attribute.
+// keepRaw puts the existing attributes of an incomplete limit into Extra, so that encoding the item
+// adds none.
 func (r *bucketReader) keepRaw(limit string) {
 	l := BucketLimit{}
 	for field := range l.fields {

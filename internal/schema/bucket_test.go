@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// bucketItem is a bucket of one limit with a full balance, and what a test adds. An attribute of
-// the value nil is taken off.
+// bucketItem returns the item of a full bucket with one limit, changed by with. A nil value in with
+// removes the attribute.
 func bucketItem(t testing.TB, with schema.Item) schema.Item {
 	t.Helper()
 	id := schema.BucketID{Namespace: "ns", Entity: "bot", Resource: "gpt-4", Shard: 2}
@@ -63,15 +63,15 @@ func TestBucketLater(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", names, want)
 	}
 	if b.Limit("day") == nil || b.Limit("night") != nil || b.Limit(schema.WritesLimit) != nil {
-		t.Error("Limit finds what is not there, or not what is")
+		t.Error("Limit finds a limit that does not exist, or misses one that does")
 	}
 	if names := b.Attributes(schema.WritesLimit); len(names) != 5 {
 		t.Errorf("got %v of %s, want five", names, schema.WritesLimit)
 	}
 }
 
-// TestBucketStub reads what a refund leaves where the bucket was gone, and writes no more than
-// that.
+// TestBucketStub decodes the item that a refund leaves if the bucket was deleted, and encodes the
+// same attributes and no others.
 func TestBucketStub(t *testing.T) {
 	t.Parallel()
 	key := schema.BucketID{Namespace: "ns", Entity: "bot", Resource: "a/b"}.Key().Item()
@@ -97,7 +97,7 @@ func TestBucketStub(t *testing.T) {
 	}
 	for name := range strings.FieldsSeq("rf b_rpm_cp b_rpm_ra b_wcu_tc ttl pgen disabled vu") {
 		if encoded[name] != nil {
-			t.Errorf("%s was invented: %v", name, encoded[name])
+			t.Errorf("%s was added: %v", name, encoded[name])
 		}
 	}
 	if got := strings.Join(b.Attributes("rpm"), " "); got != "b_rpm_tc b_rpm_tk" {
@@ -109,11 +109,11 @@ func TestBucketStub(t *testing.T) {
 	encoded = b.Item()
 	if got := show(encoded["b_rpm_tk"]) + show(encoded["b_rpm_cp"]); !strings.Contains(got, `"1"`) ||
 		!strings.Contains(got, `"2"`) {
-		t.Errorf("a limit made anew is written as %s", got)
+		t.Errorf("a limit that was completed is written as %s", got)
 	}
 }
 
-// TestBucketOff keeps what only the library's fast path takes for a bucket that is switched off.
+// TestBucketOff keeps a value of disabled that only the library's fast path treats as disabled.
 func TestBucketOff(t *testing.T) {
 	t.Parallel()
 	item := bucketItem(t, schema.Item{"disabled": schema.Bool(false)})
@@ -165,7 +165,7 @@ func TestBucketMalformed(t *testing.T) {
 		_, err := schema.ParseBucket(bucketItem(t, schema.Item{c.attribute: c.value}))
 		checkMalformed(t, err, c.attribute, c.want)
 	}
-	// Of several the first by name, whatever the order in which they are met.
+	// Of several faults, the error is about the first attribute by name.
 	for range 20 {
 		item := bucketItem(t, schema.Item{"ttl": n("x"), "b_rpm_tk": n("x"), "rf": n("x"), "vu": n("x")})
 		_, err := schema.ParseBucket(item)
@@ -173,7 +173,7 @@ func TestBucketMalformed(t *testing.T) {
 	}
 }
 
-// checkMalformed checks an error's attribute and the end of its text.
+// checkMalformed checks the attribute of an error and the end of its text.
 func checkMalformed(t *testing.T, err error, attribute, want string) {
 	t.Helper()
 	e, isMalformed := errors.AsType[*schema.MalformedError](err)
@@ -199,9 +199,9 @@ func TestNewBucketRefuses(t *testing.T) {
 		limit("b", 2, 1, 1), limit("a", most, most, most),
 	}))
 	if b.Limits[0].Name != "a" || b.Limits[0].Balance != most*1000 {
-		t.Errorf("got %+v, want them by name", b.Limits)
+		t.Errorf("got limits %+v, want them in the order of their names", b.Limits)
 	}
 	if names := slices.Sorted(maps.Keys(b.Item())); slices.Contains(names, "ttl") {
-		t.Error("a new bucket has an end")
+		t.Error("a new bucket has a ttl")
 	}
 }

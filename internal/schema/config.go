@@ -11,41 +11,39 @@ import (
 // Config is a configuration item: the limits of a namespace, a resource or an entity.
 type Config struct {
 	Namespace string
-	// Entity is whose configuration it is; empty for that of a resource or of the namespace.
+	// Entity is the entity configured; empty for a resource or the namespace.
 	Entity string
-	// Resource is what it is for; [DefaultResource] for an entity's default, empty for the
+	// Resource is the resource configured: [DefaultResource] for an entity's default, empty for the
 	// namespace.
 	Resource string
 	// Limits are the limits, by name.
 	Limits []Limit
-	// OnUnavailable is what to do while the table does not answer, "allow" or "block"; empty if it
-	// is not said. Only a namespace has it.
+	// OnUnavailable is the policy while the table does not answer, "allow" or "block"; empty if
+	// unset. Only a namespace has it.
 	OnUnavailable string
-	// RetentionDays is how long audit events are kept; 0 if it is not said. Only a namespace has
-	// it.
+	// RetentionDays is the retention of audit events in days; 0 if unset. Only a namespace has it.
 	RetentionDays int64
-	// Access is whether the level switches off, on, or lets all through; empty if it does not say.
+	// Access is the level's access; empty if unset.
 	Access Access
-	// Cascade is whether charges reach the parent; nil if the level does not say.
+	// Cascade says whether to charge the parent too; nil if unset.
 	Cascade *bool
-	// Unjudged names the attributes whose meaning weir does not judge by, in order: all of limits
-	// with windows of their own (w_…), and disabled where its value is unknown. See also
-	// [Limit.Unjudged].
+	// Unjudged names the attributes that weir cannot judge by, in order: those of limits with
+	// windows of their own (w_…), and disabled if its value is unknown. See also [Limit.Unjudged].
 	Unjudged []string
-	// Extra are all attributes that the fields do not stand for, as they were read. Where both say
-	// something, the fields count.
+	// Extra are all attributes that no field holds, as they were read. If a field and Extra
+	// disagree, the field counts.
 	Extra Item
 }
 
-// Access is what the attribute disabled of a configuration item says.
+// Access is the attribute disabled of a configuration item.
 type Access string
 
-// What a level may say.
+// The values of Access.
 const (
-	AccessInherit Access = ""         // nothing
-	AccessOff     Access = "disabled" // true: nobody is let through
-	AccessOn      Access = "enabled"  // false: as the limits say, whatever a weaker level wants
-	AccessBypass  Access = bypassed   // "bypass": everybody is let through
+	AccessInherit Access = ""         // unset
+	AccessOff     Access = "disabled" // true: every request is refused
+	AccessOn      Access = "enabled"  // false: the limits apply, whatever a weaker level says
+	AccessBypass  Access = bypassed   // "bypass": every request is admitted
 )
 
 // Key is the item's key.
@@ -59,8 +57,8 @@ func (c *Config) Key() Key {
 	return SystemConfigKey(c.Namespace)
 }
 
-// SetLimits replaces the limits. What else the item says of limits goes with them: schedules, and
-// limits with windows of their own.
+// SetLimits replaces the limits. It also removes the item's other attributes about limits:
+// schedules, and limits with windows of their own.
 func (c *Config) SetLimits(limits []Limit) {
 	c.Limits = slices.SortedFunc(slices.Values(limits), func(a, b Limit) int {
 		return strings.Compare(a.Name, b.Name)
@@ -70,14 +68,14 @@ func (c *Config) SetLimits(limits []Limit) {
 		_, _, window := parseWindowAttribute(attribute)
 		return plain || window || attribute == AttrSchedTZ
 	}
-	c.Extra = maps.Clone(c.Extra) // the caller may still compare with what was read
+	c.Extra = maps.Clone(c.Extra) // the caller may still use the map that was read
 	maps.DeleteFunc(c.Extra, func(attribute string, _ attributeValue) bool {
 		return isLimits(attribute)
 	})
 	c.Unjudged = slices.DeleteFunc(slices.Clone(c.Unjudged), isLimits)
 }
 
-// Limit returns the limit of that name, or nil.
+// Limit returns the limit with that name, or nil.
 func (c *Config) Limit(name string) *Limit {
 	for i := range c.Limits {
 		if c.Limits[i].Name == name {
@@ -91,7 +89,7 @@ func (c *Config) Limit(name string) *Limit {
 func (c *Config) Item() Item {
 	item := newItem(c.Extra, c.Key(), c.Namespace)
 	if _, ok := item[AttrConfigVersion]; !ok {
-		item[AttrConfigVersion] = Number(1) // it never counts, whatever its name says
+		item[AttrConfigVersion] = Number(1) // the library never raises it
 	}
 	if c.Resource != "" {
 		item[AttrResource] = String(c.Resource)
@@ -126,9 +124,8 @@ func (c *Config) Item() Item {
 
 type attributeValue = types.AttributeValue
 
-// ParseConfig reads a configuration item of any level. One that cannot be read is a
-// [*MalformedError]: a level of which only some limits were known would let through what the others
-// forbid.
+// ParseConfig decodes a configuration item of any level, or returns a [*MalformedError]. It does
+// not return a part of the limits: the missing ones would not be enforced.
 func ParseConfig(item Item) (*Config, error) {
 	r := newReader(item)
 	c := &Config{}
@@ -192,7 +189,7 @@ func (c *Config) parseKey(item Item, key Key) error {
 	return nil
 }
 
-// readAccess reads what the level says of access. A value that weir does not know stays as it is.
+// readAccess decodes the attribute disabled. An unknown value stays in Extra.
 func (c *Config) readAccess(r *itemReader) {
 	switch v := r.rest[AttrDisabled].(type) {
 	case nil:
@@ -214,7 +211,7 @@ func (c *Config) readAccess(r *itemReader) {
 	c.Unjudged = append(c.Unjudged, AttrDisabled)
 }
 
-// readLimits reads the limits, which are found by their capacity.
+// readLimits decodes the limits. A limit is found by its capacity.
 func (c *Config) readLimits(r *itemReader) {
 	for _, attribute := range r.names() {
 		name, field, ok := ParseLimitAttribute(attribute)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// configItem is an entity's configuration with one limit, and what a test adds or takes off.
+// configItem returns an entity's configuration item with one limit, changed by with.
 func configItem(with schema.Item) schema.Item {
 	c := schema.Config{
 		Namespace: "ns", Entity: "bot", Resource: "gpt-4",
@@ -48,7 +48,7 @@ func TestConfigAccess(t *testing.T) {
 	}
 }
 
-// TestConfigLater reads what only version 0.17 of the library writes, and keeps all of it.
+// TestConfigLater decodes attributes that only version 0.17 of the library writes, and keeps them.
 func TestConfigLater(t *testing.T) {
 	t.Parallel()
 	item := configItem(schema.Item{

@@ -10,40 +10,41 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// noIncarnation is what an entity without any mark of its own is known by.
+// noIncarnation is the mark of an entity that has neither incarnation nor creation time.
 const noIncarnation = "-"
 
 // Entity is an entity's META item.
 type Entity struct {
 	Namespace string
 	ID        string
-	// Name is for people; the library puts the ID there if nothing was said.
+	// Name is the display name. The library stores the ID if there is none.
 	Name string
 	// Parent is empty if there is none.
 	Parent string
-	// Cascade is whether charges reach the parent.
+	// Cascade says whether to charge the parent too.
 	Cascade bool
-	// Generation is pgen: the instant in Unix milliseconds at which the entity was made, plus one
-	// for each change of parent; 0 where it is older than that.
+	// Generation is pgen: the creation time in Unix milliseconds, plus one for each change of
+	// parent; 0 for an entity from before the attribute.
 	Generation int64
-	// Incarnation is pinc, random for each entity that is made; empty where it is older than that.
-	// See [Entity.Mark].
+	// Incarnation is pinc, random for each new entity; empty for an entity from before the
+	// attribute. See [Entity.Mark].
 	Incarnation string
-	// Metadata is what users keep there; values as [EncodeMap] takes them.
+	// Metadata belongs to users. [EncodeMap] lists its types.
 	Metadata map[string]any
-	// CreatedAt is when it was made, as [Timestamp] writes it.
+	// CreatedAt is the creation time, formatted by [Timestamp].
 	CreatedAt string
-	// Version counts what weir changed; 0 is an item that weir did not change yet.
+	// Version counts weir's changes of the item; 0 if weir has not changed it.
 	Version int64
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
 // Key is the item's key.
 func (e *Entity) Key() Key { return MetaKey(e.Namespace, e.ID) }
 
-// Mark is what tells this entity from another that had its ID before: the incarnation, else when it
-// was made, else "-". Bucket items carry it as their [Bucket.Incarnation].
+// Mark returns the value that tells this entity from an earlier one with the same ID: the
+// incarnation, or else the creation time, or else "-". Bucket items carry it as
+// [Bucket.Incarnation].
 func (e *Entity) Mark() string {
 	switch {
 	case e.Incarnation != "":
@@ -54,7 +55,7 @@ func (e *Entity) Mark() string {
 	return noIncarnation
 }
 
-// Item returns the item as it is stored. Metadata that cannot be stored is an error.
+// Item returns the item as it is stored, or an error for metadata that cannot be stored.
 func (e *Entity) Item() (Item, error) {
 	metadata, err := encodeMap(AttrMetadata, e.Metadata, 1)
 	if err != nil {
@@ -77,7 +78,7 @@ func (e *Entity) Item() (Item, error) {
 	return item, nil
 }
 
-// ParseEntity reads a META item. One that cannot be read is a [*MalformedError].
+// ParseEntity decodes a META item, or returns a [*MalformedError].
 func ParseEntity(item Item) (*Entity, error) {
 	r := newReader(item)
 	ns, id, err := ParseEntityPK(r.key.PK)
@@ -106,24 +107,24 @@ func ParseEntity(item Item) (*Entity, error) {
 	return e, nil
 }
 
-// setText adds a string unless it is empty.
+// setText sets a string attribute unless the string is empty.
 func setText(item Item, name, s string) {
 	if s != "" {
 		item[name] = String(s)
 	}
 }
 
-// setNumber adds a number unless it is 0.
+// setNumber sets a number attribute unless the number is 0.
 func setNumber(item Item, name string, n int64) {
 	if n != 0 {
 		item[name] = Number(n)
 	}
 }
 
-// NewNamespaceID makes a namespace's ID from random bytes: 11 characters of A–Z, a–z, 0–9, "_" and
-// "-", of which the first is no "-", so that commands take it for no flag.
+// NewNamespaceID returns a random namespace ID: 11 characters of A–Z, a–z, 0–9, "_" and "-". The
+// first is not "-", so that a command does not take it for a flag.
 func NewNamespaceID(random io.Reader) (string, error) {
-	const tries = 64 // each fails once in 64 times
+	const tries = 64 // a try fails once in 64 times
 	var b [8]byte
 	for range tries {
 		if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -136,7 +137,7 @@ func NewNamespaceID(random io.Reader) (string, error) {
 	return "", errors.New("namespace ID: the random bytes are not random")
 }
 
-// NewIncarnation makes an entity's incarnation from random bytes: 16 hexadecimal digits.
+// NewIncarnation returns a random incarnation of an entity: 16 hexadecimal digits.
 func NewIncarnation(random io.Reader) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -145,8 +146,8 @@ func NewIncarnation(random io.Reader) (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// NewULID makes an event's ID from an instant in Unix milliseconds and random bytes: 26 characters
-// whose order is that of the instants.
+// NewULID returns the ID of an event at an instant in Unix milliseconds: 26 characters that sort by
+// the instant.
 func NewULID(ms int64, random io.Reader) (string, error) {
 	const last = 1<<48 - 1
 	if ms < 0 || ms > last {

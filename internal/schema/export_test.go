@@ -3,7 +3,7 @@ package schema
 // The registries are written by updates that add one name or count. Tests write them whole, to show
 // that a reader loses nothing.
 
-// Item returns the item as it is stored. An empty set is left out, since DynamoDB knows none.
+// Item returns the item as it is stored. DynamoDB has no empty sets, so an empty set is left out.
 func (r *Resources) Item() Item {
 	item := newItem(r.Extra, ResourcesKey(r.Namespace), r.Namespace)
 	if len(r.Names) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// FuzzItem reads any item of strings and numbers as the kind that its key says. What is read is
-// written so that it is read the same again, and no attribute is lost.
+// FuzzItem decodes items of strings and numbers as the kind that their key says. An item that can
+// be decoded is encoded and decoded again with the same result, and no attribute is lost.
 func FuzzItem(f *testing.F) {
 	for _, w := range written {
 		_, items := loadGolden(f, w.file)
@@ -43,11 +43,11 @@ func FuzzItem(f *testing.F) {
 	})
 }
 
-// dropped reports whether an attribute may go when an item is written: index keys that weir makes
-// itself, for kinds that have none.
+// dropped reports whether an attribute may be missing after encoding: an index key on a kind of
+// item that has none.
 func dropped(name string) bool { return len(name) > 3 && name[:3] == "GSI" }
 
-// empty reports whether an attribute says no more than one that is missing.
+// empty reports whether an attribute means the same as a missing one.
 func empty(value types.AttributeValue) bool {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -61,7 +61,7 @@ func empty(value types.AttributeValue) bool {
 	return false
 }
 
-// itemOf makes an item of a JSON object: strings, numbers, truth values, lists and objects.
+// itemOf returns the item for a JSON object of strings, numbers, booleans, lists and objects.
 func itemOf(b []byte) schema.Item {
 	var raw map[string]any
 	if json.Unmarshal(b, &raw) != nil {
@@ -85,7 +85,7 @@ func itemOf(b []byte) schema.Item {
 	return item
 }
 
-// flatJSON is what itemOf reads.
+// flatJSON is the inverse of itemOf.
 func flatJSON(item schema.Item) []byte {
 	values := schema.DecodeMap(item)
 	for name, value := range values {
@@ -100,7 +100,7 @@ func flatJSON(item schema.Item) []byte {
 	return b
 }
 
-// FuzzKeys parses any text as each kind of key. What is parsed is written the same.
+// FuzzKeys parses strings as each kind of key, and builds the same string from the result.
 func FuzzKeys(f *testing.F) {
 	for _, s := range []string{
 		"n/BUCKET#e#r#0", "n/BUCKET#e#a/b#31", "BUCKET#e#0", "BUCKET#e#r#1", "n/ENTITY#e", "CHILD#e",

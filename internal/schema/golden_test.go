@@ -12,7 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// writes is what a run of the Python library was given, and what it drew and read off the clock.
+// writes are the arguments of a run of the Python library, and the random numbers and times that it
+// drew.
 type writes struct {
 	file      string
 	namespace string
@@ -68,8 +69,8 @@ func limit(name string, capacity, refill, seconds int64) schema.Limit {
 	return schema.Limit{Name: name, Capacity: capacity, Refill: refill, Seconds: seconds}
 }
 
-// TestGoldenAgain decodes each item and encodes it again. Nothing travels raw: weir knows every
-// attribute of these items.
+// TestGoldenAgain decodes each golden item and encodes it again. No attribute ends up in Extra:
+// weir has a field for each.
 func TestGoldenAgain(t *testing.T) {
 	t.Parallel()
 	for _, w := range written {
@@ -84,7 +85,7 @@ func TestGoldenAgain(t *testing.T) {
 			kinds[kind]++
 			sameItems(t, encoded, item)
 			if extra != 0 {
-				t.Errorf("%s: item %s: %d attributes travelled raw", w.file, keyOf(item), extra)
+				t.Errorf("%s: item %s: %d attributes are in Extra", w.file, keyOf(item), extra)
 			}
 		}
 		if len(kinds) != 10 {
@@ -94,8 +95,8 @@ func TestGoldenAgain(t *testing.T) {
 	}
 }
 
-// TestGoldenBuilt builds each item from what the library was given. A golden item that is not built
-// fails, as does one that is not golden.
+// TestGoldenBuilt builds each item from the arguments of the library's run. The items built and the
+// golden items must be the same.
 func TestGoldenBuilt(t *testing.T) {
 	t.Parallel()
 	for _, w := range written {
@@ -125,7 +126,7 @@ func TestGoldenBuilt(t *testing.T) {
 	}
 }
 
-// builder makes the items of a run.
+// builder builds the items of a run.
 type builder struct {
 	*testing.T
 
@@ -133,7 +134,7 @@ type builder struct {
 	at time.Time
 }
 
-// registry makes the table's own items and the namespace's registries.
+// registry builds the table's own items and the namespace's registries.
 func (b *builder) registry() []schema.Item {
 	now, ns := schema.Timestamp(b.at), b.w.namespace
 	active := schema.Namespace{
@@ -213,10 +214,10 @@ func (b *builder) entities() []schema.Item {
 	return items
 }
 
-// drawn is a bucket that was made for a charge.
+// drawn is a bucket that was created by a charge.
 type drawn struct {
 	resource string
-	owner    *schema.Entity // nil if nobody declared it
+	owner    *schema.Entity // nil if it was not declared
 	entity   string
 	at       int64
 	limits   []schema.Limit
@@ -227,7 +228,7 @@ type drawn struct {
 func (b *builder) buckets() []schema.Item {
 	project, key, solo := b.entity(0), b.entity(1), b.entity(2)
 	soloLevel := weir.LevelEntityDefault
-	if !b.w.custom { // Version 0.10 lets these end too.
+	if !b.w.custom { // in version 0.10 these expire too
 		soloLevel = weir.LevelSystem
 	}
 	at := b.w.acquired

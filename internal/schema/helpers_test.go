@@ -39,7 +39,7 @@ func loadGolden(t testing.TB, file string) (golden, []schema.Item) {
 	return g, items
 }
 
-// fromJSON reads an item in the form in which DynamoDB's tools print it.
+// fromJSON returns the item for the JSON that DynamoDB's tools print.
 func fromJSON(t testing.TB, raw map[string]any) schema.Item {
 	t.Helper()
 	item := make(schema.Item, len(raw))
@@ -81,7 +81,7 @@ func valueFromJSON(t testing.TB, raw any) types.AttributeValue {
 	return nil
 }
 
-// sameItems fails with the attributes that differ, types included.
+// sameItems fails with the attributes that differ, including their types.
 func sameItems(t testing.TB, got, want schema.Item) {
 	t.Helper()
 	if faults := differences(got, want); faults != "" {
@@ -118,7 +118,7 @@ func keyOf(item schema.Item) string {
 	return key.String()
 }
 
-// ok returns a value whose error must be none.
+// ok returns the value, and fails the test if there is an error.
 func ok[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -138,8 +138,8 @@ func marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// again decodes an item into the type of its kind and encodes it again. kind is empty for an item
-// that no type is for. extra counts the attributes that travelled raw.
+// again decodes an item into the type of its kind and encodes it again. kind is empty if there is
+// no type for the item. extra is the number of attributes in Extra.
 func again(item schema.Item) (kind string, encoded schema.Item, extra int, err error) {
 	key, err := schema.KeyOf(item)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// samples are one item of each kind that the golden files have not, or not with all attributes.
+// samples returns one item of each kind that the golden files lack, or have without some
+// attributes.
 func samples(t testing.TB) []schema.Item {
 	t.Helper()
 	extra := schema.Item{"later": schema.StringSet("x", "y")}
@@ -46,8 +47,8 @@ func samples(t testing.TB) []schema.Item {
 	}
 }
 
-// TestSamplesAgain decodes each sample and encodes it again; one attribute of each is unknown, and
-// travels raw.
+// TestSamplesAgain decodes each sample and encodes it again. Each has one unknown attribute, which
+// ends up in Extra.
 func TestSamplesAgain(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]bool{}
@@ -68,7 +69,7 @@ func TestSamplesAgain(t *testing.T) {
 	}
 }
 
-// TestMalformedSamples turns each attribute of each sample into something that it never is.
+// TestMalformedSamples replaces each attribute of each sample by a value that it never has.
 func TestMalformedSamples(t *testing.T) {
 	t.Parallel()
 	wrong := &types.AttributeValueMemberB{Value: []byte("?")}
@@ -81,7 +82,7 @@ func TestMalformedSamples(t *testing.T) {
 			}
 			item[name] = wrong
 			if _, _, _, err := again(item); err == nil {
-				t.Errorf("item %s: attribute %s is taken as it is", keyOf(item), name)
+				t.Errorf("item %s: a malformed attribute %s is accepted", keyOf(item), name)
 			} else if name != "PK" && name != "SK" {
 				checkMalformed(t, err, name, "")
 			}
@@ -101,7 +102,7 @@ func TestEntity(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if item["version"] != nil || item["pgen"] != nil || item["GSI1PK"] != nil {
-		t.Errorf("an entity of the library's has %v", item)
+		t.Errorf("an entity written by the library is encoded as %v", item)
 	}
 	got.CreatedAt = "2024-01-01T00:00:00Z"
 	if got.Mark() != got.CreatedAt {
@@ -195,7 +196,7 @@ func TestWindows(t *testing.T) {
 		}
 	}
 	if _, err := schema.ParseTimestamp("2025-01-01"); err == nil {
-		t.Error("a day is read as a timestamp")
+		t.Error("a date is parsed as a timestamp")
 	}
 	if got := schema.OffsetTimestamp(at); got != "2025-01-01T00:59:59+00:00" {
 		t.Errorf("got %s", got)

@@ -1,7 +1,19 @@
-// Package schema knows the items of the DynamoDB table that weir shares with the Python library
-// zae-limiter: their keys, their attributes and how long they live. It reads and writes nothing;
-// time and random numbers are arguments. What an item holds besides what a type here stands for
-// travels in the type's Extra, as it was read, and is written again.
+// Package schema encodes and decodes the items of the DynamoDB table that weir shares with the
+// Python library zae-limiter: their keys, their attributes and their time to live. It makes no
+// calls, and takes time and random numbers as arguments.
+//
+// For each kind of item there is a type with an Item method that encodes it and a Parse function
+// that decodes it: [Bucket], [Config], [Entity], [AuditEvent], [Usage], [Namespace], [Version],
+// [Provisioner], and the registries [Resources] and [EntityConfigResources]. Functions such as
+// [EntityPK] build the keys and their Parse counterparts read them. [Table] is the definition of a
+// table.
+//
+// The library has features that weir lacks, so a type does not hold everything that an item may
+// have. Attributes that no field holds are kept in Extra, as they were read, and are written again.
+// Attributes that change what an item means, and that weir cannot judge by, are named in Unjudged.
+// An item that cannot be decoded is a [*MalformedError].
+//
+// The golden tests compare both directions with items that the library has written.
 package schema
 
 import (
@@ -17,12 +29,12 @@ type Key struct {
 	PK, SK string
 }
 
-// Item returns the key as DynamoDB takes it.
+// Item returns the key as an item with two attributes.
 func (k Key) Item() Item {
 	return Item{AttrPK: String(k.PK), AttrSK: String(k.SK)}
 }
 
-// String returns both parts.
+// String returns both parts of the key, for messages.
 func (k Key) String() string { return k.PK + " " + k.SK }
 
 // KeyOf returns the key of an item. An item without one is a [*MalformedError].
@@ -98,7 +110,7 @@ func AuditKey(ns, entity, event string) Key {
 	return Key{AuditPK(ns, entity), SKAuditPrefix + event}
 }
 
-// UsageKey is the key of what an entity used of a resource in a window, see [WindowKey].
+// UsageKey is the key of the usage of a resource by an entity in a window; see [Window.Key].
 func UsageKey(ns, entity, resource, windowKey string) Key {
 	return Key{EntityPK(ns, entity), SKUsagePrefix + resource + "#" + windowKey}
 }
@@ -109,13 +121,13 @@ func ChildSK(entity string) string { return ChildPrefix + entity }
 // UsageGSI2SK is a usage item's GSI2 sort key.
 func UsageGSI2SK(windowKey, entity string) string { return UsagePrefix + windowKey + "#" + entity }
 
-// BucketID names a bucket item.
+// BucketID identifies a bucket item.
 type BucketID struct {
 	Namespace, Entity, Resource string
 	Shard                       int
 }
 
-// PK is the item's partition, which it has for itself.
+// PK is the item's partition key. No other item has it.
 func (id BucketID) PK() string {
 	return id.Namespace + "/" + BucketPrefix + id.Entity + "#" + id.Resource + "#" + id.shard()
 }
@@ -129,7 +141,8 @@ func (id BucketID) GSI2SK() string { return BucketPrefix + id.Entity + "#" + id.
 // GSI3SK is the item's sort key among the buckets of its entity.
 func (id BucketID) GSI3SK() string { return BucketPrefix + id.Resource + "#" + id.shard() }
 
-// GSI4SK is the item's sort key in its namespace: unlike all others it is not the partition.
+// GSI4SK is the item's sort key among the items of its namespace. For all other kinds of items it
+// is the partition key.
 func (id BucketID) GSI4SK() string {
 	return BucketPrefix + id.Entity + "#" + id.Resource + "#" + id.shard()
 }
@@ -139,11 +152,11 @@ func (id BucketID) String() string { return id.PK() }
 
 func (id BucketID) shard() string { return strconv.Itoa(id.Shard) }
 
-// MalformedError says which attribute of an item cannot be read.
+// MalformedError is the error for an attribute that cannot be decoded.
 type MalformedError struct {
-	Key       Key    // the item's; its parts are empty where the item has none
+	Key       Key    // the item's key; a part that the item lacks is empty
 	Attribute string // such as "b_rpm_tk"
-	Value     string // as far as it can be shown; empty if it is missing
+	Value     string // shortened; empty if the attribute is missing
 	Reason    string // such as "is no whole number"
 }
 
@@ -160,11 +173,11 @@ func (e *MalformedError) Error() string {
 	return fmt.Sprintf("%sattribute %s%s %s", where, e.Attribute, value, e.Reason)
 }
 
-// maxShard bounds the shard numbers that are believed: the Python library stops at 32 shards, its
-// older versions did not, and a number beyond this comes from neither.
+// maxShard bounds the shard numbers that are accepted. The Python library stops at 32 shards. Its
+// older versions had no bound, but never reached this number.
 const maxShard = 1 << 20
 
-// SplitNamespace splits a key into the ID of its namespace and the rest, at the first slash.
+// SplitNamespace splits a key at the first slash into the ID of its namespace and the rest.
 func SplitNamespace(key string) (ns, rest string, err error) {
 	ns, rest, ok := strings.Cut(key, "/")
 	if !ok {
@@ -173,7 +186,7 @@ func SplitNamespace(key string) (ns, rest string, err error) {
 	return ns, rest, nil
 }
 
-// ParseBucketPK reads what [BucketID.PK] writes. The shard is behind the last "#", and the entity
+// ParseBucketPK parses what [BucketID.PK] builds. The shard follows the last "#", and the entity
 // ends at the first one.
 func ParseBucketPK(pk string) (BucketID, error) {
 	ns, rest, err := SplitNamespace(pk)
@@ -205,8 +218,8 @@ func parseBucket(s string) (id BucketID, reason string) {
 	return id, ""
 }
 
-// cutShard takes the shard's number off the end. Only the form that is written is read, so that one
-// item has one key.
+// cutShard removes the shard number from the end of s. It accepts only the form that is written, so
+// that one item has one key.
 func cutShard(s string) (rest string, shard int, reason string) {
 	i := strings.LastIndexByte(s, '#')
 	if i < 0 {
@@ -220,7 +233,7 @@ func cutShard(s string) (rest string, shard int, reason string) {
 	return s[:i], shard, ""
 }
 
-// ParseChildSK reads what [ChildSK] writes.
+// ParseChildSK parses what [ChildSK] builds.
 func ParseChildSK(sk string) (entity string, err error) {
 	entity, ok := strings.CutPrefix(sk, ChildPrefix)
 	if !ok {
@@ -229,7 +242,7 @@ func ParseChildSK(sk string) (entity string, err error) {
 	return entity, nil
 }
 
-// ParseUsageGSI2SK reads what [UsageGSI2SK] writes.
+// ParseUsageGSI2SK parses what [UsageGSI2SK] builds.
 func ParseUsageGSI2SK(sk string) (windowKey, entity string, err error) {
 	s, ok := strings.CutPrefix(sk, UsagePrefix)
 	if !ok {
@@ -242,7 +255,7 @@ func ParseUsageGSI2SK(sk string) (windowKey, entity string, err error) {
 	return windowKey, entity, nil
 }
 
-// ParseUsageSK reads the resource and the window from the sort key of [UsageKey].
+// ParseUsageSK returns the resource and the window in the sort key of a [UsageKey].
 func ParseUsageSK(sk string) (resource, windowKey string, err error) {
 	s, ok := strings.CutPrefix(sk, SKUsagePrefix)
 	if !ok {
@@ -255,12 +268,12 @@ func ParseUsageSK(sk string) (resource, windowKey string, err error) {
 	return s[:i], s[i+1:], nil
 }
 
-// ParseEntityPK reads what [EntityPK] writes.
+// ParseEntityPK parses what [EntityPK] builds.
 func ParseEntityPK(pk string) (ns, entity string, err error) {
 	return parseOwner(pk, EntityPrefix, "is no entity's")
 }
 
-// ParseAuditPK reads what [AuditPK] writes.
+// ParseAuditPK parses what [AuditPK] builds.
 func ParseAuditPK(pk string) (ns, entity string, err error) {
 	return parseOwner(pk, auditPrefix, "is no audit's")
 }
@@ -280,8 +293,8 @@ func parseOwner(pk, prefix, reason string) (ns, owner string, err error) {
 // BucketAttribute is the attribute of a limit's field on a bucket item: "b_rpm_tk".
 func BucketAttribute(limit, field string) string { return bucketPrefix + limit + "_" + field }
 
-// ParseBucketAttribute reads what [BucketAttribute] writes; ok is false for any other attribute.
-// Names of limits may contain "_", so the field is behind the last one.
+// ParseBucketAttribute parses what [BucketAttribute] builds; ok is false for any other attribute.
+// The name of a limit may contain "_", so the field follows the last one.
 func ParseBucketAttribute(attribute string) (limit, field string, ok bool) {
 	return cutField(attribute, bucketPrefix)
 }
@@ -289,13 +302,13 @@ func ParseBucketAttribute(attribute string) (limit, field string, ok bool) {
 // LimitAttribute is the attribute of a limit's field on a configuration item: "l_rpm_cp".
 func LimitAttribute(limit, field string) string { return limitPrefix + limit + "_" + field }
 
-// ParseLimitAttribute reads what [LimitAttribute] writes; ok is false for any other attribute.
+// ParseLimitAttribute parses what [LimitAttribute] builds; ok is false for any other attribute.
 func ParseLimitAttribute(attribute string) (limit, field string, ok bool) {
 	return cutField(attribute, limitPrefix)
 }
 
-// parseWindowAttribute reads the attributes of limits with windows of their own ("w_day_cp"), which
-// weir has no use for.
+// parseWindowAttribute parses an attribute of a limit with windows of its own ("w_day_cp"), a
+// feature that weir does not have.
 func parseWindowAttribute(attribute string) (limit, field string, ok bool) {
 	return cutField(attribute, windowPrefix)
 }

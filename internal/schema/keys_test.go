@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAgain parses what was written, for random names that are allowed.
+// TestKeysAgain builds keys of random valid names and parses them.
 func TestKeysAgain(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
@@ -153,6 +153,6 @@ func TestInt64(t *testing.T) {
 		}
 	}
 	if _, err := schema.Int64(nil); err == nil {
-		t.Error("nothing is a number")
+		t.Error("a null value is accepted as a number")
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The most that the Python library reads from a configuration item. A larger number makes the whole
-// level unreadable to it, so nobody may store one.
+// The largest numbers that the Python library reads from a configuration item. A larger number
+// would make the whole level unreadable to it, so no program may store one.
 const (
 	MaxUnits   = 1_000_000_000_000_000 // of capacity and refill amount
 	MaxSeconds = 1_000_000_000         // of a refill period
 )
 
-// Limit is a limit as configuration has it.
+// Limit is a limit on a configuration item.
 type Limit struct {
 	Name     string
 	Capacity int64 // cp, in units
 	Refill   int64 // ra, in units per period; 0 is a quota that only a schedule fills
 	Seconds  int64 // rp: the period
-	// Unjudged names the attributes of the limit whose meaning weir does not judge by (sched,
-	// rsched, rsa, soft; ra where it is 0), in order and without the "l_…_".
+	// Unjudged names the attributes of the limit that weir cannot judge by, in order and without
+	// "l_…_": sched, rsched, rsa, soft, and ra if it is 0.
 	Unjudged []string
 }
 
-// Bucket returns the limit as a new bucket item has it: full, with nothing consumed. A limit that
-// no item can hold is an error.
+// Bucket returns the limit for a new bucket item: full, with nothing consumed. A limit that an item
+// cannot hold is an error.
 func (l Limit) Bucket() (BucketLimit, error) {
 	const most = math.MaxInt64 / 1000
 	for _, field := range []struct {
@@ -47,15 +47,15 @@ func (l Limit) Bucket() (BucketLimit, error) {
 }
 
 // NewWrites returns the limit that counts the writes of a bucket item: 1,000 a second, which is
-// what DynamoDB takes for one partition.
+// DynamoDB's bound for one partition.
 func NewWrites() *BucketLimit {
 	return &BucketLimit{
 		Name: WritesLimit, Balance: 1_000_000, Capacity: 1_000_000, Refill: 1_000_000, PeriodMS: 1000,
 	}
 }
 
-// NewBucket returns a bucket as the Python library makes it: full at nowMS, one shard, no parent
-// and no end. A caller sets what else is known.
+// NewBucket returns a bucket as the Python library creates it: full at nowMS, with one shard, no
+// parent and no ttl. The caller sets the rest.
 func NewBucket(id BucketID, nowMS int64, limits []Limit) (*Bucket, error) {
 	b := &Bucket{
 		Namespace: id.Namespace, Entity: id.Entity, Resource: id.Resource, Shard: id.Shard,
@@ -72,21 +72,24 @@ func NewBucket(id BucketID, nowMS int64, limits []Limit) (*Bucket, error) {
 	return b, nil
 }
 
-// TTLMultiplier is how many times its slowest limit's time to fill up a bucket item lives.
+// TTLMultiplier is the lifetime of a bucket item, as a multiple of the time in which its slowest
+// limit fills up.
 const TTLMultiplier = 7
 
-// Expires reports whether a bucket with limits of a level has an end. Those of an entity's own have
-// none since version 0.17 of the library.
+// Expires reports whether bucket items with limits of a level expire. With limits of an entity's
+// own they do not, as in the library from 0.17 on.
 func Expires(level weir.Level) bool {
 	return level != weir.LevelEntity && level != weir.LevelEntityDefault
 }
 
-// BucketSeconds returns how long a bucket item lives, in seconds, as the Python library reckons:
-// (capacity / refill) · period of the slowest limit, times the multiplier, rounded down. ok is
-// false where it lives on: multiplier not above 0, no limits, or one that nothing fills up.
+// BucketSeconds returns the lifetime of a bucket item in seconds, as the Python library computes
+// it: capacity / refill · period of the slowest limit, times the multiplier, rounded down. ok is
+// false if the item does not expire: the multiplier is not above 0, there are no limits, or one of
+// them never fills up.
 //
-// The library reckons in doubles, and now and then gets a second less than the exact figure. So
-// this rounds each step to 53 bits as well, in software, which is the same on every machine.
+// The library computes in doubles, and its result is sometimes a second below the exact one. So
+// BucketSeconds also rounds each step to 53 bits, in software, which gives the same result on every
+// machine.
 func BucketSeconds(limits []BucketLimit, multiplier int64) (seconds int64, ok bool) {
 	if multiplier <= 0 || len(limits) == 0 {
 		return 0, false
@@ -103,21 +106,21 @@ func BucketSeconds(limits []BucketLimit, multiplier int64) (seconds int64, ok bo
 		}
 	}
 	slowest.Mul(slowest, double(multiplier, 1))
-	seconds, _ = slowest.Int64() // rounds down, and stops at the largest int64
+	seconds, _ = slowest.Int64() // rounds down, and at most to the largest int64
 	return min(seconds, maxSeconds), true
 }
 
-// double is a/b, rounded as a double is. The exact quotient is rounded once.
+// double returns a/b rounded to a double. The exact quotient is rounded once.
 func double(a, b int64) *big.Float {
 	const mantissa = 53
 	q := new(big.Float).SetPrec(mantissa).SetMode(big.ToNearestEven)
 	return q.Quo(new(big.Float).SetInt64(a), new(big.Float).SetInt64(b))
 }
 
-// maxSeconds is a life that ends after everything: added to a time it does not overflow.
+// maxSeconds is a lifetime without end: adding it to a time does not overflow.
 const maxSeconds = math.MaxInt64 / 4
 
-// TTL returns the end of what lives for some seconds from an instant, in Unix seconds.
+// TTL returns the end of a lifetime that begins at nowMS, in Unix seconds.
 func TTL(nowMS, seconds int64) int64 {
 	now := nowMS / 1000
 	if nowMS%1000 < 0 {

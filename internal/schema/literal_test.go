@@ -7,8 +7,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// TestLiteral compares the items that no golden file has with what the library's source writes, and
-// the version of an entity, which only weir writes.
+// TestLiteral compares the items that no golden file has with literals from the library's source.
+// It also checks the version of an entity, which only weir writes.
 func TestLiteral(t *testing.T) {
 	t.Parallel()
 	got := map[string]schema.Item{}

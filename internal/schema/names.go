@@ -1,10 +1,10 @@
 package schema
 
-// Attributes that many kinds of items have, and the index keys.
+// The attributes of several kinds of items, and the index keys.
 const (
 	AttrPK  = "PK"
 	AttrSK  = "SK"
-	AttrTTL = "ttl" // in Unix seconds; the table's time to live
+	AttrTTL = "ttl" // in Unix seconds; DynamoDB deletes the item after it
 
 	AttrGSI1PK = "GSI1PK"
 	AttrGSI1SK = "GSI1SK"
@@ -79,7 +79,7 @@ const (
 	GSI4 = "GSI4" // namespace → all its items
 )
 
-// Sort keys that are whole, and beginnings of the others.
+// Whole sort keys, and prefixes of sort keys.
 const (
 	SKMeta                  = "#META"
 	SKState                 = "#STATE"
@@ -96,7 +96,7 @@ const (
 	SKOperationPrefix   = "#OP#"
 )
 
-// Beginnings of keys behind the namespace, and of index keys.
+// Prefixes of keys after the namespace, and of index keys.
 const (
 	EntityPrefix   = "ENTITY#"
 	BucketPrefix   = "BUCKET#"
@@ -110,7 +110,7 @@ const (
 )
 
 const (
-	// RegistryNamespace is where the table keeps its namespaces and its version.
+	// RegistryNamespace is the namespace of the registry and of the version item.
 	RegistryNamespace = "_"
 	// DefaultNamespace is the name of the namespace that every table has.
 	DefaultNamespace = "default"
@@ -118,8 +118,8 @@ const (
 	DefaultResource = "_default_"
 	// WritesLimit is the limit on every bucket item that counts its writes.
 	WritesLimit = "wcu"
-	// NoSchedule is a limit's schedule that says there is none, whatever the item has.
+	// NoSchedule is a limit's schedule that says that the limit has none, whatever the item's.
 	NoSchedule = "-"
-	// bypassed is the value of the attribute disabled that lets all calls through.
+	// bypassed is the value of the attribute disabled that admits every request.
 	bypassed = "bypass"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// oracleCase is a bucket that both sides make.
+// oracleCase is a bucket that both sides create.
 type oracleCase struct {
 	Entity     string        `json:"entity"`
 	Resource   string        `json:"resource"`
@@ -50,8 +50,8 @@ type oracleAnswer struct {
 	Table   map[string]any   `json:"table"`
 }
 
-// TestPython compares what weir writes with what the Python library writes for the same arguments,
-// and lets the library read what weir wrote.
+// TestPython compares the items of weir and of the Python library for the same arguments, and makes
+// the library read the items of weir.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	venv := testkit.ZAE(t)
@@ -160,7 +160,8 @@ func (c oracleCase) bucket(t *testing.T) schema.Item {
 	return b.Item()
 }
 
-// checkSeconds compares lives of buckets; those where doubles and whole numbers differ are counted.
+// checkSeconds compares the lifetimes of buckets, and counts those for which doubles and exact
+// arithmetic differ.
 func checkSeconds(t *testing.T, limits []oracleLimit, want []*json.Number) {
 	t.Helper()
 	const most = math.MaxInt64 / 4
@@ -186,14 +187,15 @@ func checkSeconds(t *testing.T, limits []oracleLimit, want []*json.Number) {
 			inexact++
 		}
 	}
-	t.Logf("%d lives, %d of them beyond all, at least %d others not the exact figure",
+	t.Logf("%d lifetimes, %d of them without end, at least %d others not exact",
 		len(limits), beyond, inexact)
 	if inexact == 0 {
-		t.Error("no case in which doubles lead away from the exact figure")
+		t.Error("no case in which doubles and exact arithmetic differ")
 	}
 }
 
-// readable returns an item of each kind that the library reads, and what it is to read.
+// readable returns an item of each kind that the library reads, and the result that it should
+// print.
 func readable(t *testing.T) (items map[string]any, want string) {
 	t.Helper()
 	c := oracleCase{Entity: "bot", Resource: "a/b", Now: 5, Shards: 2, Limits: []oracleLimit{
@@ -230,7 +232,7 @@ func readable(t *testing.T) (items map[string]any, want string) {
 	}`))
 }
 
-// compact writes JSON in one way, whatever the order of its fields.
+// compact formats JSON in one way, whatever the order of its fields.
 func compact(t *testing.T, b []byte) string {
 	t.Helper()
 	var v any
@@ -240,7 +242,7 @@ func compact(t *testing.T, b []byte) string {
 	return string(marshal(t, v))
 }
 
-// checkTable compares the table's definition, with a stream as the library makes it.
+// checkTable compares the definition of the table, with a stream as the library creates it.
 func checkTable(t *testing.T, want map[string]any) {
 	t.Helper()
 	in := schema.Table{Name: "weir", Stream: true}.CreateInput()
@@ -253,7 +255,7 @@ func checkTable(t *testing.T, want map[string]any) {
 	}
 }
 
-// prune takes off what is not said.
+// prune removes empty values.
 func prune(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -272,7 +274,7 @@ func prune(value any) any {
 	return value
 }
 
-// toJSON returns an item in the form in which the library's client has it.
+// toJSON returns an item in the form of the library's client.
 func toJSON(item schema.Item) map[string]any {
 	out := make(map[string]any, len(item))
 	for name, value := range item {

@@ -12,13 +12,13 @@ const (
 	digits  = "0123456789"
 )
 
-// newRand returns random numbers of a seed that is printed, or that WEIR_TEST_SEED says.
+// newRand returns a random source with a seed that it prints, or with the seed in WEIR_TEST_SEED.
 func newRand(t testing.TB) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(soak.Seed(t), 0))
 }
 
-// randomName returns a short name of the characters given, the first of its own set.
+// randomName returns a short name. Its first character is from first, the others are from rest.
 func randomName(rng *rand.Rand, first, rest string) string {
 	name := []byte{first[rng.IntN(len(first))]}
 	for range rng.IntN(9) {
@@ -27,7 +27,7 @@ func randomName(rng *rand.Rand, first, rest string) string {
 	return string(name)
 }
 
-// randomAmount returns a number from 1 on whose length is even: as many of one digit as of twelve.
+// randomAmount returns a number of at least 1. Each number of digits is equally likely.
 func randomAmount(rng *rand.Rand, maxDigits int) int64 {
 	most := int64(1)
 	for range 1 + rng.IntN(maxDigits) {

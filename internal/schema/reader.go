@@ -7,11 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// itemReader takes an item apart, attribute by attribute. It keeps the first error; what nobody
-// took is the item's Extra.
+// itemReader decodes an item attribute by attribute. It keeps the first error. The attributes that
+// are left at the end become Extra.
 type itemReader struct {
 	item Item // as it was read
-	rest Item // without what was taken
+	rest Item // the attributes that were not taken yet
 	key  Key
 	err  error
 }
@@ -24,28 +24,28 @@ func newReader(item Item) *itemReader {
 	return r
 }
 
-// fail says that an attribute is wrong, unless another was before it.
+// fail notes that an attribute is malformed, unless there is an error already.
 func (r *itemReader) fail(name, reason string) {
 	if r.err == nil && reason != "" {
 		r.err = malformed(r.item, name, reason)
 	}
 }
 
-// keyError keeps the error of a part of the key.
+// keyError notes the error of a part of the key, unless there is an error already.
 func (r *itemReader) keyError(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// take returns an attribute and takes it off the rest.
+// take returns an attribute and removes it from rest.
 func (r *itemReader) take(name string) (types.AttributeValue, bool) {
 	value, ok := r.rest[name]
 	delete(r.rest, name)
 	return value, ok
 }
 
-// optional reads an attribute that may be missing.
+// optional decodes an attribute that may be missing.
 func optional[T any](r *itemReader, name string, read func(types.AttributeValue) (T, string)) T {
 	var zero T
 	value, ok := r.take(name)
@@ -57,7 +57,7 @@ func optional[T any](r *itemReader, name string, read func(types.AttributeValue)
 	return v
 }
 
-// required reads an attribute that must be there.
+// required decodes an attribute that must exist.
 func required[T any](r *itemReader, name string, read func(types.AttributeValue) (T, string)) T {
 	if _, ok := r.rest[name]; !ok {
 		r.fail(name, "is missing")
@@ -65,24 +65,24 @@ func required[T any](r *itemReader, name string, read func(types.AttributeValue)
 	return optional(r, name, read)
 }
 
-// optionalSame checks an attribute that repeats what the key says.
+// optionalSame checks an attribute that repeats a part of the key.
 func (r *itemReader) optionalSame(name, want string) {
 	if value, ok := r.take(name); ok {
 		r.fail(name, same(value, want))
 	}
 }
 
-// drop takes index keys off the rest: writing the item makes them anew.
+// drop removes index keys from rest: encoding the item computes them again.
 func (r *itemReader) drop(names ...string) {
 	for _, name := range names {
 		delete(r.rest, name)
 	}
 }
 
-// names are the attributes that nobody took, in order.
+// names returns the attributes in rest, in order.
 func (r *itemReader) names() []string { return slices.Sorted(maps.Keys(r.rest)) }
 
-// extra is what nobody took; nil if nothing.
+// extra returns rest; nil if it is empty.
 func (r *itemReader) extra() Item {
 	if len(r.rest) == 0 {
 		return nil
@@ -90,8 +90,8 @@ func (r *itemReader) extra() Item {
 	return r.rest
 }
 
-// newItem starts an item: what weir does not know, the key, and the place in GSI4, where every item
-// of a namespace must be found.
+// newItem begins an item with its extra attributes, its key, and its keys in GSI4, which lists
+// every item of a namespace.
 func newItem(extra Item, key Key, ns string) Item {
 	item := make(Item, len(extra)+16)
 	maps.Copy(item, extra)

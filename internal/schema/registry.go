@@ -11,16 +11,16 @@ import (
 type Resources struct {
 	Namespace string
 	Names     []string // in order
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
-// StringSet is a set of strings as DynamoDB has it, in order.
+// StringSet returns a string set, in order.
 func StringSet(values ...string) types.AttributeValue {
 	return &types.AttributeValueMemberSS{Value: slices.Sorted(slices.Values(values))}
 }
 
-// ParseResources reads the registry of resources. One that cannot be read is a [*MalformedError].
+// ParseResources decodes the registry of resources, or returns a [*MalformedError].
 func ParseResources(item Item) (*Resources, error) {
 	r := newReader(item)
 	ns := r.systemItem(SKResources)
@@ -35,14 +35,14 @@ func ParseResources(item Item) (*Resources, error) {
 // own.
 type EntityConfigResources struct {
 	Namespace string
-	// Counts is how many entities have limits, by resource.
+	// Counts are the numbers of entities with limits, by resource.
 	Counts map[string]int64
-	// Extra are all attributes that are no counts, as they were read.
+	// Extra are all attributes that are not counts, as they were read.
 	Extra Item
 }
 
-// RegistryKeeps reports whether the registry of resources for which entities have limits has the
-// attribute for itself, so that no resource of this name can be counted there.
+// RegistryKeeps reports whether a name is an attribute of the registry itself, so that the registry
+// cannot count a resource with this name.
 func RegistryKeeps(resource string) bool {
 	switch resource {
 	case AttrPK, AttrSK, AttrTTL,
@@ -54,8 +54,8 @@ func RegistryKeeps(resource string) bool {
 	return false
 }
 
-// ParseEntityConfigResources reads the registry of resources for which entities have limits. One
-// that cannot be read is a [*MalformedError].
+// ParseEntityConfigResources decodes the registry of resources for which entities have limits, or
+// returns a [*MalformedError].
 func ParseEntityConfigResources(item Item) (*EntityConfigResources, error) {
 	r := newReader(item)
 	c := &EntityConfigResources{Namespace: r.systemItem(SKEntityConfigResources)}
@@ -72,7 +72,7 @@ func ParseEntityConfigResources(item Item) (*EntityConfigResources, error) {
 	return c, nil
 }
 
-// systemItem checks the key of one of a namespace's own items and returns the namespace.
+// systemItem checks the key of an item in the system partition and returns the namespace.
 func (r *itemReader) systemItem(sk string) (ns string) {
 	ns, rest, err := SplitNamespace(r.key.PK)
 	r.keyError(err)
@@ -94,23 +94,23 @@ const (
 	attrAppliedHash      = "applied_hash"
 )
 
-// Provisioner is what declared limits are in charge of in a namespace.
+// Provisioner is the record of declared limits in a namespace.
 type Provisioner struct {
 	Namespace string
-	// System is whether the namespace's own limits are declared.
+	// System reports whether the namespace's own limits are declared.
 	System bool
 	// Resources are the resources whose limits are declared.
 	Resources []string
 	// Entities are the resources for which limits are declared, by entity.
 	Entities map[string][]string
-	// AppliedAt is when they were applied last, as [OffsetTimestamp] writes it.
+	// AppliedAt is the time at which they were last applied, formatted by [OffsetTimestamp].
 	AppliedAt string
-	// Hash is that of what was applied: "sha256:" and 64 hexadecimal digits.
+	// Hash is the hash of the limits applied: "sha256:" and 64 hexadecimal digits.
 	Hash string
-	// Unlisted is true where the item is not in GSI4, as the Python library writes it: purging the
-	// namespace there leaves it behind. weir writes it only where it was so.
+	// Unlisted is true if the item is not in GSI4, as the Python library writes it, so that a purge
+	// by the library leaves it behind. weir writes the item so only if it was read so.
 	Unlisted bool
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
@@ -132,7 +132,7 @@ func (p *Provisioner) Item() Item {
 	return item
 }
 
-// ParseProvisioner reads the item. One that cannot be read is a [*MalformedError].
+// ParseProvisioner decodes the item, or returns a [*MalformedError].
 func ParseProvisioner(item Item) (*Provisioner, error) {
 	r := newReader(item)
 	ns := r.systemItem(SKProvisioner)
@@ -153,7 +153,7 @@ func ParseProvisioner(item Item) (*Provisioner, error) {
 	return p, nil
 }
 
-// textLists reads a map of lists of strings.
+// textLists decodes a map of lists of strings.
 func textLists(value types.AttributeValue) (m map[string][]string, reason string) {
 	v, ok := value.(*types.AttributeValueMemberM)
 	if !ok {

@@ -8,24 +8,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Table is what a table is like.
+// Table is the definition of a table.
 type Table struct {
 	Name string
-	// Lean keeps only keys in GSI2, which halves what a bucket write costs. The Python library
+	// Lean makes GSI2 have keys only, which halves the cost of a bucket write. The Python library
 	// cannot read the buckets, the capacity and the usage of a resource on such a table.
 	Lean bool
-	// Stream keeps a stream of old and new items, which the aggregator reads.
+	// Stream enables a stream of old and new items, which the aggregator reads.
 	Stream bool
 }
 
-// index is an index's keys and what it keeps of an item.
+// index is the definition of an index: its keys and its projection.
 type index struct {
 	name, hash, sort string
 	keeps            types.ProjectionType
 }
 
-// indexes returns the global and the local indexes. The local ones are reserved: no item has their
-// keys, but they cannot be added later.
+// indexes returns the global and the local indexes. The local ones are reserved for later: no item
+// has their keys, but local indexes cannot be added to an existing table.
 func (t Table) indexes() (global, local []index) {
 	resources := types.ProjectionTypeAll
 	if t.Lean {
@@ -45,8 +45,8 @@ func (t Table) indexes() (global, local []index) {
 		}
 }
 
-// CreateInput returns the call that makes the table, paid by request. Its time to live, on
-// [AttrTTL], has to be switched on by another call.
+// CreateInput returns the call that creates the table, billed by request. Its time to live, on
+// [AttrTTL], is enabled by another call.
 func (t Table) CreateInput() *dynamodb.CreateTableInput {
 	global, local := t.indexes()
 	in := &dynamodb.CreateTableInput{
@@ -95,26 +95,25 @@ func definitions(names ...string) []types.AttributeDefinition {
 }
 
 const (
-	// SchemaVersion is the layout of the items that this package knows.
+	// SchemaVersion is the version of the items that this package encodes.
 	SchemaVersion = "0.10.0"
-	// ClientMinVersion is the oldest version of the Python library that may use a new table.
+	// ClientMinVersion is the oldest version of the Python library that can use a new table.
 	ClientMinVersion = "0.0.0"
 )
 
 // Version is the table's version item.
 type Version struct {
-	// Schema is the layout of the items.
+	// Schema is the version of the items.
 	Schema string
-	// Lambda is the version of the functions beside the table; empty if there are none.
+	// Lambda is the version of the library's Lambda functions; empty if none are deployed.
 	Lambda string
-	// ClientMin is the oldest version of the library that may use the table; empty if it is not
-	// said.
+	// ClientMin is the oldest version of the library that can use the table; empty if unset.
 	ClientMin string
-	// UpdatedAt is when the item was written, as [Timestamp] writes it.
+	// UpdatedAt is the time of the last write, formatted by [Timestamp].
 	UpdatedAt string
-	// UpdatedBy is what wrote it, such as "client:0.17.0"; empty if it is not said.
+	// UpdatedBy is the writer, such as "client:0.17.0"; empty if unset.
 	UpdatedBy string
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
@@ -129,7 +128,7 @@ func (v *Version) Item() Item {
 	return item
 }
 
-// ParseVersion reads the version item. One that cannot be read is a [*MalformedError].
+// ParseVersion decodes the version item, or returns a [*MalformedError].
 func ParseVersion(item Item) (*Version, error) {
 	r := newReader(item)
 	if r.err == nil && r.key != VersionKey() {
@@ -150,26 +149,27 @@ func ParseVersion(item Item) (*Version, error) {
 	return v, nil
 }
 
-// What becomes of a namespace.
+// The statuses of a namespace.
 const (
 	StatusActive  = "active"
-	StatusDeleted = "deleted" // its items remain, and it can be had back
-	StatusPurging = "purging" // its items go, for good
+	StatusDeleted = "deleted" // its items stay, and it can be recovered
+	StatusPurging = "purging" // its items are being deleted for good
 )
 
-// Namespace is one of the two items that the table keeps of a namespace: the one that leads from
-// its name to its ID, or the one that leads back.
+// Namespace is one of the two registry items of a namespace: the one that leads from its name to
+// its ID, or the one that leads back.
 type Namespace struct {
-	// Reverse is true for the item that leads from the ID to the name.
+	// Reverse is set on the item that leads from the ID to the name.
 	Reverse bool
 	Name    string
 	ID      string
 	Status  string
-	// CreatedAt is when it was registered, as [Timestamp] writes it.
+	// CreatedAt is the time of the registration, formatted by [Timestamp].
 	CreatedAt string
-	// DeletedAt is when it was deleted; empty if it was not. Only the item that leads back has it.
+	// DeletedAt is the time of the deletion; empty if there was none. Only the item that leads back
+	// has it.
 	DeletedAt string
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
@@ -192,7 +192,7 @@ func (n *Namespace) Item() Item {
 	return item
 }
 
-// ParseNamespace reads either item of a namespace. One that cannot be read is a [*MalformedError].
+// ParseNamespace decodes either item of a namespace, or returns a [*MalformedError].
 func ParseNamespace(item Item) (*Namespace, error) {
 	r := newReader(item)
 	if r.key.PK != SystemPK(RegistryNamespace) {

@@ -8,32 +8,32 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// overdrawnSuffix marks counters of events that left a soft limit in debt. No limit's name has a
-// "#".
+// overdrawnSuffix marks the counters of events that left a soft limit in debt. The name of a limit
+// has no "#".
 const overdrawnSuffix = "#od"
 
-// Usage is what an entity used of a resource in a window.
+// Usage is the usage of a resource by an entity in a window.
 type Usage struct {
 	Namespace, Entity, Resource string
 	Window                      Window
-	// Start is the beginning of the window, as [Timestamp] writes it.
+	// Start is the start of the window, formatted by [Timestamp].
 	Start string
-	// WindowKey is how the item's keys name the window, see [Window.Key]. Older items have the full
-	// timestamp for days and months too.
+	// WindowKey is the name of the window in the item's keys, see [Window.Key]. Older items have
+	// the full timestamp for days and months too.
 	WindowKey string
-	// Events is how many changes were added up.
+	// Events is the number of changes in the sums.
 	Events int64
-	// Counters are what was used, by limit, in units.
+	// Counters are the units used, by limit.
 	Counters map[string]int64
-	// Overdrawn is how often a limit that does not deny was in debt, by limit; nil if never.
+	// Overdrawn counts events that left a soft limit in debt, by limit; nil if there were none.
 	Overdrawn map[string]int64
-	// TTL is when DynamoDB may delete the item, in Unix seconds; 0 for never.
+	// TTL is the time from which DynamoDB may delete the item, in Unix seconds; 0 for never.
 	TTL int64
-	// Extra are all attributes that the fields do not stand for, as they were read.
+	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
 
-// NewUsage returns the item, with nothing used, of the window that an instant is in.
+// NewUsage returns the item of the window that contains at, with no usage.
 func NewUsage(id BucketID, w Window, at time.Time) *Usage {
 	return &Usage{
 		Namespace: id.Namespace, Entity: id.Entity, Resource: id.Resource,
@@ -44,7 +44,7 @@ func NewUsage(id BucketID, w Window, at time.Time) *Usage {
 // Key is the item's key.
 func (u *Usage) Key() Key { return UsageKey(u.Namespace, u.Entity, u.Resource, u.WindowKey) }
 
-// Item returns the item as it is stored. Counters that [UsageKeeps] are left out.
+// Item returns the item as it is stored. It leaves out counters with a name of [UsageKeeps].
 func (u *Usage) Item() Item {
 	item := newItem(u.Extra, u.Key(), u.Namespace)
 	item[AttrGSI2PK] = String(ResourcePK(u.Namespace, u.Resource))
@@ -66,8 +66,8 @@ func (u *Usage) Item() Item {
 	return item
 }
 
-// UsageKeeps reports whether usage items have the attribute for themselves, so that no limit of
-// this name can be counted there.
+// UsageKeeps reports whether a name is an attribute of the item itself, so that the item cannot
+// count a limit with this name.
 func UsageKeeps(limit string) bool {
 	switch limit {
 	case AttrEntity, AttrResource, AttrWindow, AttrWindowStart, AttrTotalEvents:
@@ -76,8 +76,8 @@ func UsageKeeps(limit string) bool {
 	return RegistryKeeps(limit)
 }
 
-// ParseUsage reads the item; each number that has no other meaning is a counter. One that cannot be
-// read is a [*MalformedError].
+// ParseUsage decodes the item, or returns a [*MalformedError]. Every number without another meaning
+// is a counter.
 func ParseUsage(item Item) (*Usage, error) {
 	r := newReader(item)
 	ns, entity, err := ParseEntityPK(r.key.PK)
@@ -117,17 +117,17 @@ func ParseUsage(item Item) (*Usage, error) {
 	return u, nil
 }
 
-// Window is how long usage is added up for.
+// Window is the length of time over which usage is summed.
 type Window string
 
-// The windows that usage is kept for.
+// The windows of usage.
 const (
 	Hourly  Window = "hourly"
 	Daily   Window = "daily"
 	Monthly Window = "monthly"
 )
 
-// The layouts of instants on items; all are in UTC.
+// The layouts of timestamps on items; all are in UTC.
 const (
 	timestampLayout = "2006-01-02T15:04:05Z"
 	offsetLayout    = "2006-01-02T15:04:05+00:00"
@@ -136,10 +136,10 @@ const (
 	monthLayout     = "2006-01"
 )
 
-// Timestamp writes an instant as items have it, to the second: "2024-01-01T10:00:00Z".
+// Timestamp formats an instant as items have it, to the second: "2024-01-01T10:00:00Z".
 func Timestamp(t time.Time) string { return t.UTC().Format(timestampLayout) }
 
-// ParseTimestamp reads what [Timestamp] writes.
+// ParseTimestamp parses what [Timestamp] formats.
 func ParseTimestamp(s string) (time.Time, error) {
 	t, err := time.Parse(timestampLayout, s)
 	if err != nil {
@@ -148,8 +148,8 @@ func ParseTimestamp(s string) (time.Time, error) {
 	return t, nil
 }
 
-// OffsetTimestamp writes an instant as [Provisioner.AppliedAt] has it: with "+00:00", and with
-// microseconds where there are any.
+// OffsetTimestamp formats an instant as [Provisioner.AppliedAt] has it: with "+00:00", and with
+// microseconds if they are not 0.
 func OffsetTimestamp(t time.Time) string {
 	if t = t.UTC().Truncate(time.Microsecond); t.Nanosecond() != 0 {
 		return t.Format(fractionLayout)
@@ -157,8 +157,7 @@ func OffsetTimestamp(t time.Time) string {
 	return t.Format(offsetLayout)
 }
 
-// Start returns the beginning of the window that an instant is in; the instant itself for a window
-// that is none of the three.
+// Start returns the start of the window that contains t. For an unknown window it returns t.
 func (w Window) Start(t time.Time) time.Time {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -173,8 +172,8 @@ func (w Window) Start(t time.Time) time.Time {
 	return t
 }
 
-// End returns the first instant after the window that an instant is in; the instant itself for a
-// window that is none of the three.
+// End returns the end of the window that contains t, which is the start of the next one. For an
+// unknown window it returns t.
 func (w Window) End(t time.Time) time.Time {
 	start := w.Start(t)
 	switch w {
@@ -188,9 +187,9 @@ func (w Window) End(t time.Time) time.Time {
 	return start
 }
 
-// Key is how keys of usage items name the window that an instant is in: the predecessor's full
-// timestamp of the hour, but a day or a month by its date, since an hour, a day and a month that
-// begin together must not share one item.
+// Key returns the name of the window that contains t in the keys of usage items. An hour has its
+// full timestamp, as in older versions of the library; a day and a month have their date only,
+// because an hour, a day and a month that start together must not share one item.
 func (w Window) Key(t time.Time) string {
 	switch start := w.Start(t); w {
 	case Daily:

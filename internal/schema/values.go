@@ -11,21 +11,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// String is a string as DynamoDB has it.
+// String returns a string value.
 func String(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// Number is a number as DynamoDB has it.
+// Number returns a number value.
 func Number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// Bool is a truth value as DynamoDB has it.
+// Bool returns a boolean value.
 func Bool(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-// Null is nothing as DynamoDB has it.
+// Null returns a null value.
 func Null() types.AttributeValue { return &types.AttributeValueMemberNULL{Value: true} }
 
-// StringOrNull is a string, or nothing if it is empty.
+// StringOrNull returns a string value, or a null value if the string is empty.
 func StringOrNull(s string) types.AttributeValue {
 	if s == "" {
 		return Null()
@@ -33,8 +33,8 @@ func StringOrNull(s string) types.AttributeValue {
 	return String(s)
 }
 
-// Int64 reads a whole number. A value that is none, or is beyond an int64, is an error without the
-// attribute's name.
+// Int64 decodes a whole number. The error for a value that is not one, or does not fit an int64,
+// does not name the attribute.
 func Int64(value types.AttributeValue) (int64, error) {
 	v, ok := value.(*types.AttributeValueMemberN)
 	if !ok {
@@ -42,7 +42,7 @@ func Int64(value types.AttributeValue) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v.Value, 10, 64)
 	if errors.Is(err, strconv.ErrRange) {
-		return n, errBeyond // as near as there is
+		return n, errBeyond // n is the nearest int64
 	}
 	if err != nil {
 		return 0, errNotWhole
@@ -56,7 +56,7 @@ var (
 	errBeyond   = errors.New("is beyond 64 bits")
 )
 
-// malformed names an attribute of an item that cannot be read.
+// malformed returns the error for an attribute of an item.
 func malformed(item Item, attribute, reason string) error {
 	e := &MalformedError{Attribute: attribute, Reason: reason}
 	if value, ok := item[attribute]; ok {
@@ -71,10 +71,10 @@ func malformed(item Item, attribute, reason string) error {
 	return e
 }
 
-// maxShown bounds a value in a message.
+// maxShown bounds the length of a value in a message.
 const maxShown = 64
 
-// show returns a value for a message: short, and quoted where it is text.
+// show returns a value for a message: shortened, and quoted if it is a string.
 func show(value types.AttributeValue) string {
 	s := ""
 	switch v := value.(type) {
@@ -95,8 +95,8 @@ func show(value types.AttributeValue) string {
 	return s
 }
 
-// These read one value. The reason is empty where it can be read, else it says what is wrong with
-// it and goes behind the attribute's name.
+// The functions below decode one value. The reason is empty if they can. Otherwise it says what is
+// wrong with the value, in words that follow the attribute's name.
 
 func number(value types.AttributeValue) (n int64, reason string) {
 	n, err := Int64(value)
@@ -129,7 +129,7 @@ func truth(value types.AttributeValue) (b bool, reason string) {
 	return v.Value, ""
 }
 
-// same reads a string that the item's key already says.
+// same decodes a string that repeats a part of the item's key.
 func same(value types.AttributeValue, want string) (reason string) {
 	s, reason := text(value)
 	if reason == "" && s != want {
@@ -138,7 +138,7 @@ func same(value types.AttributeValue, want string) (reason string) {
 	return reason
 }
 
-// shards reads how many shards a bucket has.
+// shards decodes a shard count.
 func shards(value types.AttributeValue) (n int, reason string) {
 	v, reason := number(value)
 	switch {
@@ -168,12 +168,12 @@ func notBelow0(value types.AttributeValue) (n int64, reason string) {
 	return n, reason
 }
 
-// maxDepth is how deep DynamoDB lets maps and lists nest.
+// maxDepth is the depth to which DynamoDB allows maps and lists to nest.
 const maxDepth = 32
 
-// EncodeMap turns Go values into a map as DynamoDB has it: nil, string, bool, int, int64,
-// [json.Number], map[string]any, []any, and values of DynamoDB's own, which stay as they are.
-// Anything else is an error that names its place.
+// EncodeMap encodes a map of Go values: nil, string, bool, int, int64, [json.Number],
+// map[string]any, []any, and the SDK's values, which stay as they are. Any other value is an error
+// that names its place.
 func EncodeMap(values map[string]any) (types.AttributeValue, error) {
 	return encodeMap("", values, 1)
 }
@@ -235,7 +235,7 @@ func encodeList(place string, values []any, depth int) (types.AttributeValue, er
 	return &types.AttributeValueMemberL{Value: list}, nil
 }
 
-// isNumber reports whether a text is a number as JSON has it.
+// isNumber reports whether a string is a JSON number.
 func isNumber(s string) bool {
 	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
 		return false
@@ -243,9 +243,8 @@ func isNumber(s string) bool {
 	return json.Valid([]byte(s)) && strings.TrimSpace(s) == s
 }
 
-// DecodeMap turns a map as DynamoDB has it into Go values: what [EncodeMap] takes, with whole
-// numbers as int64 where they fit and as [json.Number] elsewhere. Binary values and sets stay
-// DynamoDB's own.
+// DecodeMap decodes a map into the Go values that [EncodeMap] accepts. A whole number becomes an
+// int64 if it fits, any other number a [json.Number]. Binary values and sets stay the SDK's.
 func DecodeMap(values Item) map[string]any {
 	m := make(map[string]any, len(values))
 	for name, value := range values {
@@ -280,7 +279,7 @@ func decodeAny(value types.AttributeValue) any {
 	return value
 }
 
-// anyMap reads a map of any values.
+// anyMap decodes a map of any values.
 func anyMap(value types.AttributeValue) (m map[string]any, reason string) {
 	v, ok := value.(*types.AttributeValueMemberM)
 	if !ok {
@@ -289,7 +288,7 @@ func anyMap(value types.AttributeValue) (m map[string]any, reason string) {
 	return DecodeMap(v.Value), ""
 }
 
-// textList reads a list of strings.
+// textList decodes a list of strings.
 func textList(value types.AttributeValue) (list []string, reason string) {
 	v, ok := value.(*types.AttributeValueMemberL)
 	if !ok {
@@ -304,7 +303,7 @@ func textList(value types.AttributeValue) (list []string, reason string) {
 	return list, ""
 }
 
-// textSet reads a set of strings, in order.
+// textSet decodes a string set, in order.
 func textSet(value types.AttributeValue) (list []string, reason string) {
 	v, ok := value.(*types.AttributeValueMemberSS)
 	if !ok {
