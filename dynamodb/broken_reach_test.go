@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// unreaching are processes that changed limits do not reach, or that pay too much for it.
+// unreaching returns stores that miss changes of the configuration, or pay too much to see them.
 func unreaching() []*wrong {
 	const o2 = "O2: default changes reach "
 	return []*wrong{
@@ -32,10 +32,10 @@ func unreaching() []*wrong {
 	}
 }
 
-// itemOnly takes for the configuration what the item says.
+// itemOnly returns the bucket item's limits as the configuration.
 type itemOnly struct{ *Store }
 
-// ReadConfig returns what the item says.
+// ReadConfig returns the limits of the bucket item.
 func (o itemOnly) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
@@ -61,10 +61,10 @@ func (o itemOnly) ReadConfig(
 	}, nil
 }
 
-// rereading believes nothing that it has read before.
+// rereading makes the limiter read the configuration again for every reservation.
 type rereading struct{ *Store }
 
-// Reserve takes what is asked once it has been read again.
+// Reserve reports every first plan of a reservation as stale.
 func (o rereading) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if !p.Again {
 		return &driver.StaleError{}
@@ -72,17 +72,17 @@ func (o rereading) Reserve(ctx context.Context, now time.Time, p *driver.Plan, o
 	return o.Store.Reserve(ctx, now, p, out)
 }
 
-// strict refuses parents that nobody has declared.
+// strict rejects parents that are not declared.
 type strict struct{ *Store }
 
-// Traits are the store's but for that.
+// Traits returns the store's traits without UndeclaredParents.
 func (o strict) Traits() driver.Traits {
 	t := o.Store.Traits()
 	t.UndeclaredParents = false
 	return t
 }
 
-// swallowedDefinitions writes no definition with an update that charges nothing.
+// swallowedDefinitions drops the definitions from an update that charges nothing.
 func swallowedDefinitions(u *bucketUpdate) {
 	writes := schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed)
 	charges := slices.ContainsFunc(u.adds, func(c string) bool {

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestWrongsAreCaught: a check that nothing wrong has ever failed says little. With each of the
-// wrongs between weir and the table, the cases that are about it fail: in a plain run the first of
-// them, for a sixth of the wrongs, in a long one all for all.
+// TestWrongsAreCaught checks the checks: with each of the wrongs between weir and the table, the
+// cases that are about it fail. A plain run takes a sixth of the wrongs and the first case of each;
+// a long run takes all of them.
 func TestWrongsAreCaught(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -53,7 +53,8 @@ func TestWrongsAreCaught(t *testing.T) {
 	t.Logf("%d wrongs caught:\n%s", len(rows), strings.Join(rows, "\n"))
 }
 
-// recorded plays a case with something wrong. Who waits for what never comes is caught too.
+// recorded runs a case with something wrong. The case also fails if it waits for something that
+// never happens.
 func recorded(t *testing.T, table *Table, x *wrong, c neverCase) conformance.Result {
 	t.Helper()
 	return conformance.Record(t, func(rt conformance.T) {
@@ -63,17 +64,17 @@ func recorded(t *testing.T, table *Table, x *wrong, c neverCase) conformance.Res
 	})
 }
 
-// bounded is a T whose context ends.
+// bounded is a T with a context that ends.
 type bounded struct {
 	conformance.T
 	ctx context.Context
 }
 
-// Context ends with the time that a case has.
+// Context returns a context that ends with the time limit of a case.
 func (b bounded) Context() context.Context { return b.ctx }
 
-// TestEveryMistakeIsGuarded: each of the mistakes has a case here or in the suite, or cannot be
-// made on this store.
+// TestEveryMistakeIsGuarded checks that each of the mistakes has a case here or in the suite, or
+// cannot be made on this store.
 func TestEveryMistakeIsGuarded(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{
@@ -98,7 +99,7 @@ func TestEveryMistakeIsGuarded(t *testing.T) {
 			}
 		}
 		if here+there == 0 && elsewhere[m.Name] == "" {
-			t.Errorf("nobody guards against %s", m.Name)
+			t.Errorf("no case guards against %s", m.Name)
 		}
 		t.Logf("%s: %d cases here, %d in the suite %s", m.Name, here, there, elsewhere[m.Name])
 	}

@@ -15,19 +15,20 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// wrongs are what the writes could do wrong, with the cases that notice.
+// wrongs returns the faults that a writer could have, each with the names of the cases that catch
+// it.
 func wrongs() []*wrong {
 	return slices.Concat(unconditional(), miscounted(), missent(), misstored(), wrongWrites(), unreaching())
 }
 
-// dropped leaves a condition out.
+// dropped returns a wrong that removes a condition.
 func dropped(name, attribute, caught string) *wrong {
 	return &wrong{name: name, caught: []string{caught}, update: func(u *bucketUpdate) {
 		u.requires = without(u.requires, u.of(attribute))
 	}}
 }
 
-// unconditional are writes without one of their conditions.
+// unconditional returns writes that lack one of their conditions.
 func unconditional() []*wrong {
 	stores := func(field string) func(u *bucketUpdate) func(clause string) bool {
 		return func(u *bucketUpdate) func(clause string) bool {
@@ -85,7 +86,7 @@ func unconditional() []*wrong {
 	}
 }
 
-// miscounted are writes with other numbers.
+// miscounted returns writes with wrong numbers.
 func miscounted() []*wrong {
 	writes := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 	return []*wrong{
@@ -148,7 +149,7 @@ func miscounted() []*wrong {
 	}
 }
 
-// untrimmed gives back all that a refund names, whatever is there.
+// untrimmed makes an update refund the full amount, whatever the balance.
 func untrimmed(u *bucketUpdate) {
 	for _, c := range u.adds {
 		limit, field, _ := schema.ParseBucketAttribute(u.attribute(c))
@@ -167,14 +168,14 @@ func untrimmed(u *bucketUpdate) {
 	}
 }
 
-// balanceClause adds to an attribute that the update does not name yet.
+// balanceClause returns an ADD term for an attribute that the update does not name yet.
 func balanceClause(u *bucketUpdate, attribute string, n int64) string {
 	u.in.ExpressionAttributeNames["#n990"] = attribute
 	u.in.ExpressionAttributeValues[":v990"] = schema.Number(n)
 	return "#n990 :v990"
 }
 
-// refund reports whether an update gives something back and takes nothing.
+// refund reports whether an update refunds units and takes none.
 func (u *bucketUpdate) refund() bool {
 	gives := false
 	for _, c := range u.adds {
@@ -188,7 +189,7 @@ func (u *bucketUpdate) refund() bool {
 	return gives
 }
 
-// swallowed are updates that are not made, though their makers are told so.
+// swallowed returns a wrong that drops the selected updates and reports them as applied.
 func swallowed(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
 	return func(u *bucketUpdate) {
 		if which(u) {
@@ -197,7 +198,7 @@ func swallowed(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
 	}
 }
 
-// missent are writes that go elsewhere, twice, or not at all.
+// missent returns writes that go to another item, are sent twice, or are not sent.
 func missent() []*wrong {
 	return []*wrong{
 		{name: "a refund goes to the first shard", caught: []string{"W2", "W3"}, update: func(u *bucketUpdate) {
@@ -227,7 +228,7 @@ func missent() []*wrong {
 	}
 }
 
-// misstored are items and stores that are wrong in another way.
+// misstored returns items and stores with other faults.
 func misstored() []*wrong {
 	return []*wrong{
 		{name: "a removed limit stays", caught: []string{"removed limits", "N1"},
@@ -268,11 +269,10 @@ func misstored() []*wrong {
 	}
 }
 
-// plainName is a name that DynamoDB's grammar would take as it is, with a sign before it where it
-// does not.
+// plainName matches the names that DynamoDB's grammar accepts without an alias.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// inlined writes limits' names where there should be aliases.
+// inlined writes the names of limits into the expressions instead of aliases.
 func inlined(u *bucketUpdate) {
 	for alias, name := range u.in.ExpressionAttributeNames {
 		if plainName.MatchString(name) {
@@ -286,10 +286,10 @@ func inlined(u *bucketUpdate) {
 	}
 }
 
-// deaf does not hear what a request brings.
+// deaf ignores the limits that a request brings.
 type deaf struct{ *Store }
 
-// Reserve takes what is asked up to the capacities.
+// Reserve takes up to the capacities.
 func (d deaf) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	c := p.Clone()
 	for _, t := range c.Takes {
@@ -298,19 +298,19 @@ func (d deaf) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *d
 	return d.Store.Reserve(ctx, now, c, out)
 }
 
-// clockless says nothing of clocks.
+// clockless does not know the table's clock.
 type clockless struct{ *Store }
 
-// ClockOffset is none.
+// ClockOffset returns 0.
 func (clockless) ClockOffset() time.Duration { return 0 }
 
-// certain says of every settlement the same: whether a refund is in doubt.
+// certain returns the same for every settlement: whether a refund is in doubt.
 type certain struct {
 	*Store
 	doubt bool
 }
 
-// Update does what the store does.
+// Update updates, and sets RefundInDoubt.
 func (c certain) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
@@ -321,10 +321,10 @@ func (c certain) Update(
 	return err
 }
 
-// lenient says yes where the table does not answer.
+// lenient admits reservations if the table does not answer.
 type lenient struct{ *Store }
 
-// Reserve takes what is asked, or pretends to.
+// Reserve reserves, and admits if the table does not answer.
 func (l lenient) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	err := l.Store.Reserve(ctx, now, p, out)
 	if isUnavailable(err) {
@@ -333,7 +333,7 @@ func (l lenient) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out
 	return err
 }
 
-// ReserveUnplanned takes nothing where the table does not answer.
+// ReserveUnplanned reserves, or returns without a reservation if the table does not answer.
 func (l lenient) ReserveUnplanned(
 	ctx context.Context, now time.Time, u *driver.Unplanned,
 ) (*driver.Plan, *driver.Outcome, error) {

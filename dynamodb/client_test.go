@@ -12,8 +12,9 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// With a bundle of authorities in the environment the SDK makes a client of its own, which keeps
-// ten connections: each call of a burst beyond them would dial anew.
+// TestConnectionsAreKept checks the number of idle connections, also with AWS_CA_BUNDLE set. With
+// that, the SDK makes an HTTP client of its own if it is given none. It keeps ten connections, and
+// a burst of calls beyond them would dial again.
 func TestConnectionsAreKept(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()

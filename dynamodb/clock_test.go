@@ -9,12 +9,12 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// dated is a transport whose answers carry the Date of a clock that is off by what skew returns.
+// dated returns a transport whose answers have a Date that is off by the result of skew.
 func dated(skew func() time.Duration, more ...string) http.RoundTripper {
 	return script(reply{by: func(*http.Request) reply { return stamped(fine(), skew(), more...) }})
 }
 
-// stamped is a reply with the Date of a clock that is off.
+// stamped returns an answer with a Date that is off by skew.
 func stamped(answer reply, skew time.Duration, more ...string) reply {
 	answer.header = http.Header{"Date": {time.Now().Add(skew).UTC().Format(http.TimeFormat)}}
 	for _, name := range more {
@@ -23,7 +23,8 @@ func stamped(answer reply, skew time.Duration, more ...string) reply {
 	return answer
 }
 
-// TestClockOffset: many answers together tell the offset to much less than a second.
+// TestClockOffset checks that many answers together give the offset with an error well below a
+// second.
 func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -63,7 +64,7 @@ func TestClockOffset(t *testing.T) {
 	}
 }
 
-// TestClockSet: a clock that is set to another time is noticed at the next answer.
+// TestClockSet checks that a change of the table's clock is noticed at the next answer.
 func TestClockSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +83,8 @@ func TestClockSet(t *testing.T) {
 	})
 }
 
-// TestClockRefused: an answer that refuses a call has a Date as well; without one nothing is known.
+// TestClockRefused checks that the Date of a refusal counts too, and that an answer without a Date
+// gives no offset.
 func TestClockRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// firstError ends a list with its first entry and returns its error.
+// firstError stops a sequence after its first entry and returns the entry's error.
 func firstError[T any](list iter.Seq2[T, error]) error {
 	for _, err := range list {
 		return err
@@ -16,7 +16,7 @@ func firstError[T any](list iter.Seq2[T, error]) error {
 	return nil
 }
 
-// TestConfigAfterClose: a closed store neither changes its configuration nor reads it.
+// TestConfigAfterClose checks that a closed store neither changes nor reads its configuration.
 func TestConfigAfterClose(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -54,7 +54,7 @@ func TestConfigAfterClose(t *testing.T) {
 	for name, call := range calls {
 		wantError(t, call(t.Context()), weir.Unavailable, "", "the store is closed")
 		if s.running.N != 0 {
-			t.Errorf("%s does not end", name)
+			t.Errorf("%s does not return", name)
 		}
 	}
 	s.running.Begin() // a call that Close still waits for

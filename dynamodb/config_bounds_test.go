@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// series are so many limits.
+// series returns n limits.
 func series(prefix string, n int, capacity int64) []weir.Limit {
 	limits := make([]weir.Limit, n)
 	for i := range limits {
@@ -19,8 +19,8 @@ func series(prefix string, n int, capacity int64) []weir.Limit {
 	return limits
 }
 
-// TestMostLimits: where a place has as many limits as it can have, and all of them change, each
-// process goes on by those that there are.
+// TestMostLimits changes all limits of a place that has the largest number of them. Each process
+// goes on with the new limits.
 func TestMostLimits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ before, after []weir.Limit }{
@@ -37,7 +37,7 @@ func TestMostLimits(t *testing.T) {
 				warm := w.side(t, "warm", Options{}, limiter.Options{}, nil)
 				lease := takeEach(t, warm, tc.before, 40)
 				w.limits(t, at, tc.after...)
-				for range 2 { // the first use after a while reads what there is, the next one goes by it
+				for range 2 { // the first use reads the configuration, the second has it
 					w.clock.advance(2 * time.Minute)
 					takeEach(t, warm, tc.after, tc.after[0].Capacity)
 				}
@@ -61,7 +61,7 @@ func TestMostLimits(t *testing.T) {
 func takeEach(t *testing.T, s *faultSide, limits []weir.Limit, units int64) *weir.Lease {
 	t.Helper()
 	costs := weir.Costs{}
-	for _, l := range limits[:min(32, len(limits))] { // so many a request may name
+	for _, l := range limits[:min(32, len(limits))] { // a request can name 32
 		costs[l.Name] = units
 	}
 	lease, err := s.limiter.Reserve(t.Context(), &weir.Request{
@@ -74,7 +74,8 @@ func takeEach(t *testing.T, s *faultSide, limits []weir.Limit, units int64) *wei
 	return lease
 }
 
-// TestTooManyLimits: one more is refused at every place, and nothing is written.
+// TestTooManyLimits checks that one more limit is refused at every place, and that nothing is
+// written.
 func TestTooManyLimits(t *testing.T) {
 	t.Parallel()
 	s := configured(t)

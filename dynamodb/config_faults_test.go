@@ -13,8 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestConfigUnderFaults: answers are lost, calls are throttled and pages are short, and yet every
-// change counts once, in the registry and in the audit. Whoever gets an error asks again.
+// TestConfigUnderFaults makes changes while answers are lost, calls are throttled and pages are
+// short. A caller that gets an error repeats its change. Each change counts once, in the registry
+// and in the audit.
 func TestConfigUnderFaults(t *testing.T) {
 	t.Parallel()
 	var rules []testkit.FaultRule
@@ -64,7 +65,7 @@ func TestConfigUnderFaults(t *testing.T) {
 	insist(t, func() error {
 		err := faulty.admin.DeleteEntity(t.Context(), now, "a")
 		if errors.Is(err, weir.NotFound) {
-			return nil // an attempt whose answer was lost has done it
+			return nil // an attempt whose answer was lost was applied
 		}
 		return err
 	})
@@ -79,7 +80,7 @@ func TestConfigUnderFaults(t *testing.T) {
 	}
 }
 
-// insist makes a change as somebody would who is told that its outcome is unknown.
+// insist repeats a change while its outcome is unknown.
 func insist(t *testing.T, change func() error) {
 	t.Helper()
 	var err error
@@ -94,7 +95,7 @@ func insist(t *testing.T, change func() error) {
 	t.Fatalf("again and again: %v", err)
 }
 
-// behind is another store on the same namespace, with faults on its way to the table.
+// behind returns another store on the same namespace, with faults.
 func (s *Store) behind(t *testing.T, faults *testkit.Faults) *Store {
 	t.Helper()
 	o := s.options
@@ -108,7 +109,8 @@ func (s *Store) behind(t *testing.T, faults *testkit.Faults) *Store {
 	return faulty
 }
 
-// checkChangesOnce checks that no change is in the audit twice: each was at an instant of its own.
+// checkChangesOnce checks that no change is in the audit twice: each was made at an instant of its
+// own.
 func (s *Store) checkChangesOnce(t *testing.T, entities []string) {
 	t.Helper()
 	for _, e := range entities {

@@ -18,13 +18,13 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// pyStep is a method of the Python library's repository, with its arguments.
+// pyStep is a call of a method of the Python library's repository.
 type pyStep struct {
 	method string
 	with   map[string]any
 }
 
-// MarshalJSON writes a step as the script reads it.
+// MarshalJSON encodes a step for the script.
 func (s pyStep) MarshalJSON() ([]byte, error) {
 	with := s.with
 	if with == nil {
@@ -33,14 +33,14 @@ func (s pyStep) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{s.method, with})
 }
 
-// asked is a step and what must come of it, as JSON; empty if that does not matter.
+// asked is a step and its expected result in JSON; empty if the result does not matter.
 type asked struct {
 	pyStep
 
 	want string
 }
 
-// python lets the Python library do steps on the store's table, and returns an answer for each.
+// python makes the Python library run steps on the store's table, and returns the results.
 func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -64,7 +64,7 @@ func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	if err != nil {
 		t.Fatalf("python: %v\n%s", err, stderr.String())
 	}
-	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n")) // its aggregator logs there
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n")) // the aggregator logs to stdout too
 	var answers []json.RawMessage
 	if err := json.Unmarshal(lines[len(lines)-1], &answers); err != nil || len(answers) != len(steps) {
 		t.Fatalf("python said %s: %v", out, err)
@@ -72,8 +72,8 @@ func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	return answers
 }
 
-// judgePython compares what the library answers with what is wanted: every field of a wanted
-// object, and everything else whole.
+// judgePython compares the library's results with the expected ones: every field of an expected
+// object, and any other value as a whole.
 func (s *Store) judgePython(t *testing.T, questions ...asked) {
 	t.Helper()
 	steps := make([]pyStep, len(questions))
@@ -101,7 +101,7 @@ func (s *Store) judgePython(t *testing.T, questions ...asked) {
 	}
 }
 
-// within reports whether got is want, but that objects may have more fields.
+// within reports whether got equals want, except that objects may have more fields.
 func within(want, got any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -123,7 +123,7 @@ func within(want, got any) bool {
 	return want == got
 }
 
-// withPython is a store on a table with a name that the library takes for a stack's.
+// withPython returns a store on a table with a name that the library accepts.
 func withPython(t *testing.T) *Store {
 	t.Helper()
 	testkit.ZAE(t)
@@ -136,7 +136,8 @@ func pyLimit(name string, capacity, refill, seconds int64) map[string]any {
 	}
 }
 
-// TestPythonReadsConfig: the Python library understands all that weir writes of the configuration.
+// TestPythonReadsConfig checks that the Python library understands the configuration that weir
+// writes.
 func TestPythonReadsConfig(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)
@@ -182,7 +183,7 @@ func TestPythonReadsConfig(t *testing.T) {
 			"window_start": "2026-03-04T00:00:00Z", "counters": {"rpm": 12}, "total_events": 3}], null]`},
 		asked{pyStep{"get_usage_snapshots", map[string]any{"resource": gpt, "window_type": "daily"}},
 			`[[{"entity_id": "bot"}], null]`},
-		// It can go on from there: its own changes of the same things succeed.
+		// The library can go on from there: its own changes of the same items succeed.
 		asked{pyStep{"set_parent", map[string]any{"entity_id": "bot", "parent_id": nil}}, `{"error": "VersionMismatchError"}`},
 		asked{pyStep{"delete_limits", map[string]any{"entity_id": "bot", "resource": gpt}}, ""},
 		asked{pyStep{"list_resources_with_entity_configs", nil}, `["_default_"]`},
@@ -191,12 +192,12 @@ func TestPythonReadsConfig(t *testing.T) {
 	)
 }
 
-// TestConfigOfPython: weir understands all that the Python library writes of the configuration.
+// TestConfigOfPython checks that weir understands the configuration that the Python library writes.
 func TestConfigOfPython(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)
 	gpt := map[string]any{"resource": "gpt-4o"}
-	// The library moves entities only where it knows what functions are there.
+	// The library changes a parent only if it knows which functions are deployed.
 	s.also(t, schema.VersionKey(), schema.Item{schema.AttrLambdaVersion: schema.String("0.17.0")})
 	with := func(more map[string]any, also map[string]any) map[string]any {
 		out := map[string]any{}
@@ -302,7 +303,8 @@ func (s *Store) checkRecordsOfPython(t *testing.T) {
 	}
 }
 
-// editAfterPython: weir changes what the library made, and leaves what it does not know.
+// editAfterPython changes items of the library with weir, which keeps the attributes that it does
+// not know.
 func (s *Store) editAfterPython(t *testing.T) {
 	t.Helper()
 	s.mustSet(t, weir.Subject{Entity: "bot", Resource: "gpt-4o"}, rate("rpm", 8))
@@ -333,9 +335,9 @@ func (s *Store) editAfterPython(t *testing.T) {
 	)
 }
 
-// TestPythonRefuses checks what the docs say that the Python library refuses on a table that weir
-// made, where lambda_version is null because no functions of the library are deployed: what they
-// would have to keep to. Nothing of it is written. It does all else.
+// TestPythonRefuses checks the docs on what the Python library refuses on a table of weir's, where
+// lambda_version is null because the library's functions are not deployed: everything that these
+// functions would have to respect. The library writes nothing of that, and everything else works.
 func TestPythonRefuses(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)

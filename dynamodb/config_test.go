@@ -17,10 +17,10 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// configNow is when the changes of these tests are made.
+// configNow is the time of the changes in these tests.
 var configNow = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// configured is a store on a table of its own, or on another kind of one.
+// configured returns a store on a table of its own, changed by tune.
 func configured(t *testing.T, tune ...func(*Table)) *Store {
 	t.Helper()
 	table := localTable(t)
@@ -42,7 +42,7 @@ func configured(t *testing.T, tune ...func(*Table)) *Store {
 	return s
 }
 
-// rate is a bucket of so many a minute.
+// rate returns a bucket that regains its capacity each minute.
 func rate(name string, capacity int64) weir.Limit {
 	return weir.Limit{
 		Name: name, Kind: weir.Bucket, Capacity: capacity, RefillAmount: capacity, RefillPeriod: time.Minute,
@@ -63,7 +63,7 @@ func (s *Store) mustEntity(t *testing.T, name, parent string, cascade bool) {
 	}
 }
 
-// stored reads an item as it is.
+// item reads an item.
 func (s *Store) item(t *testing.T, key schema.Key) schema.Item {
 	t.Helper()
 	item, err := s.client.GetItem(t.Context(), key, true)
@@ -73,7 +73,7 @@ func (s *Store) item(t *testing.T, key schema.Key) schema.Item {
 	return item
 }
 
-// put stores an item of another program.
+// put stores an item as another program would.
 func (s *Store) put(t *testing.T, item schema.Item) {
 	t.Helper()
 	_, err := s.client.API.PutItem(t.Context(), &ddb.PutItemInput{TableName: &s.client.TableName, Item: item})
@@ -82,7 +82,7 @@ func (s *Store) put(t *testing.T, item schema.Item) {
 	}
 }
 
-// also stores more attributes on an item.
+// also adds attributes to an item.
 func (s *Store) also(t *testing.T, key schema.Key, more schema.Item) {
 	t.Helper()
 	item := s.item(t, key)
@@ -136,8 +136,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLimitsRemoved: limits that are taken away leave nothing, also not in the registries, and
-// taking away what is not there changes nothing.
+// TestLimitsRemoved checks that removing limits leaves nothing, in the registries either, and that
+// removing limits that do not exist changes nothing.
 func TestLimitsRemoved(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -210,8 +210,8 @@ func (s *Store) registriesEmpty(t *testing.T) {
 	}
 }
 
-// TestLimitsKeepTheRest: what an item says besides its limits stays, and schedules go with the
-// limits.
+// TestLimitsKeepTheRest checks that the other attributes of an item stay when its limits change,
+// except schedules.
 func TestLimitsKeepTheRest(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -265,7 +265,8 @@ func TestLimitsRefused(t *testing.T) {
 	}
 }
 
-// TestUnjudged: what weir cannot judge by is an error where it wins, and none where it is hidden.
+// TestUnjudged checks that attributes that weir cannot judge by are an error if their level wins,
+// and none if it is hidden.
 func TestUnjudged(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -298,7 +299,7 @@ func TestUnjudged(t *testing.T) {
 		if _, err := s.admin.ReadEntity(t.Context(), "acme"); err != nil {
 			t.Errorf("%s: reading the entity: %v", name, err)
 		}
-		// Its own limits hide what the resource says of limits, but not that it is switched off.
+		// The entity's own limits hide the resource's limits, but not that the resource is disabled.
 		s.mustSet(t, acme, rate("rpm", 1))
 		_, err = s.ReadConfig(t.Context(), acme, true)
 		hidden := c.want
@@ -322,7 +323,7 @@ func codeOf(err error) weir.Code {
 	return ""
 }
 
-// TestAccessOfTheStrongest: the strongest level that says something of access or cascade decides.
+// TestAccessOfTheStrongest checks that the strongest level that sets access or cascade decides.
 func TestAccessOfTheStrongest(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -363,7 +364,8 @@ func TestPolicyOnTheTable(t *testing.T) {
 	}
 }
 
-// TestPlannedAnew: a change that meets another one is planned again, and in the end gives up.
+// TestPlannedAnew checks that a change that conflicts with another is planned again, and fails
+// after too many plans.
 func TestPlannedAnew(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -385,7 +387,7 @@ func TestPlannedAnew(t *testing.T) {
 		t.Errorf("got %v after %d plans, want it done with the third", err, plans)
 	}
 	if note := s.item(t, key)["note"]; note == nil {
-		t.Error("what others wrote meanwhile is gone")
+		t.Error("the other writer's change is lost")
 	}
 	if err := write(1, 0); err != nil || plans != 1 {
 		t.Errorf("the same again: got %v after %d plans, want it done with the first", err, plans)

@@ -58,8 +58,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.StoreHarness {
 	}
 }
 
-// TestRandomOperations adds 120,000 operations to the suite's own, each compared with the model's
-// answer.
+// TestRandomOperations adds 120,000 operations to those of the suite, each compared with the model.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	soak.Only(t)
@@ -72,7 +71,7 @@ func TestRandomOperations(t *testing.T) {
 	}
 }
 
-// TestRandomOperationsSlowly holds one answer in 20 back for three seconds, as a busy machine does.
+// TestRandomOperationsSlowly delays one answer in 20 by three seconds, as on a busy machine.
 func TestRandomOperationsSlowly(t *testing.T) {
 	t.Parallel()
 	h := harness(t, func(o *Options) {
@@ -81,7 +80,7 @@ func TestRandomOperationsSlowly(t *testing.T) {
 	conformance.RandomOperations(t, h.Service(t), 8, soak.Amount(100, 2000))
 }
 
-// slowNetwork holds some answers back.
+// slowNetwork delays some answers.
 type slowNetwork struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -105,7 +104,8 @@ func (n *slowNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// What speculation leaves out must not change an answer, and neither must transactions.
+// TestConformanceOfOptions runs the suite without speculation and with transactions, neither of
+// which changes an answer.
 func TestConformanceOfOptions(t *testing.T) {
 	t.Parallel()
 	for name, tune := range map[string]func(o *Options){

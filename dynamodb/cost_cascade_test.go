@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// cascadeCosts are reservations on a child and its parent.
+// cascadeCosts returns the rows of reservations on a child and its parent.
 func cascadeCosts() []costRow {
 	take := func(_ *scene, p *party) { p.take("bot", one()) }
 	return []costRow{
@@ -61,7 +61,7 @@ func cascadeCosts() []costRow {
 	}
 }
 
-// familyCosts are what else may become of them.
+// familyCosts returns the rows of denials and updates of such reservations.
 func familyCosts() []costRow {
 	return []costRow{
 		{
@@ -95,7 +95,7 @@ func familyCosts() []costRow {
 	}
 }
 
-// warmFamily has reserved once, for a child and its parent.
+// warmFamily returns a party that has reserved once on a child and its parent.
 func warmFamily(s *scene) *party {
 	s.t.Helper()
 	s.twoLimits()
@@ -105,7 +105,7 @@ func warmFamily(s *scene) *party {
 	return s.first
 }
 
-// drainedParent has less left for the parent than for the child.
+// drainedParent returns a party for which the parent has less left than the child.
 func drainedParent(s *scene) *party {
 	s.t.Helper()
 	p := warmFamily(s)
@@ -113,13 +113,13 @@ func drainedParent(s *scene) *party {
 	return p
 }
 
-// secondWrite picks the second write of an entity's bucket.
+// secondWrite selects the second write of an entity's bucket item.
 func secondWrite(entity string) func(sentRequest) bool {
 	var n atomic.Int64
 	return func(r sentRequest) bool { return r.entity == entity && n.Add(1)%2 == 0 }
 }
 
-// settledFamily settles with a child and its parent.
+// settledFamily returns the row of a settlement on a child and its parent.
 func settledFamily(what, python string, settle func(p *party, l *weir.Lease) error) costRow {
 	var lease *weir.Lease
 	return costRow{

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestCostOfCold: a process that never saw an item writes it at once, and reads the configuration
-// once for each cache time, beside a write.
+// TestCostOfCold checks that a process that has not seen an item writes it at once, and reads the
+// configuration once for each cache time, at the same time as a write.
 func TestCostOfCold(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -35,8 +35,8 @@ func TestCostOfCold(t *testing.T) {
 	}
 }
 
-// TestCostOfColdCrowd: all who come while the configuration is being read wait for that read. The
-// first one has written meanwhile; they share the writes that follow.
+// TestCostOfColdCrowd checks that all callers that come while the configuration is being read wait
+// for that read. The first caller has written already; the others share the writes that follow.
 func TestCostOfColdCrowd(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -47,7 +47,7 @@ func TestCostOfColdCrowd(t *testing.T) {
 	p.reset()
 	waiting := newMeeting(crowdCallers)
 	p.wire.hold(func(r sentRequest) {
-		if isRead(r) && !waiting.wait() { // the read is the last of them
+		if isRead(r) && !waiting.wait() { // hold the read until all callers are there
 			t.Error("the callers did not come")
 		}
 	})
@@ -78,8 +78,8 @@ func TestCostOfColdCrowd(t *testing.T) {
 	s.holds("solo", "rpm", 10_000_000, 1+crowdCallers)
 }
 
-// TestColdIsOneTrip: the read and the write of a process that knows nothing are under way at the
-// same time, and its answer waits for both.
+// TestColdIsOneTrip checks that the read and the write of a process without any state are in flight
+// at the same time, and that its answer waits for both.
 func TestColdIsOneTrip(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -90,7 +90,7 @@ func TestColdIsOneTrip(t *testing.T) {
 	both := newMeeting(2)
 	p.wire.hold(func(sentRequest) {
 		if !both.wait() {
-			t.Error("the read and the write were not under way together")
+			t.Error("the read and the write were not in flight at the same time")
 		}
 	})
 	p.take("solo", one())
@@ -99,8 +99,8 @@ func TestColdIsOneTrip(t *testing.T) {
 	}
 }
 
-// TestColdReadFails: if the configuration cannot be read, the call is unavailable, and what it had
-// taken is given back.
+// TestColdReadFails checks that a call is unavailable if the configuration cannot be read, and that
+// the units it took are refunded.
 func TestColdReadFails(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestCostOfDenials has one caller ask for too much again and again, every ten milliseconds.
+// TestCostOfDenials makes one caller ask for too much every ten milliseconds.
 func TestCostOfDenials(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -33,7 +33,7 @@ func TestCostOfDenials(t *testing.T) {
 		t.Errorf("%d denials: got %s, want %s", denials, inCalls(got), want)
 	}
 
-	// A denial ends when it said that it would, to the millisecond.
+	// A denial ends exactly after its retry-after.
 	denied := p.denial("solo", two)
 	if denied.RetryAfter != 2*time.Second || denied.AtLeast {
 		t.Fatalf("got retry after %v, want the two seconds that are left of twelve", denied.RetryAfter)
@@ -51,7 +51,7 @@ func TestCostOfDenials(t *testing.T) {
 		t.Errorf("after the wait: got %s, want one write", got)
 	}
 
-	// A settlement ends it at once.
+	// A settlement makes the process forget the denial at once.
 	p.refused("solo", two)
 	if _, err := lease.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestCostOfDenials(t *testing.T) {
 	p.take("solo", two)
 }
 
-// TestDenialAfterTake denies from memory at once after another reservation was answered: the denial
-// says what that one has left.
+// TestDenialAfterTake checks that a denial from memory right after another reservation reports the
+// units that this one has left.
 func TestDenialAfterTake(t *testing.T) {
 	t.Parallel()
 	p := newScene(t, madeTable(t)).first

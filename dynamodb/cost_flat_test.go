@@ -6,19 +6,19 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// one is what most of these reservations ask.
+// one returns the costs of most of these reservations.
 func one() weir.Costs { return weir.Costs{"rpm": 1, "tpm": 100} }
 
-// twoLimits has every entity of a scene limited in requests and in tokens.
+// twoLimits limits every entity of a scene in requests and in tokens.
 func (s *scene) twoLimits() {
 	s.t.Helper()
 	s.first.set("", costResource, perMinute("rpm", 1000), perMinute("tpm", 100_000))
 }
 
-// isRead picks reads.
+// isRead reports whether a request is a read.
 func isRead(r sentRequest) bool { return r.operation == "BatchGetItem" || r.operation == "GetItem" }
 
-// flatCosts are reservations on one bucket that the process knows.
+// flatCosts returns the rows of reservations on one bucket that the process knows.
 func flatCosts() []costRow {
 	return []costRow{
 		{
@@ -58,7 +58,8 @@ func flatCosts() []costRow {
 	}
 }
 
-// unknownCosts are reservations by a process that has no image of the bucket, or no bucket.
+// unknownCosts returns the rows of reservations by a process without an image of the bucket, and on
+// a bucket that does not exist.
 func unknownCosts() []costRow {
 	return []costRow{
 		{
@@ -97,7 +98,7 @@ func unknownCosts() []costRow {
 	}
 }
 
-// deniedCosts are denials on one bucket, and a look at it.
+// deniedCosts returns the rows of denials on one bucket, and of a status call.
 func deniedCosts() []costRow {
 	return []costRow{
 		{
@@ -133,7 +134,7 @@ func deniedCosts() []costRow {
 	}
 }
 
-// warmFlat has reserved once.
+// warmFlat returns a party that has reserved once.
 func warmFlat(s *scene) *party {
 	s.t.Helper()
 	s.twoLimits()

@@ -10,15 +10,15 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The crowd of the tests of the group commit: callers that each ask for the next when they have
-// the last.
+// The callers of the group commit tests. Each makes its next call when it has the answer to the
+// last.
 const (
 	crowdCallers = 64
 	crowdTurns   = 30
 	crowdCalls   = crowdCallers * crowdTurns
 )
 
-// crowd has all callers take so many turns.
+// crowd makes all callers take the given number of turns.
 func (p *party) crowd(turn func(ctx context.Context, caller int) error, turns int) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
@@ -44,20 +44,21 @@ func (p *party) crowd(turn func(ctx context.Context, caller int) error, turns in
 	}
 }
 
-// reserve takes one request.
+// reserve makes one reservation.
 func (p *party) reserve(ctx context.Context, entity string) (*weir.Lease, error) {
 	return p.Reserve(ctx, &weir.Request{
 		Entity: entity, Resource: costResource, Costs: weir.Costs{"rpm": 1, "tpm": 100},
 	})
 }
 
-// plenty are limits that deny nobody.
+// plenty sets limits that are never exceeded.
 func (s *scene) plenty(entity string) {
 	s.t.Helper()
 	s.first.set(entity, costResource, perMinute("rpm", 10_000_000), perMinute("tpm", 1_000_000_000))
 }
 
-// TestCostOfOneBucket: callers on one bucket share its writes, and each unit is counted once.
+// TestCostOfOneBucket checks that callers on one bucket share its writes, and that each unit is
+// counted once.
 func TestCostOfOneBucket(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -97,13 +98,14 @@ func TestCostOfOneBucket(t *testing.T) {
 	}
 }
 
-// perCall is a number of writes for each reservation of the crowd.
+// perCall formats a number of writes as writes for each reservation.
 func perCall(writes int64) string {
 	const scale = 10_000
 	return fmt.Sprintf("0.%04d", writes*scale/crowdCalls)
 }
 
-// holds checks what is stored of a limit from which so much was taken.
+// holds checks the stored balance and consumption of a limit after the given number of units was
+// taken.
 func (s *scene) holds(entity, limit string, capacity, taken int64) {
 	s.t.Helper()
 	l := s.bucket(entity, 0).Limit(limit)
@@ -113,10 +115,10 @@ func (s *scene) holds(entity, limit string, capacity, taken int64) {
 	}
 }
 
-// TestCostOfOneParent: children share the writes of their parent's bucket.
+// TestCostOfOneParent checks that children share the writes of their parent's bucket item.
 func TestCostOfOneParent(t *testing.T) {
 	t.Parallel()
-	_, table := costKinds(t) // the faster one
+	_, table := costKinds(t) // the lean table is faster
 	s := newScene(t, table)
 	s.plenty("")
 	p := s.first
@@ -149,8 +151,8 @@ func TestCostOfOneParent(t *testing.T) {
 	s.holds(child(0), "rpm", 10_000_000, 1+crowdTurns)
 }
 
-// TestCascadeAtOnce holds the write of the child until that of the parent has come, and the other
-// way round: both go in one round trip.
+// TestCascadeAtOnce holds the write of the child until the parent's write has come, and the other
+// way round: both are sent in one round trip.
 func TestCascadeAtOnce(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

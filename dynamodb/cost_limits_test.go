@@ -14,22 +14,24 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// costOfLimits is a line of the table of how much an item with so many limits has and costs.
+// costOfLimits is a row of the table of sizes: an item with a number of limits, its size and its
+// costs.
 type costOfLimits struct {
 	limits int
 	bytes  int
-	// seed is what the seed's ADR-115 says that its item has.
+	// seed is the size and the cost in ADR-115.
 	seed       string
 	full, lean int64 // putItem units of a warm reservation that names all limits, in thousandths
 }
 
-// String is the line in Markdown.
+// String returns the row in Markdown.
 func (c *costOfLimits) String() string {
 	return fmt.Sprintf("| %d | %d | %s | %s | %s |\n",
 		c.limits, c.bytes, c.seed, inUnits(c.full), inUnits(c.lean))
 }
 
-// TestCostOfLimits: the number of limits changes the size of an item, and no number of calls.
+// TestCostOfLimits checks that the number of limits changes the size of an item and not the number
+// of calls.
 func TestCostOfLimits(t *testing.T) {
 	t.Parallel()
 	full, lean := costKinds(t)
@@ -58,7 +60,8 @@ func TestCostOfLimits(t *testing.T) {
 	t.Logf("\n| limits | bytes | ADR-115 | full table | lean table |\n|--:|--:|--:|--:|--:|\n%s", &b)
 }
 
-// TestCostOfIndexes says where the units of a bucket's writes go.
+// TestCostOfIndexes checks how the units of a bucket's writes divide among the table and its
+// indexes.
 func TestCostOfIndexes(t *testing.T) {
 	t.Parallel()
 	full, lean := costKinds(t)
@@ -96,8 +99,8 @@ func TestCostOfIndexes(t *testing.T) {
 	}
 }
 
-// limitsOn does everything with so many limits and returns the item's size and what a warm
-// reservation costs.
+// limitsOn makes each kind of call on an item with n limits. It returns the item's size and the
+// cost of a warm reservation.
 func limitsOn(t *testing.T, table *Table, n int) (bytes int, milli int64) {
 	t.Helper()
 	s := newScene(t, table)
@@ -139,7 +142,7 @@ func limitsOn(t *testing.T, table *Table, n int) (bytes int, milli int64) {
 	return itemBytes(s.item("user-123", 0)), p.units(p.calls.Snapshot()).write
 }
 
-// itemBytes is the size of an item by DynamoDB's rules.
+// itemBytes returns the size of an item by DynamoDB's rules.
 func itemBytes(item schema.Item) int {
 	n := 0
 	for name, value := range item {

@@ -4,7 +4,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// togetherCosts are those of transactions.
+// togetherCosts returns the rows of transactional reservations.
 func togetherCosts() []costRow {
 	transactional := func(o *Options) { o.Transactional = true }
 	return []costRow{
@@ -59,7 +59,7 @@ func togetherCosts() []costRow {
 	}
 }
 
-// readingCosts are those of reading before writing.
+// readingCosts returns the rows of reservations that read before they write.
 func readingCosts() []costRow {
 	reading := func(o *Options) { o.NoSpeculation = true }
 	return []costRow{

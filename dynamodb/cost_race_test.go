@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestCostOfCreationRace: two processes make the same item at once. Who loses learns the item from
-// the refusal, and needs one write more.
+// TestCostOfCreationRace makes two processes create the same item at once. The loser gets the item
+// with the refusal and needs one more write.
 func TestCostOfCreationRace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -53,8 +53,8 @@ func TestCostOfCreationRace(t *testing.T) {
 	s.holds("solo", "tpm", 100_000, 200)
 }
 
-// TestStaleConfiguration: a process goes by a configuration that another has changed. It is told
-// by the item, reads once, and never writes back what it had.
+// TestStaleConfiguration makes a process go by a configuration that another process has changed.
+// The item shows it the change; it reads once, and never writes its old definitions back.
 func TestStaleConfiguration(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -76,7 +76,7 @@ func TestStaleConfiguration(t *testing.T) {
 			for range 3 {
 				stale.take("solo", r)
 				fresh.take("solo", r)
-				fresh.settled() // it has the configuration now
+				fresh.settled() // it has read the configuration
 			}
 			stale.reset()
 			fresh.reset()
@@ -107,20 +107,20 @@ func TestStaleConfiguration(t *testing.T) {
 	}
 }
 
-// redefined is how often the process wrote a definition to an item that was there.
+// redefined returns the number of times that the process wrote a definition to an existing item.
 func (p *party) redefined() int {
 	return p.wire.count(func(r sentRequest) bool { return r.redefines })
 }
 
-// TestRefundAfterTrim: while a process that knows nothing waits for the configuration, another
-// one lowers the limit and trims the bucket. What the first gives back then does not fill it
-// again, and what the bucket has lost to it comes back.
+// TestRefundAfterTrim makes another process lower the limit and trim the bucket while a cold
+// process waits for the configuration. The refund of the cold process does not fill the bucket
+// again, and returns the units that the trimmed bucket lacks because of the take.
 func TestRefundAfterTrim(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	for name, tc := range map[string]struct{ asked, used, then, left int64 }{
 		"above what is left": {900, 10, 10, 0},
-		"into what is left":  {90, 5, 50, 45}, // 100 − 90 are left of 50, and 40 come back
+		"into what is left":  {90, 5, 50, 45}, // 10 of 100 are left, 5 are taken, 40 are refunded
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +164,7 @@ func TestRefundAfterTrim(t *testing.T) {
 	}
 }
 
-// answeredWrite is a transport that tells when an update of an item has been answered.
+// answeredWrite is a transport that reports when an update of an item has been answered.
 type answeredWrite struct {
 	base http.RoundTripper
 	tell func()

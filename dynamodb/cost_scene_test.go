@@ -15,10 +15,10 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// costResource is what all reservations of these tests are on.
+// costResource is the resource of all reservations in these tests.
 const costResource = "gpt-4o"
 
-// scene is a namespace of its own on a table, with a clock that stands unless it is advanced.
+// scene is a namespace of its own on a table, with a clock that stands still unless it is advanced.
 type scene struct {
 	t         *testing.T
 	table     *Table
@@ -28,7 +28,7 @@ type scene struct {
 	first *party
 }
 
-// party is a process: a limiter over a store, whose calls are counted on their way.
+// party is a process: a limiter on a store whose calls are counted.
 type party struct {
 	*limiter.Limiter
 	t     *testing.T
@@ -37,7 +37,8 @@ type party struct {
 	wire  *wire
 }
 
-// newScene begins at an instant far ahead, so that DynamoDB's own clock deletes nothing.
+// newScene returns a scene whose clock is far in the future, so that DynamoDB's own expiry deletes
+// nothing.
 func newScene(t *testing.T, table *Table, tune ...func(*Options)) *scene {
 	t.Helper()
 	start := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -52,7 +53,7 @@ func newScene(t *testing.T, table *Table, tune ...func(*Options)) *scene {
 	return s
 }
 
-// join starts another process. It knows nothing yet.
+// join starts another process, without any state.
 func (s *scene) join(tune ...func(*Options)) *party {
 	s.t.Helper()
 	p := &party{t: s.t, calls: &testkit.Counter{}, wire: newWire(s.t)}
@@ -81,7 +82,7 @@ func (s *scene) join(tune ...func(*Options)) *party {
 	return p
 }
 
-// set makes limits the only ones at a place.
+// set replaces the limits of a place.
 func (p *party) set(entity, resource string, limits ...weir.Limit) {
 	p.t.Helper()
 	at := weir.Subject{Entity: entity, Resource: resource}
@@ -90,7 +91,7 @@ func (p *party) set(entity, resource string, limits ...weir.Limit) {
 	}
 }
 
-// declare makes an entity, which cascades to its parent if it has one.
+// declare declares an entity, which cascades to its parent if it has one.
 func (p *party) declare(entity, parent string) {
 	p.t.Helper()
 	if err := p.SetEntity(p.t.Context(), entity, parent, parent != ""); err != nil {
@@ -98,7 +99,7 @@ func (p *party) declare(entity, parent string) {
 	}
 }
 
-// take reserves, and fails if it is denied.
+// take reserves, and fails the test if it is denied.
 func (p *party) take(entity string, costs weir.Costs) *weir.Lease {
 	p.t.Helper()
 	r := &weir.Request{Entity: entity, Resource: costResource, Costs: costs}
@@ -109,7 +110,7 @@ func (p *party) take(entity string, costs weir.Costs) *weir.Lease {
 	return lease
 }
 
-// denial reserves, and fails unless it is denied.
+// denial reserves, and fails the test unless it is denied.
 func (p *party) denial(entity string, costs weir.Costs) *weir.DeniedError {
 	p.t.Helper()
 	r := &weir.Request{Entity: entity, Resource: costResource, Costs: costs}
@@ -121,16 +122,16 @@ func (p *party) denial(entity string, costs weir.Costs) *weir.DeniedError {
 	return denied
 }
 
-// refused is a denial that nobody looks at.
+// refused is denial without the result.
 func (p *party) refused(entity string, costs weir.Costs) {
 	p.t.Helper()
 	_ = p.denial(entity, costs)
 }
 
-// settled waits until the store has nothing under way.
+// settled waits until the store has no calls or writes in flight.
 func (p *party) settled() { p.store.running.Wait() }
 
-// item reads a shard's item, past the counters.
+// item reads a shard's item without counting the call.
 func (s *scene) item(entity string, shard int) schema.Item {
 	s.t.Helper()
 	id := schema.BucketID{
@@ -143,7 +144,7 @@ func (s *scene) item(entity string, shard int) schema.Item {
 	return item
 }
 
-// bucket is a shard's item; it fails where there is none.
+// bucket returns a shard's item, and fails the test if it does not exist.
 func (s *scene) bucket(entity string, shard int) *schema.Bucket {
 	s.t.Helper()
 	b, err := schema.ParseBucket(s.item(entity, shard))
@@ -153,15 +154,15 @@ func (s *scene) bucket(entity string, shard int) *schema.Bucket {
 	return b
 }
 
-// perMinute is a limit that regains its capacity each minute.
+// perMinute returns a limit that regains its capacity each minute.
 func perMinute(name string, capacity int64) weir.Limit {
 	return weir.Limit{Name: name, Capacity: capacity}
 }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 const patience = 20 * time.Second
 
-// meeting lets requests pass only when so many have come.
+// meeting holds requests until a given number of them have come.
 type meeting struct {
 	mu   sync.Mutex
 	left int
@@ -170,7 +171,7 @@ type meeting struct {
 
 func newMeeting(n int) *meeting { return &meeting{left: n, open: make(chan struct{})} }
 
-// come counts one more, which does not wait.
+// come counts a request that does not wait.
 func (m *meeting) come() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +180,7 @@ func (m *meeting) come() {
 	}
 }
 
-// wait reports false where the others did not come.
+// wait counts a request and waits for the others. It reports false if they do not come.
 func (m *meeting) wait() bool {
 	m.come()
 	timer := time.NewTimer(patience)

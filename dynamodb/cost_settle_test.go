@@ -4,7 +4,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// settleCosts are what may follow a reservation.
+// settleCosts returns the rows of updates of a lease.
 func settleCosts() []costRow {
 	row := func(what, python, calls string, settle func(p *party, l *weir.Lease) error) costRow {
 		var lease *weir.Lease

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// costShards is how many shards the buckets of these rows have.
+// costShards is the shard count of the buckets in these rows.
 const costShards = 4
 
-// shardCosts are those of a bucket that was split.
+// shardCosts returns the rows of a bucket with several shards.
 func shardCosts() []costRow {
 	return []costRow{
 		{
@@ -55,14 +55,14 @@ func shardCosts() []costRow {
 	}
 }
 
-// warmShards has all shards made and known, each with what is its share and no more.
+// warmShards returns a party that knows all shards, each of which exists and has exactly its share.
 func warmShards(s *scene) *party {
 	s.t.Helper()
 	p := warmFlat(s)
 	p.take("solo", weir.Costs{"rpm": 999, "tpm": 99_900})
 	s.split("solo")
-	p.take("solo", weir.Costs{"rpm": 0}) // which tells the process
-	for range 400 {                      // each draws one at random
+	p.take("solo", weir.Costs{"rpm": 0}) // shows the process the shard count
+	for range 400 {                      // each picks a shard at random
 		p.take("solo", weir.Costs{"rpm": 0})
 		if s.made("solo") == costShards {
 			break
@@ -70,12 +70,12 @@ func warmShards(s *scene) *party {
 		s.clock.Advance(time.Second)
 	}
 	s.clock.Advance(2 * time.Minute)
-	p.take("solo", weir.Costs{"rpm": 0}) // which reads the configuration again
+	p.take("solo", weir.Costs{"rpm": 0}) // reads the configuration again
 	s.refill(p, "solo")
 	return p
 }
 
-// refill has a process write every shard, so that it knows all of them as they are.
+// refill makes a process write every shard, so that it has current images of all of them.
 func (s *scene) refill(p *party, entity string) {
 	s.t.Helper()
 	spot := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: costResource})
@@ -91,7 +91,7 @@ func (s *scene) refill(p *party, entity string) {
 	}
 }
 
-// split has a bucket's item say that there are four shards.
+// split sets the shard count on a bucket's item to four.
 func (s *scene) split(entity string) {
 	s.t.Helper()
 	id := schema.BucketID{
@@ -110,7 +110,7 @@ func (s *scene) split(entity string) {
 	}
 }
 
-// made is how many of the shards are there.
+// made returns the number of shards that exist.
 func (s *scene) made(entity string) int {
 	s.t.Helper()
 	n := 0

@@ -11,30 +11,31 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// costRow is a line of the table of what everything costs, in docs/dynamodb.md.
+// costRow is a row of the table of costs in docs/dynamodb.md.
 type costRow struct {
 	what string
-	// python is what the Python library 0.17 asks for the same, where that is known: calls, then
+	// python is the cost of the same call in the Python library 0.17, if known: the calls, then the
 	// write units on its table.
 	python string
-	// tune sets options of the process that is measured.
+	// tune sets options of the measured process.
 	tune func(*Options)
-	// prepare brings about the state before. It returns the process that is measured.
+	// prepare sets up the state before the call, and returns the measured process.
 	prepare func(s *scene) *party
 	do      func(s *scene, p *party)
-	// later picks the requests that the answer must not wait for: they are held until it is there.
+	// later selects the requests that the answer does not wait for. They are held until the answer
+	// is there.
 	later func(sentRequest) bool
-	// before and after are the calls until the answer, and those held.
+	// before and after are the calls until the answer, and the calls that were held.
 	before, after string
 	// full and lean are the units consumed on the two kinds of table, all together.
 	full, lean costUnits
 }
 
-// costUnits are read and write units in thousandths. A write that was refused counts as one unit,
-// as DynamoDB charges it; the answer does not say so.
+// costUnits are read and write units in thousandths. A refused write counts as one unit, which
+// DynamoDB charges and does not report.
 type costUnits struct{ read, write int64 }
 
-// costKinds are the two kinds of table.
+// costKinds returns a table of each of the two kinds.
 func costKinds(t *testing.T) (full, lean *Table) {
 	t.Helper()
 	lean = localTable(t)
@@ -45,8 +46,8 @@ func costKinds(t *testing.T) (full, lean *Table) {
 	return madeTable(t), lean
 }
 
-// TestCosts counts the calls of everything that a limiter does, and what they consume, and holds
-// the table in the docs against that.
+// TestCosts counts the calls and the units of each kind of call of a limiter, and compares them
+// with the table in the docs.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	full, lean := costKinds(t)
@@ -77,13 +78,13 @@ func TestCosts(t *testing.T) {
 const costHeader = "| what | calls until the answer | and after it | read units " +
 	"| write units: full table | lean table | Python 0.17 |\n|---|---|---|--:|--:|--:|---|\n"
 
-// String is the row in Markdown.
+// String returns the row in Markdown.
 func (r *costRow) String() string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", r.what, r.before, r.after,
 		inUnits(r.full.read), inUnits(r.full.write), inUnits(r.lean.write), r.python)
 }
 
-// inUnits writes thousandths as a decimal number.
+// inUnits formats thousandths as a decimal number.
 func inUnits(milli int64) string {
 	s := fmt.Sprintf("%d.%03d", milli/1000, milli%1000)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
@@ -136,14 +137,14 @@ func (r *costRow) measure(t *testing.T, table *Table) (before, after string, uni
 	return inCalls(first), inCalls(then), costUnits{a.read + b.read, a.write + b.write}
 }
 
-// reset begins to count.
+// reset sets the counters to zero.
 func (p *party) reset() {
 	p.calls.Reset()
 	p.wire.reset()
 }
 
-// units is what calls consumed. Where the items of a transaction cost the same, DynamoDB Local 3.1
-// tells what one of them does; in these rows all of them do.
+// units returns the units that calls consumed. If the items of a transaction cost the same,
+// DynamoDB Local 3.1 reports only one of them; in these rows they all cost the same.
 func (p *party) units(c testkit.Counts) costUnits {
 	all := c.Total()
 	units := costUnits{all.Capacity.ReadMilli, all.Capacity.WriteMilli + 1000*refusedWrites(c)}
@@ -157,18 +158,18 @@ func (p *party) units(c testkit.Counts) costUnits {
 	return units
 }
 
-// refusedWrites is how many writes a condition refused.
+// refusedWrites returns the number of writes that a condition refused.
 func refusedWrites(c testkit.Counts) int64 {
 	errs := c.Total().Errors
 	return errs["ConditionalCheckFailedException"]
 }
 
-// inCalls lists calls by operation, with those that a condition refused.
+// inCalls formats the calls by operation, with the number that a condition refused.
 func inCalls(c testkit.Counts) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		op := c[name]
-		if op.Calls == 0 { // begun and held
+		if op.Calls == 0 { // held before it was sent
 			continue
 		}
 		part := fmt.Sprintf("%d %s", op.Calls, name)

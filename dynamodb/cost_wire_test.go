@@ -21,15 +21,15 @@ type wire struct {
 
 	mu   sync.Mutex
 	seen []sentRequest
-	gate func(sentRequest) // returns when the request may go
+	gate func(sentRequest) // returns when the request can be sent
 }
 
-// sentRequest is what a request asks, as far as these tests look.
+// sentRequest is the part of a request that these tests look at.
 type sentRequest struct {
 	operation string
 	// entity is whose bucket item is written; empty for other items and for batches.
 	entity string
-	// redefines is true where the definition of a limit is written to an item that is there.
+	// redefines is true if the request writes the definition of a limit to an existing item.
 	redefines bool
 	// items is how many items a transaction writes.
 	items int64
@@ -42,14 +42,14 @@ func newWire(t *testing.T) *wire {
 	return &wire{base: base}
 }
 
-// hold has every request pass through a function before it goes; nil lets all go.
+// hold makes every request pass through gate before it is sent; nil removes the gate.
 func (w *wire) hold(gate func(sentRequest)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gate = gate
 }
 
-// count is how many requests were of some kind since the last reset.
+// count returns the number of selected requests after the last reset.
 func (w *wire) count(which func(sentRequest) bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +68,7 @@ func (w *wire) reset() {
 	w.seen = nil
 }
 
-// RoundTrip looks at a request, waits at the gate, and sends it.
+// RoundTrip records a request, waits at the gate, and sends it.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -90,7 +90,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.base.RoundTrip(req)
 }
 
-// parseSent reads DynamoDB's own JSON.
+// parseSent parses a request in DynamoDB's JSON.
 func parseSent(target string, body []byte) (sentRequest, error) {
 	type key struct {
 		PK struct{ S string }

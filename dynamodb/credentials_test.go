@@ -18,7 +18,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// unreachable fails the test if anything is sent to a table.
+// unreachable is a transport that fails the test if a request is sent.
 type unreachable struct{ t *testing.T }
 
 func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -26,7 +26,7 @@ func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("unreachable")
 }
 
-// withoutCredentials takes every source of credentials out of the environment.
+// withoutCredentials removes every source of credentials from the environment.
 func withoutCredentials(t *testing.T) {
 	t.Helper()
 	for _, pair := range os.Environ() {
@@ -43,8 +43,8 @@ func withoutCredentials(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 }
 
-// TestMissingCredentials checks that a process without credentials is told so, what was looked at
-// and what to do, and that it is no outage, which a policy could admit because of.
+// TestMissingCredentials checks the error of a process without credentials: it says where the SDK
+// looked and what to do, and it is not an outage for which a policy would admit requests.
 func TestMissingCredentials(t *testing.T) {
 	withoutCredentials(t)
 	o := &Options{Region: "us-east-1", HTTP: &http.Client{Transport: unreachable{t}}}
@@ -94,8 +94,8 @@ func (f *failingChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return credentials.NewStaticCredentialsProvider("id", "secret", "").Retrieve(ctx)
 }
 
-// TestCredentialsNotRenewed checks that credentials which cannot be renewed for a while are an
-// outage, and that a caller who goes away is not told that there are none.
+// TestCredentialsNotRenewed checks that credentials that cannot be renewed for a while are an
+// outage, and that a caller that leaves is not told that there are none.
 func TestCredentialsNotRenewed(t *testing.T) {
 	t.Parallel()
 	chain := &failingChain{}

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// atTransaction has somebody else do something just before the first transaction of a process.
+// atTransaction calls do just before the first transaction of a process is sent, to act as another
+// process.
 func (p *party) atTransaction(do func()) {
 	first := sync.OnceFunc(do)
 	p.wire.hold(func(r sentRequest) {
@@ -21,15 +22,15 @@ func (p *party) atTransaction(do func()) {
 	})
 }
 
-// TestParentDeletedMeanwhile: of two that declare a child and delete its parent at once, one is
-// refused.
+// TestParentDeletedMeanwhile checks that one of two callers fails if one declares a child while the
+// other deletes the parent.
 func TestParentDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	limits := []weir.Limit{perMinute("rpm", 10)}
 	for _, tt := range []struct {
 		name string
-		meta bool // otherwise the parent is known by its limits alone, as the Python library makes it
+		meta bool // otherwise the parent has only limits, as the Python library leaves it
 	}{{"with a META", true}, {"by its limits", false}} {
 		parent := func(s *scene) {
 			if tt.meta {
@@ -65,7 +66,7 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 			err := declarer.SetEntity(t.Context(), "acme", "top", true)
 			if tt.meta {
 				wantError(t, err, weir.Invalid, "parent", "not declared")
-			} else if err != nil { // it was declared with the child, and lives on without limits
+			} else if err != nil { // the child's declaration declared it again, without limits
 				t.Error(err)
 			}
 			s.first.take("acme", weir.Costs{"rpm": 1})
@@ -73,8 +74,8 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestChildThatTheIndexHasNotYet: a deletion sees the child that was declared last, and no other
-// that is none any more.
+// TestChildThatTheIndexHasNotYet checks that a deletion sees the child that was declared last, and
+// no entity that is no longer a child, even if the index is behind.
 func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -92,7 +93,8 @@ func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	}
 }
 
-// TestChildrenDoNotWaitForOneAnother: what many children write on one parent is no conflict.
+// TestChildrenDoNotWaitForOneAnother checks that many children that write to one parent do not
+// conflict.
 func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -116,8 +118,8 @@ func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
 	}
 }
 
-// TestPythonKeepsParents: the Python library reads, moves and deletes a parent on which weir has
-// written its version and its newest child.
+// TestPythonKeepsParents checks that the Python library can read, move and delete a parent on which
+// weir has written a version and the newest child.
 func TestPythonKeepsParents(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)
@@ -125,7 +127,7 @@ func TestPythonKeepsParents(t *testing.T) {
 	s.mustEntity(t, "mid", "", false)
 	s.mustEntity(t, "acme", "mid", true)
 	functions := schema.Item{schema.AttrLambdaVersion: schema.String(admin.MovesSince)}
-	s.also(t, schema.VersionKey(), functions) // otherwise the library moves nobody
+	s.also(t, schema.VersionKey(), functions) // otherwise the library refuses to change a parent
 	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }
 	s.judgePython(t,
 		asked{pyStep{"get_entity", entity("mid")}, `{"id": "mid", "parent_id": null}`},

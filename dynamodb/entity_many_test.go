@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// tired is a way to the table of a caller who goes after so many requests.
+// tired is a transport whose caller leaves after a given number of requests.
 type tired struct {
 	base    http.RoundTripper
 	left    atomic.Int64
@@ -23,11 +23,11 @@ type tired struct {
 	updates atomic.Int64 // requests that update one item
 
 	mu sync.Mutex
-	// together and most are how many requests are under way, and were at most.
+	// together and most are the number of requests in flight, now and at most.
 	together, most int
 }
 
-// RoundTrip passes a request on, if the caller is still there.
+// RoundTrip sends a request if the caller has not left.
 func (r *tired) RoundTrip(req *http.Request) (*http.Response, error) {
 	if r.left.Add(-1) < 0 {
 		r.going()
@@ -48,8 +48,8 @@ func (r *tired) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.base.RoundTrip(req)
 }
 
-// tries makes a change again and again, each time with so many requests, and returns how often it
-// took. After each time left must be less.
+// tries repeats a change, each time with the given number of requests, until it succeeds, and
+// returns the number of attempts. The result of left must decrease each time.
 func (r *tired) tries(
 	t *testing.T, requests int64, change func(context.Context) error, left func() int,
 ) int {
@@ -72,10 +72,10 @@ func (r *tired) tries(
 	}
 }
 
-// manyResources is how many resources the entity of these tests has buckets on.
+// manyResources is the number of resources on which the entity of these tests has buckets.
 const manyResources = 100
 
-// manyBuckets is an entity with buckets on many resources, some with two shards.
+// manyBuckets creates an entity with buckets on many resources, some with two shards.
 func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
 	t.Helper()
 	s := configured(t)
@@ -93,14 +93,14 @@ func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
 	return s, s.behind(t, testkit.NewFaults(&testkit.FaultOptions{Base: r})), r, ids
 }
 
-// operationKey is the key of the Python library's record of a reset or top-up of a bucket.
+// operationKey returns the key of the Python library's record of a reset or top-up of a bucket.
 func operationKey(id schema.BucketID, operation string) schema.Key {
 	id.Shard = 0
 	return schema.Key{PK: id.PK(), SK: schema.SKOperationPrefix + operation}
 }
 
-// TestManyBucketsAreDeletedInParts: whoever deletes an entity with many buckets need not have the
-// time to do it at once.
+// TestManyBucketsAreDeletedInParts checks that an entity with many buckets can be deleted by
+// callers that each leave before the end.
 func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
@@ -134,8 +134,8 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	}
 }
 
-// TestManyBucketsAreToldInParts: a change of parent reaches them all in the end, and tells nobody
-// twice.
+// TestManyBucketsAreToldInParts checks that a change of parent stamps all buckets in the end, and
+// none of them twice.
 func TestManyBucketsAreToldInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
@@ -157,17 +157,17 @@ func TestManyBucketsAreToldInParts(t *testing.T) {
 	if r.most > client.MaxParallel {
 		t.Errorf("got %d requests at once, want at most %d", r.most, client.MaxParallel)
 	}
-	// Those of the requests that were cut short may have been made twice.
+	// Stamps whose request was interrupted may have been written twice.
 	if got, want := r.updates.Load(), int64(len(ids)+client.MaxParallel*10); got > want {
-		t.Errorf("got %d buckets told, want at most %d", got, want)
+		t.Errorf("got %d buckets stamped, want at most %d", got, want)
 	}
 	r.left.Store(1 << 30)
 	r.updates.Store(0)
 	if err := change(t.Context()); err != nil || r.updates.Load() != 0 {
-		t.Errorf("all know: got %d told again, %v", r.updates.Load(), err)
+		t.Errorf("all are stamped: got %d stamped again, %v", r.updates.Load(), err)
 	}
 	s.also(t, ids[3].Key(), schema.Item{schema.AttrParent: schema.String("stranger")})
 	if err := change(t.Context()); err != nil || r.updates.Load() != 1 || untold() != 0 {
-		t.Errorf("one does not: got %d told, %v, and %d left", r.updates.Load(), err, untold())
+		t.Errorf("one is not stamped: got %d stamped, %v, and %d left", r.updates.Load(), err, untold())
 	}
 }

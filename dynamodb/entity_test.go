@@ -27,7 +27,7 @@ func (s *Store) meta(t *testing.T, name string) *schema.Entity {
 	return e
 }
 
-// bucket puts a bucket item on the table, with something in use.
+// bucket puts a bucket item with units in use on the table.
 func (s *Store) bucket(t *testing.T, entity, resource string, shard, shards int) schema.BucketID {
 	t.Helper()
 	id := schema.BucketID{Namespace: s.config.Namespace, Entity: entity, Resource: resource, Shard: shard}
@@ -60,7 +60,7 @@ func TestEntityWritten(t *testing.T) {
 		t.Errorf("created: got %+v", e)
 	}
 	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) == admin.MovesSince {
-		t.Error("a creation has shut out older clients")
+		t.Error("a creation has raised client_min_version")
 	}
 	s.mustEntity(t, "acme", "top", true) // changes nothing
 	if again := s.meta(t, "acme"); again.Generation != e.Generation || again.Version != 0 {
@@ -81,9 +81,8 @@ func TestEntityWritten(t *testing.T) {
 	}
 }
 
-// TestEntityForeignCycle checks that a cycle of parents that another program has stored is called
-// one: by a reservation that would cascade through it, and where an entity is given a parent in
-// it.
+// TestEntityForeignCycle checks that a cycle of parents stored by another program is reported as a
+// cycle: by a reservation that would cascade through it, and by giving an entity a parent in it.
 func TestEntityForeignCycle(t *testing.T) {
 	t.Parallel()
 	for name, entities := range map[string][]string{
@@ -112,7 +111,7 @@ func TestEntityForeignCycle(t *testing.T) {
 			wantError(t, err, weir.Invalid, "parent", "cycle")
 		})
 	}
-	s := configured(t) // a chain that is only too long is none
+	s := configured(t) // a long chain is not a cycle
 	s.mustSet(t, weir.Subject{}, perSecond("rpm", 10, 1))
 	for _, e := range [][2]string{{"c", ""}, {"b", "c"}, {"a", "b"}} {
 		s.mustEntity(t, e[0], e[1], e[1] != "")
@@ -144,7 +143,7 @@ func TestEntityRefused(t *testing.T) {
 	if e := s.meta(t, "a"); e.Parent != "" || e.Version != 1 { // it has a child
 		t.Errorf("a refused change was made: %+v", e)
 	}
-	// Functions of another age would put the old parent back.
+	// Lambda functions of another version would write the old parent back.
 	s.also(t, schema.VersionKey(), schema.Item{schema.AttrLambdaVersion: schema.String("0.16.2")})
 	err = s.admin.WriteEntity(t.Context(), configNow, "c", "a", false)
 	wantError(t, err, weir.Unsupported, "lambda_version", "0.17.0")
@@ -152,8 +151,8 @@ func TestEntityRefused(t *testing.T) {
 	s.mustEntity(t, "c", "a", false)
 }
 
-// TestEntityByItsLimits: the Python library makes no META for limits, and what it made without one
-// is declared all the same.
+// TestEntityByItsLimits checks entities that the Python library has given limits and no META: they
+// are declared.
 func TestEntityByItsLimits(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -188,7 +187,8 @@ func TestEntityByItsLimits(t *testing.T) {
 	}
 }
 
-// TestBucketsAreTold: every shard learns of the parent, and none forgets what it knows from later.
+// TestBucketsAreTold checks that a change of parent stamps every shard, and overwrites no later
+// stamp.
 func TestBucketsAreTold(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -229,7 +229,7 @@ func TestEntityDeleted(t *testing.T) {
 		s.mustSet(t, acme, rate("rpm", 1))
 		s.mustSet(t, weir.Subject{Entity: "acme", Resource: weir.DefaultResource}, rate("rpm", 1))
 		id := s.bucket(t, "acme", "gpt-4o", 0, 1)
-		s.bucket(t, "acme", "gpt-4o", 1, 1) // not yet counted by the first
+		s.bucket(t, "acme", "gpt-4o", 1, 1) // a shard that the first does not count yet
 		usage := schema.NewUsage(id, schema.Hourly, configNow)
 		s.put(t, usage.Item())
 		record := operationKey(id, "once")
@@ -273,7 +273,7 @@ func TestEntityDeleted(t *testing.T) {
 	}
 }
 
-// TestManyConfigsDeleted: more than a transaction holds.
+// TestManyConfigsDeleted deletes more configurations than a transaction can hold.
 func TestManyConfigsDeleted(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -356,7 +356,7 @@ func TestEntityMetadata(t *testing.T) {
 	}
 }
 
-// TestRacingParents: two changes that would make a cycle together do not both happen.
+// TestRacingParents checks that of two changes that would make a cycle together, one fails.
 func TestRacingParents(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -375,14 +375,14 @@ func TestRacingParents(t *testing.T) {
 			t.Fatalf("a cycle: %v", errs)
 		}
 		if s.meta(t, "a").Parent == "" && s.meta(t, "b").Parent == "" {
-			t.Errorf("neither happened: %v", errs)
+			t.Errorf("both changes failed: %v", errs)
 		}
 		s.mustEntity(t, "a", "", false)
 		s.mustEntity(t, "b", "", false)
 	}
 }
 
-// shardsOf returns the buckets of an entity, shard by shard.
+// shardsOf returns the bucket items of an entity, shard by shard.
 func (s *Store) shardsOf(ctx context.Context, entity string) ([]schema.BucketID, error) {
 	var ids []schema.BucketID
 	for group, err := range s.admin.BucketGroups(ctx, entity) {

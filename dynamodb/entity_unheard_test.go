@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDeletionNobodyHeardOf: what comes after the transaction of a deletion is done when it is
-// asked for again, and never to an entity that was not deleted.
+// TestDeletionNobodyHeardOf checks the rest of a deletion whose answer was lost: a repeated call
+// finishes it, and does nothing to an entity that was not deleted.
 func TestDeletionNobodyHeardOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -39,10 +39,10 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 				}}})
 				err := s.behind(t, faults).admin.DeleteEntity(t.Context(), configNow, "acme")
 				if !errors.Is(err, weir.Unavailable) || s.item(t, schema.MetaKey(s.config.Namespace, "acme")) != nil {
-					t.Fatalf("got %v, want a deletion of which nobody heard", err)
+					t.Fatalf("got %v, want a deletion whose answer is lost", err)
 				}
 			}
-			// By a reservation that was on its way.
+			// As a reservation in flight would leave it.
 			id := s.bucket(t, "acme", "gpt-4o", 0, 1)
 			err := s.admin.DeleteEntity(t.Context(), configNow.Add(tt.later), "acme")
 			wantError(t, err, weir.NotFound, "entity", "not declared")
@@ -53,8 +53,8 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 	}
 }
 
-// TestProcessForgetsWhatItMayHaveDeleted: though it heard nothing, it goes by the configuration
-// next.
+// TestProcessForgetsWhatItMayHaveDeleted checks that a process reads the configuration next after a
+// deletion whose answer was lost.
 func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
@@ -71,7 +71,7 @@ func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	if err := s.limiter.DeleteEntity(t.Context(), "acme"); !errors.Is(err, weir.Unavailable) {
 		t.Errorf("delete: got %v, want unavailable", err)
 	}
-	w.eye.put(t, item) // made again by another process, which did not know
+	w.eye.put(t, item) // as written by another process that had not seen the deletion
 	if _, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 1)); !errors.Is(err, weir.NoLimits) {
 		t.Errorf("reserve: got %v, want no limits", err)
 	}

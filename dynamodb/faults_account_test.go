@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// faultAccount is an account of what callers were told, kept apart from all that weir keeps. Time
-// stands in a round, so that what a bucket can have held is exact between rounds.
+// faultAccount adds up the answers that callers got, independently of weir's state. The clock
+// stands still within a round, so that the balance that a bucket can have between rounds is exact.
 type faultAccount struct {
 	mu      sync.Mutex
 	buckets map[faultBucketName]*faultBucket
@@ -20,18 +20,18 @@ type faultAccount struct {
 	entity  map[string][]weir.Limit
 }
 
-// faultBucketName names one limit of one entity.
+// faultBucketName identifies one limit of one entity.
 type faultBucketName struct{ entity, limit string }
 
-// faultBucket is what callers were told of one limit. All amounts are in units but used.
+// faultBucket sums the answers about one limit. All amounts are in units except used.
 type faultBucket struct {
 	limit weir.Limit
-	// used is the least that can be in use, in milli-units: what was admitted, less all that may
-	// have been given back, less what was regained.
+	// used is the least that can be in use, in milli-units: the units admitted, less everything
+	// that may have been refunded, less the gain.
 	used int64
-	// takes, refunds and grown are those of the round.
+	// takes, refunds and grown are the sums of the current round.
 	takes, refunds, grown int64
-	// standing is what live and completed leases stand for.
+	// standing is the number of units for which live and completed leases stand.
 	standing int64
 	// admitted and denied count calls; highest is the most that was in use after an admission.
 	admitted, denied, highest int64
@@ -49,7 +49,7 @@ func newFaultAccount(limits map[string][]weir.Limit, parents map[string]string) 
 	return a
 }
 
-// standings says what charges are on each limit that they reach.
+// standings returns the units that charges take of each limit that they reach.
 func (a *faultAccount) standings(charges []weir.Charge) map[faultBucketName]int64 {
 	out := make(map[faultBucketName]int64)
 	for _, c := range charges {
@@ -65,7 +65,7 @@ func (a *faultAccount) standings(charges []weir.Charge) map[faultBucketName]int6
 	return out
 }
 
-// admit notes a reservation that its caller was told of.
+// admit notes a reservation whose caller got the answer.
 func (a *faultAccount) admit(of map[faultBucketName]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *faultAccount) deny(of map[faultBucketName]int64) {
 	}
 }
 
-// ask notes that a lease is to stand for something else: what is less may be free from now on.
+// ask notes that an update of a lease is sent: units that it returns may be free from now on.
 func (a *faultAccount) ask(l *faultLease, want map[faultBucketName]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,20 +97,20 @@ func (a *faultAccount) ask(l *faultLease, want map[faultBucketName]int64) {
 	}
 }
 
-// settle notes that a lease stands for something else.
+// settle notes that a lease stands for other units.
 func (a *faultAccount) settle(l *faultLease, now map[faultBucketName]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for at, n := range now {
 		b := a.buckets[at]
-		b.grown += n - l.least[at] // ask has brought it down to n at least
+		b.grown += n - l.least[at] // ask has lowered it to n or less
 		b.standing += n - l.stands[at]
 		l.least[at], l.stands[at] = n, n
 	}
 }
 
-// endRound checks that no more can have been in use than the limits allow, whatever the order of
-// the round's calls was, and lets time pass.
+// endRound checks that the units in use cannot exceed the limits, in whatever order the round's
+// calls were made, and then advances the clock.
 func (a *faultAccount) endRound(t *testing.T, d time.Duration) {
 	t.Helper()
 	a.mu.Lock()
@@ -132,15 +132,15 @@ func (a *faultAccount) endRound(t *testing.T, d time.Duration) {
 	}
 }
 
-// names are the account's buckets in order.
+// names returns the account's buckets in order.
 func (a *faultAccount) names() []faultBucketName {
 	return slices.SortedFunc(maps.Keys(a.buckets), func(x, y faultBucketName) int {
 		return slices.Compare([]string{x.entity, x.limit}, []string{y.entity, y.limit})
 	})
 }
 
-// checkTaken compares what the table says is taken with what callers hold, and returns the sum of
-// what is over-charged. No bucket may have less: then something was given back twice.
+// checkTaken compares the units taken by the table with the units that callers hold, and returns
+// the sum that is over-charged. A bucket with fewer units taken than held was given a refund twice.
 func (a *faultAccount) checkTaken(t *testing.T, w *faultWorld) (overMilli int64) {
 	t.Helper()
 	for _, at := range a.names() {
@@ -156,7 +156,7 @@ func (a *faultAccount) checkTaken(t *testing.T, w *faultWorld) (overMilli int64)
 	return overMilli
 }
 
-// checkBalances checks that no item holds more than its share, or moved one sum without the other.
+// checkBalances checks that no item holds more than its share, and that each write moved both sums.
 func (a *faultAccount) checkBalances(t *testing.T, w *faultWorld) {
 	t.Helper()
 	for _, at := range a.names() {
@@ -181,22 +181,23 @@ func (a *faultAccount) checkBalances(t *testing.T, w *faultWorld) {
 type faultLease struct {
 	id      weir.LeaseID
 	charges []weir.Charge
-	// stands is what it stands for by the last definite answer, least the least that it may.
+	// stands is the number of units by the last definite answer, and least the smallest number that
+	// it may stand for.
 	stands, least map[faultBucketName]int64
 	seq           int64
 	degraded      bool
-	// again is a verb that was not answered; nil if there is none.
+	// again is a verb whose answer was lost; nil if there is none.
 	again *faultVerb
 }
 
-// faultVerb is a settlement.
+// faultVerb is an update of a lease.
 type faultVerb struct {
 	verb   weir.Verb
 	seq    int64
 	totals []weir.Costs
 }
 
-// after is what the lease stands for after a verb.
+// after returns the units for which the lease stands after a verb.
 func (l *faultLease) after(a *faultAccount, v *faultVerb) map[faultBucketName]int64 {
 	charges := make([]weir.Charge, len(l.charges))
 	for i, c := range l.charges {
@@ -212,7 +213,7 @@ func (l *faultLease) after(a *faultAccount, v *faultVerb) map[faultBucketName]in
 	return a.standings(charges)
 }
 
-// settled takes over what a verb has changed.
+// settled takes over the result of a verb.
 func (l *faultLease) settled(v *faultVerb) {
 	for i := range v.totals {
 		maps.Copy(l.charges[i].Costs, v.totals[i])

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// faultCaller is one caller of one process. Its leases are its own.
+// faultCaller is one caller of one process. It has leases of its own.
 type faultCaller struct {
 	side     *faultSide
 	account  *faultAccount
@@ -23,17 +23,17 @@ type faultCaller struct {
 	counts   map[string]int // of outcomes
 }
 
-// stormPatience is how long a caller waits while things go wrong.
+// stormPatience is the longest wait of a caller while faults are injected.
 const stormPatience = 330 * time.Millisecond
 
-// mostLeases is how many live leases a caller has at most.
+// mostLeases is the largest number of live leases of a caller.
 const mostLeases = 12
 
 // step makes one call.
 func (c *faultCaller) step(t *testing.T) {
 	t.Helper()
 	patience := stormPatience
-	if c.random.IntN(20) == 0 { // who leaves early
+	if c.random.IntN(20) == 0 { // leave before the answer
 		patience = time.Duration(1+c.random.IntN(30)) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -49,7 +49,7 @@ func (c *faultCaller) step(t *testing.T) {
 	}
 }
 
-// look asks for all that an entity has, which is read page by page.
+// look asks for the status of everything of an entity, which takes several pages.
 func (c *faultCaller) look(ctx context.Context, t *testing.T) {
 	t.Helper()
 	_, err := c.side.limiter.Status(ctx, c.entities[c.random.IntN(len(c.entities))], "")
@@ -66,7 +66,7 @@ func (c *faultCaller) count(what string, err error) {
 	c.counts[what]++
 }
 
-// request is a new one, or one that was not answered.
+// request returns a new request, or one whose answer was lost.
 func (c *faultCaller) request() *weir.Request {
 	if len(c.retries) > 0 && c.random.IntN(2) == 0 {
 		r := c.retries[0]
@@ -113,7 +113,7 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 		c.counts["denied"]++
 	case errors.Is(err, weir.Unavailable):
 		c.counts["reserve unavailable"]++
-		if c.random.IntN(4) > 0 { // the others give up
+		if c.random.IntN(4) > 0 { // one in four gives up
 			c.retries = append(c.retries, r)
 		}
 	default:
@@ -121,7 +121,7 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 	}
 }
 
-// verb is what a lease is asked next: again what was not answered, as a rule.
+// verb returns the next verb for a lease: usually the one whose answer was lost.
 func (c *faultCaller) verb(l *faultLease) *faultVerb {
 	if l.again != nil && c.random.IntN(5) > 0 {
 		return l.again
@@ -141,7 +141,7 @@ func (c *faultCaller) verb(l *faultLease) *faultVerb {
 	return v
 }
 
-// totals are new ones for what a lease stands for, more or less.
+// totals returns random new totals of a lease, higher or lower.
 func (c *faultCaller) totals(l *faultLease) []weir.Costs {
 	totals := make([]weir.Costs, len(l.charges))
 	for i, charge := range l.charges {
@@ -155,7 +155,7 @@ func (c *faultCaller) totals(l *faultLease) []weir.Costs {
 	return totals
 }
 
-// settle asks a verb, and reports whether the answer was definite.
+// settle sends a verb, and reports whether the answer was definite.
 func (c *faultCaller) settle(ctx context.Context, t *testing.T, l *faultLease, v *faultVerb) bool {
 	t.Helper()
 	changes := v.verb != weir.VerbExtend && !l.degraded
@@ -204,7 +204,8 @@ func (c *faultCaller) send(ctx context.Context, l *faultLease, v *faultVerb) err
 	return err
 }
 
-// resolve repeats what was not answered until it is: all faults are over.
+// resolve repeats the calls whose answers were lost until they are answered. There are no more
+// faults.
 func (c *faultCaller) resolve(t *testing.T) {
 	t.Helper()
 	for _, l := range slices.Clone(c.leases) {

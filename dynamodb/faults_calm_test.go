@@ -8,12 +8,12 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// calmRounds is how many rounds without faults follow a storm.
+// calmRounds is the number of rounds without faults after a storm.
 const calmRounds = 5
 
-// afterwards shows that nothing is refused for long because of what went wrong: all that the items
-// hold is admitted, and once they have refilled, all that the limits allow. What is denied while
-// another call gives something back is admitted a second later, when nobody remembers the denial.
+// afterwards checks that the faults do not cause denials for long. All units that the items hold
+// are admitted, and after a refill all units that the limits allow. A request that is denied while
+// another call refunds units is admitted a second later, when the denial is forgotten.
 func (r *stormRun) afterwards(t *testing.T) {
 	t.Helper()
 	var ideal, admitted int64
@@ -23,7 +23,7 @@ func (r *stormRun) afterwards(t *testing.T) {
 	ideal = first + sum(r.available(t))
 	admitted = first + sum(r.drain(t))
 	r.compare(t, "what the items held", admitted, ideal)
-	r.pass(t, time.Minute) // until all are full, debts and over-charges included
+	r.pass(t, time.Minute) // enough to refill all debts and over-charges
 	ideal, admitted = 0, 0
 	for round := range calmRounds {
 		for entity, units := range r.drain(t) {
@@ -57,7 +57,8 @@ func (r *stormRun) compare(t *testing.T, what string, admitted, ideal int64) {
 	}
 }
 
-// drained are the entities whose buckets are drained: not children, whose parents deny first.
+// drained returns the entities whose buckets are drained. Children are not among them, because
+// their parents deny first.
 func (r *stormRun) drained() []string {
 	var names []string
 	for entity := range r.account.entity {
@@ -68,7 +69,7 @@ func (r *stormRun) drained() []string {
 	return names
 }
 
-// available is what the items of each entity hold by now, in whole units.
+// available returns the units that the items of each entity hold now.
 func (r *stormRun) available(t *testing.T) map[string]int64 {
 	t.Helper()
 	held := make(map[string]int64)
@@ -85,8 +86,8 @@ func (r *stormRun) available(t *testing.T) map[string]int64 {
 	return held
 }
 
-// drain has all callers reserve one unit after the other until each is denied everywhere, and
-// returns what each entity admitted.
+// drain makes all callers reserve single units until each is denied everywhere. It returns the
+// units that each entity admitted.
 func (r *stormRun) drain(t *testing.T) map[string]int64 {
 	t.Helper()
 	before := make(map[string]int64)
@@ -104,10 +105,10 @@ func (r *stormRun) drain(t *testing.T) map[string]int64 {
 	return before
 }
 
-// mostDrains bounds how often a caller asks for one entity.
+// mostDrains bounds the number of reservations by one caller on one entity.
 const mostDrains = 1000
 
-// drain reserves until it is denied. What it took it keeps.
+// drain reserves until it is denied, and keeps the leases.
 func (c *faultCaller) drain(t *testing.T, entity string) {
 	t.Helper()
 	charge := weir.Charge{Entity: entity, Resource: faultResource, Costs: weir.Costs{"rpm": 1}}

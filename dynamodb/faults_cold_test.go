@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestFaultsRefillLost: who takes from an item that it has not seen moves the time of the refill
-// with its next write. If that is lost, it still knows what is left.
+// TestFaultsRefillLost loses the write that moves the time of the refill after a take from an item
+// that the process had not seen. The process still knows the balance.
 func TestFaultsRefillLost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -29,7 +29,7 @@ func TestFaultsRefillLost(t *testing.T) {
 			w.limits(t, "acme", perSecond("rpm", 100, 100))
 			first := w.trapped(t, limiter.Options{})
 			mustTake(t, first, "acme", 1)
-			w.clock.advance(500 * time.Millisecond) // full again, and refilled lately enough for a cold write
+			w.clock.advance(500 * time.Millisecond) // full; the refill is recent enough for a cold write
 
 			writes := 0
 			second := w.side(t, "second", Options{}, limiter.Options{}, &testkit.FaultOptions{
@@ -58,7 +58,7 @@ func TestFaultsRefillLost(t *testing.T) {
 	}
 }
 
-// mustTake reserves so much of rpm.
+// mustTake reserves units of rpm.
 func mustTake(t *testing.T, s *faultSide, entity string, units int64) *weir.Lease {
 	t.Helper()
 	lease, err := s.limiter.Reserve(t.Context(), rpmOf(entity, units))
@@ -72,7 +72,7 @@ func rpmOf(entity string, units int64) *weir.Request {
 	return &weir.Request{Entity: entity, Resource: faultResource, Costs: weir.Costs{"rpm": units}}
 }
 
-// wantDenied checks that so much of rpm is denied.
+// wantDenied checks that a reservation of rpm is denied.
 func wantDenied(t *testing.T, s *faultSide, entity string, units int64) {
 	t.Helper()
 	_, err := s.limiter.Reserve(t.Context(), rpmOf(entity, units))
@@ -82,9 +82,9 @@ func wantDenied(t *testing.T, s *faultSide, entity string, units int64) {
 	}
 }
 
-// TestFaultsColdWriteLost: if the write of a take without a plan is not answered, the call is
-// unavailable. It is charged once at most, nothing is given back of what may not have been taken,
-// and the amount is counted as in doubt.
+// TestFaultsColdWriteLost loses the answer to the write of a reservation without a plan: the call
+// is unavailable. The units are charged at most once, are not refunded because they may not have
+// been taken, and are counted as ambiguous.
 func TestFaultsColdWriteLost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -113,8 +113,8 @@ func TestFaultsColdWriteLost(t *testing.T) {
 	}
 }
 
-// TestColdTakeIsGivenBackAfterClose: what was taken without a plan is given back, also if the store
-// is closed before the limiter knows that it must be.
+// TestColdTakeIsGivenBackAfterClose checks that the units of a reservation without a plan are
+// refunded even if the store is closed before the limiter asks for it.
 func TestColdTakeIsGivenBackAfterClose(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
@@ -134,7 +134,7 @@ func TestColdTakeIsGivenBackAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel := &driver.Update{ID: u.ID, Verb: weir.VerbCancel, Unplanned: true}
-	for range 2 { // the second finds nothing to give back, and the store closed
+	for range 2 { // the second has nothing left to refund, and the store is closed
 		_ = s.Update(t.Context(), w.clock.now(), cancel, cancel.Outcome())
 		s.running.Wait()
 		w.wantTaken(t, "acme", "rpm", 10)

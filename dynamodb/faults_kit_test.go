@@ -13,11 +13,11 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// faultClock is the clock that all limiters of a test share. It stands unless it is moved.
+// faultClock is the clock of all limiters of a test. It stands still unless it is advanced.
 type faultClock struct{ ms atomic.Int64 }
 
-// newFaultClock begins at a whole second near the real time, so that DynamoDB's own expiry does not
-// take the items for old.
+// newFaultClock returns a clock at a whole second near the real time, so that DynamoDB's own expiry
+// does not delete the items.
 func newFaultClock() *faultClock {
 	c := &faultClock{}
 	c.ms.Store(time.Now().Unix() * 1000)
@@ -28,20 +28,20 @@ func (c *faultClock) now() time.Time { return time.UnixMilli(c.ms.Load()).UTC() 
 
 func (c *faultClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// trap is a fault that waits for a request: it hits the next ones with an operation and a text in
-// the body, as many as it is set for.
+// trap is a fault for the next requests with an operation and a text in the body, as many as it is
+// set for.
 type trap struct {
 	fault           testkit.Fault
 	code            string
 	operation, text string
 	left            atomic.Int64
 	seen            atomic.Int64 // matching requests, hit or not
-	skip            atomic.Int64 // so many of them are not hit
-	// struck, if it is not nil, has room for one and gets one with the first hit.
+	skip            atomic.Int64 // the number of matching requests to let pass first
+	// struck, if not nil, has room for one value and receives it with the first hit.
 	struck chan struct{}
 }
 
-// set makes the trap hit so many requests.
+// set makes the trap hit n requests.
 func (p *trap) set(n int64) { p.left.Store(n) }
 
 func (p *trap) rule() testkit.FaultRule {
@@ -61,7 +61,7 @@ func (p *trap) rule() testkit.FaultRule {
 	return testkit.FaultRule{Fault: p.fault, Code: p.code, PerMille: 1000, Match: match}
 }
 
-// faultSide is one process: a store behind faults, and a limiter over it.
+// faultSide is one process: a limiter on a store whose transport injects faults.
 type faultSide struct {
 	name    string
 	store   *Store
@@ -70,11 +70,11 @@ type faultSide struct {
 	wire    *faultWire
 }
 
-// faultWorld is a table, a clock and the processes on them.
+// faultWorld is a table with a clock and the processes that use it.
 type faultWorld struct {
 	table *Table
 	clock *faultClock
-	eye   *Store // sees the table as it is
+	eye   *Store // without faults
 }
 
 func newFaultWorld(t *testing.T) *faultWorld {
@@ -91,7 +91,7 @@ func newFaultWorld(t *testing.T) *faultWorld {
 	return w
 }
 
-// side opens a process. Slow machines have time, unless the options say otherwise.
+// side opens a process. Unless the options say otherwise, its timeouts allow for a slow machine.
 func (w *faultWorld) side(
 	t *testing.T, name string, o Options, l limiter.Options, faults *testkit.FaultOptions,
 ) *faultSide {
@@ -127,7 +127,7 @@ func (w *faultWorld) side(
 	return s
 }
 
-// trapped opens a process with traps alone, which are set later.
+// trapped opens a process whose only faults are traps, which are set later.
 func (w *faultWorld) trapped(t *testing.T, l limiter.Options, traps ...*trap) *faultSide {
 	t.Helper()
 	o := &testkit.FaultOptions{}
@@ -140,20 +140,20 @@ func (w *faultWorld) trapped(t *testing.T, l limiter.Options, traps ...*trap) *f
 // faultResource is the resource of all charges in these tests.
 const faultResource = "gpt-4o"
 
-// limits sets the limits of an entity on the resource; of the resource where the entity is "".
+// limits sets the limits of an entity on the resource, or of the resource if entity is empty.
 func (w *faultWorld) limits(t *testing.T, entity string, limits ...weir.Limit) {
 	t.Helper()
 	w.eye.mustSet(t, weir.Subject{Entity: entity, Resource: faultResource}, limits...)
 }
 
-// perSecond is a bucket that regains so much a second.
+// perSecond returns a bucket with a refill per second.
 func perSecond(name string, capacity, refill int64) weir.Limit {
 	return weir.Limit{
 		Name: name, Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: time.Second,
 	}
 }
 
-// taken is Σ tc of a limit over the items of a bucket, and Σ tk, in milli-units.
+// taken returns the sums of tc and of tk of a limit over the items of a bucket, in milli-units.
 func (w *faultWorld) taken(t *testing.T, entity, limit string) (consumed, balance int64) {
 	t.Helper()
 	for _, m := range w.images(t, entity) {
@@ -168,7 +168,7 @@ func (w *faultWorld) taken(t *testing.T, entity, limit string) (consumed, balanc
 	return consumed, balance
 }
 
-// images reads the items of a bucket as they are, one for each shard.
+// images reads the items of a bucket, one for each shard.
 func (w *faultWorld) images(t *testing.T, entity string) []*bucketitem.Image {
 	t.Helper()
 	p := w.eye.buckets.Subject(weir.Subject{Entity: entity, Resource: faultResource})
@@ -185,7 +185,7 @@ func (w *faultWorld) images(t *testing.T, entity string) []*bucketitem.Image {
 	return images
 }
 
-// wantTaken checks what the table says is taken, in units.
+// wantTaken checks the units taken by the table.
 func (w *faultWorld) wantTaken(t *testing.T, entity, limit string, units int64) {
 	t.Helper()
 	consumed, _ := w.taken(t, entity, limit)

@@ -20,9 +20,9 @@ func wantCode(t *testing.T, err error, code weir.Code) {
 	}
 }
 
-// TestFaultsPolicy: whichever call of the path goes wrong, a reservation is an error where the
-// policy says block, and a degraded lease where it says allow. A settlement of a lease that is in
-// the store is an error under both.
+// TestFaultsPolicy makes each call of a reservation fail in turn. The reservation is an error under
+// the policy block and a degraded lease under allow. The settlement of a lease that is in the store
+// is an error under both.
 func TestFaultsPolicy(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -72,7 +72,7 @@ func TestFaultsPolicy(t *testing.T) {
 	}
 }
 
-// family declares an entity that cascades to a parent, with so much of rpm each.
+// family declares an entity that cascades to a parent, with the given units of rpm each.
 func (w *faultWorld) family(t *testing.T, child, parent int64) {
 	t.Helper()
 	w.eye.mustEntity(t, "top", "", false)
@@ -81,7 +81,8 @@ func (w *faultWorld) family(t *testing.T, child, parent int64) {
 	w.limits(t, "acme", perSecond("rpm", child, 1))
 }
 
-// TestFaultsSettlePolicy: a settlement is an error under both policies, and can be repeated.
+// TestFaultsSettlePolicy checks that a failed settlement is an error under both policies, and can
+// be repeated.
 func TestFaultsSettlePolicy(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
@@ -108,8 +109,8 @@ func TestFaultsSettlePolicy(t *testing.T) {
 	}
 }
 
-// TestFaultsCompensation: that the parent denies is the answer, whatever becomes of what the child
-// is given back; and that is given back, later.
+// TestFaultsCompensation checks that a denial by the parent is the answer even if the compensation
+// of the child fails, and that the compensation is made later.
 func TestFaultsCompensation(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
@@ -125,7 +126,7 @@ func TestFaultsCompensation(t *testing.T) {
 			}
 			s.store.running.Wait()
 			w.wantTaken(t, "acme", "rpm", 8)
-			// The write on the child is the first, what is given back the ones after.
+			// The first write on the child is the charge; the later ones are the compensation.
 			p.struck = make(chan struct{}, 1)
 			p.skip.Store(p.seen.Load() + 1)
 			p.set(1 << 20)
@@ -145,8 +146,8 @@ func TestFaultsCompensation(t *testing.T) {
 	}
 }
 
-// TestFaultsPermission: a call that AWS refuses is told as that under allow as well, on whichever
-// item, and what was taken elsewhere is given back.
+// TestFaultsPermission checks that a call that AWS refuses is reported as permission denied, under
+// allow too and on whichever item, and that the units taken from other items are refunded.
 func TestFaultsPermission(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*trap{
@@ -186,8 +187,8 @@ func TestFaultsPermission(t *testing.T) {
 	}
 }
 
-// TestFaultsTableDeleted: a table that is deleted under a running store is an outage that says so;
-// once it is there again, the store goes on with it.
+// TestFaultsTableDeleted checks that a table that is deleted under a running store is an outage
+// with a reason, and that the store works again when the table is back.
 func TestFaultsTableDeleted(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)

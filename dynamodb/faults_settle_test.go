@@ -15,16 +15,16 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestFaultsSettleRepeated: a settlement whose answer is lost is repeated until it is answered.
-// What it charges is then charged, once or, if nobody can know, twice, and counted; what it gives
-// back is given back once at most.
+// TestFaultsSettleRepeated repeats a settlement whose answer is lost until it is answered. Its
+// charges are made once or, if the outcome is unknown, twice, and are counted as ambiguous. Its
+// refunds are made at most once.
 func TestFaultsSettleRepeated(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault     testkit.Fault
-		total     int64 // of what was 4
-		taken     int64 // by the table, in the end
-		ambiguous int64 // by the metric, in units
+		total     int64 // of a lease that stood for 4 units
+		taken     int64 // the units taken by the table in the end
+		ambiguous int64 // the metric, in units
 		repeated  int
 	}{
 		"charge, answer lost":  {fault: testkit.LostAnswer, total: 7, taken: 10, ambiguous: 3, repeated: 1},
@@ -73,9 +73,9 @@ func TestFaultsSettleRepeated(t *testing.T) {
 	}
 }
 
-// TestFaultsReserveRepeated checks what the docs say of a reserve that is repeated under its ID
-// after the table's answer was lost: if the write was made it is charged twice, and the lease
-// gives back one of the two; nothing is charged twice without being counted.
+// TestFaultsReserveRepeated checks the docs on a reserve that is repeated under its ID after a lost
+// answer: if the write was made, it is charged twice and the lease refunds one of the two charges.
+// No charge is made twice without being counted.
 func TestFaultsReserveRepeated(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -123,8 +123,8 @@ func TestFaultsReserveRepeated(t *testing.T) {
 	}
 }
 
-// TestFaultsSettleInPart: of a settlement on a child and its parent one half fails. Repeated, only
-// that half is done, also by another verb.
+// TestFaultsSettleInPart makes one half of a settlement on a child and its parent fail. A
+// repetition makes only that half, also with another verb.
 func TestFaultsSettleInPart(t *testing.T) {
 	t.Parallel()
 	complete := func(n int64) func(context.Context, *weir.Lease) error {
@@ -174,8 +174,8 @@ func TestFaultsSettleInPart(t *testing.T) {
 	}
 }
 
-// TestFaultsSettleTwo: two leases on one bucket are settled while the bucket's writes fail. Neither
-// settles the other, and both get through in the end.
+// TestFaultsSettleTwo settles two leases on one bucket while its writes fail. Neither settles the
+// other, and both succeed in the end.
 func TestFaultsSettleTwo(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
@@ -184,7 +184,7 @@ func TestFaultsSettleTwo(t *testing.T) {
 	s := w.trapped(t, limiter.Options{}, p)
 	leases := []*weir.Lease{mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)}
 	s.store.running.Wait()
-	p.set(3 * client.CallAttempts) // some fail, together or one by one
+	p.set(3 * client.CallAttempts) // some fail, in the same write or in two
 	var wg sync.WaitGroup
 	failed := make([]int, len(leases))
 	for i, lease := range leases {
@@ -211,14 +211,14 @@ func TestFaultsSettleTwo(t *testing.T) {
 	}
 }
 
-// held is a transport that holds requests back, once it is told to.
+// held is a transport that can hold requests back.
 type held struct {
 	base http.RoundTripper
 	text string
 
 	mu      sync.Mutex
-	arrived chan struct{} // closed when the first one is held; nil: none is held
-	open    chan struct{} // closed when they may go on
+	arrived chan struct{} // closed when the first request is held; nil to hold none
+	open    chan struct{} // closed to let them go on
 }
 
 func (h *held) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -252,8 +252,8 @@ func (h *held) hold() (arrived <-chan struct{}, release func()) {
 	return h.arrived, sync.OnceFunc(func() { close(h.open) })
 }
 
-// TestFaultsCallerLeaves: who leaves while his write is on its way is told that nobody knows, and
-// what the write takes is given back, also where the store is closed meanwhile.
+// TestFaultsCallerLeaves checks that a caller that leaves while its write is in flight gets an
+// unknown outcome, and that the units are refunded, even if the store is closed in the meantime.
 func TestFaultsCallerLeaves(t *testing.T) {
 	t.Parallel()
 	for _, closes := range []bool{false, true} {
@@ -298,8 +298,8 @@ func TestFaultsCallerLeaves(t *testing.T) {
 	}
 }
 
-// TestFaultsSettlerLeaves: who leaves while his settlement is on its way repeats it, and it counts
-// once.
+// TestFaultsSettlerLeaves checks that a caller that leaves while its settlement is in flight can
+// repeat it, and that it counts once.
 func TestFaultsSettlerLeaves(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
@@ -323,7 +323,7 @@ func TestFaultsSettlerLeaves(t *testing.T) {
 	short, done := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer done()
 	if _, err := lease.Complete(short, weir.Costs{"rpm": 9}); !errors.Is(err, weir.Unavailable) {
-		t.Errorf("while it is on its way: got %v, want unavailable", err)
+		t.Errorf("while the settlement is in flight: got %v, want unavailable", err)
 	}
 	release()
 	if _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 9}); err != nil {

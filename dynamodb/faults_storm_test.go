@@ -18,23 +18,23 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// storm says how much is asked of a run under faults.
+// storm is the size of a run under faults.
 type storm struct {
 	seed       uint64
 	operations int
-	perFault   int64 // of each fault, at least
+	perFault   int64 // the least number of each fault
 	rounds     int   // at most
 }
 
-// TestFaults asks three processes on one table for thousands of things while everything goes wrong
-// between them and DynamoDB.
+// TestFaults makes thousands of calls in three processes on one table while faults of every kind
+// are injected between them and DynamoDB.
 //
-// It is not parallel: its writes have half a second, and beside others many would time out.
+// It is not parallel: its writes have half a second, and beside other tests many would time out.
 func TestFaults(t *testing.T) {
 	storm{seed: 20261121, operations: 2_000, perFault: 25, rounds: 200}.run(t)
 }
 
-// TestSoakFaults is the whole of it.
+// TestSoakFaults is TestFaults in full size.
 func TestSoakFaults(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()
@@ -47,7 +47,7 @@ const (
 	stormCalls   = 11 // of each caller in a round
 )
 
-// stormFaults are all faults that are injected.
+// stormFaults returns all faults that are injected.
 func stormFaults() []testkit.Fault {
 	return []testkit.Fault{
 		testkit.LostAnswer, testkit.LostRequest, testkit.NoConnection, testkit.Cut,
@@ -57,7 +57,7 @@ func stormFaults() []testkit.Fault {
 	}
 }
 
-// stormLimits are the limits of each entity: the children's are on the resource.
+// stormLimits returns the limits of each entity. Those of the children are the resource's.
 func stormLimits() (limits map[string][]weir.Limit, parents map[string]string, callable []string) {
 	limits, parents = make(map[string][]weir.Limit), make(map[string]string)
 	add := func(entity string, own ...weir.Limit) { limits[entity] = own }
@@ -82,7 +82,7 @@ func stormLimits() (limits map[string][]weir.Limit, parents map[string]string, c
 	return limits, parents, callable
 }
 
-// stormRun is a run under way.
+// stormRun is one run.
 type stormRun struct {
 	storm
 	*faultWorld
@@ -110,7 +110,7 @@ func (s storm) run(t *testing.T) {
 	r.account.checkBalances(t, r.faultWorld)
 }
 
-// prepare makes the table, its limits, and the processes.
+// prepare creates the table, its limits, and the processes.
 func (s storm) prepare(t *testing.T) *stormRun {
 	t.Helper()
 	t.Logf("seed %d", s.seed)
@@ -149,7 +149,8 @@ func (s storm) prepare(t *testing.T) *stormRun {
 	return r
 }
 
-// split makes buckets of four shards, which are empty: a shard keeps what it has above its share.
+// split splits buckets into four shards, which begin empty: a shard would keep a balance above its
+// share.
 func (r *stormRun) split(t *testing.T) {
 	t.Helper()
 	side := r.side(t, "splitting", Options{}, limiter.Options{}, nil)
@@ -178,7 +179,7 @@ func (r *stormRun) split(t *testing.T) {
 	}
 }
 
-// rules make everything go wrong while the storm is on.
+// rules returns the fault rules of the storm.
 func (r *stormRun) rules() []testkit.FaultRule {
 	on := func(match func(*testkit.FaultRequest) bool) func(*testkit.FaultRequest) bool {
 		return func(q *testkit.FaultRequest) bool { return r.on.Load() && (match == nil || match(q)) }
@@ -188,7 +189,7 @@ func (r *stormRun) rules() []testkit.FaultRule {
 		{Fault: testkit.ShortPage, PerMille: 300, Match: on(nil)},
 		{Fault: testkit.Unprocessed, PerMille: 60, Match: on(nil)},
 		{Fault: testkit.Cancel, PerMille: 250, Match: on(nil)},
-		// A bucket that is throttled for a while, and not now and then alone.
+		// Throttle a bucket for a while, not only single requests.
 		{Fault: testkit.Throttle, PerMille: 1000, Match: on(func(q *testkit.FaultRequest) bool {
 			if q.Operation != "UpdateItem" || !bytes.Contains(q.Body, burst) {
 				return false
@@ -196,7 +197,7 @@ func (r *stormRun) rules() []testkit.FaultRule {
 			count++
 			return count%36 < 8
 		})},
-		// A cut between the write on a child and that on its parent.
+		// Cut the connection between the write on a child and the one on its parent.
 		{Fault: testkit.Cut, PerMille: 10, Match: on(func(q *testkit.FaultRequest) bool {
 			return q.Operation == "UpdateItem" && bytes.Contains(q.Body, []byte("parent-"))
 		})},
@@ -212,7 +213,7 @@ func (r *stormRun) rules() []testkit.FaultRule {
 	}
 }
 
-// count is how often a fault has happened.
+// count returns the number of times that a fault was injected.
 func (r *stormRun) count(f testkit.Fault) int64 {
 	var n int64
 	for _, s := range r.sides {
@@ -221,7 +222,7 @@ func (r *stormRun) count(f testkit.Fault) int64 {
 	return n
 }
 
-// enough reports whether the run has seen all that it is to see.
+// enough reports whether the run has made enough calls and injected enough faults.
 func (r *stormRun) enough() bool {
 	if r.calls.Load() < int64(r.operations) {
 		return false
@@ -229,7 +230,7 @@ func (r *stormRun) enough() bool {
 	return !slices.ContainsFunc(stormFaults(), func(f testkit.Fault) bool { return r.count(f) < r.perFault })
 }
 
-// round has every caller make its calls at one instant, and then lets time pass.
+// round makes all callers call at one instant of the clock, and then advances it.
 func (r *stormRun) round(t *testing.T) {
 	t.Helper()
 	r.together(func(c *faultCaller) {
@@ -245,7 +246,7 @@ func (r *stormRun) round(t *testing.T) {
 	r.pass(t, time.Second)
 }
 
-// together runs all callers at once.
+// together calls f for all callers at the same time.
 func (r *stormRun) together(f func(c *faultCaller)) {
 	var wg sync.WaitGroup
 	for _, c := range r.callers {
@@ -261,8 +262,7 @@ func (r *stormRun) pass(t *testing.T, d time.Duration) {
 	r.clock.advance(d)
 }
 
-// calm ends the storm: nothing goes wrong any more, and what was not answered is repeated until it
-// is.
+// calm ends the faults, and repeats the calls whose answers were lost until they are answered.
 func (r *stormRun) calm(t *testing.T) {
 	t.Helper()
 	r.on.Store(false)
@@ -272,13 +272,13 @@ func (r *stormRun) calm(t *testing.T) {
 	r.quiet()
 	r.together(func(c *faultCaller) { c.resolve(t) })
 	r.quiet()
-	for _, s := range r.sides { // a slow machine is no fault
+	for _, s := range r.sides { // a slow machine is not a fault
 		s.store.buckets.Options.WriteTimeout = time.Minute
 	}
 	r.pass(t, time.Second)
 }
 
-// quiet waits until nothing is on its way any more, late requests included.
+// quiet waits until no request is in flight, late ones included.
 func (r *stormRun) quiet() {
 	for _, s := range r.sides {
 		s.store.running.Wait()
@@ -287,7 +287,7 @@ func (r *stormRun) quiet() {
 	}
 }
 
-// ambiguousMilli is what all processes say may be over-charged.
+// ambiguousMilli returns the sum of the processes' counts of ambiguous milli-units.
 func (r *stormRun) ambiguousMilli() int64 {
 	var n int64
 	for _, s := range r.sides {
@@ -296,11 +296,11 @@ func (r *stormRun) ambiguousMilli() int64 {
 	return n
 }
 
-// judge compares the table with what callers hold: nothing was given back twice, and every
-// milli-unit that is over-charged is explained. The metric counts what ambiguous writes charge and
-// what they give back, the wire the difference of the two; so it is known how much they give back.
-// Over-charged is what they took, where the server did them, and what they give back, where it did
-// not.
+// judge compares the table with the callers' leases: no refund was made twice, and every
+// over-charged milli-unit is explained. The metric sums the charges and the refunds of ambiguous
+// writes, and the wire has their difference, so the refunds among them are known. The over-charge
+// is the ambiguous charges that the server applied plus the ambiguous refunds that it did not
+// apply.
 func (r *stormRun) judge(t *testing.T) {
 	t.Helper()
 	over, ambiguous := r.account.checkTaken(t, r.faultWorld), r.ambiguousMilli()
@@ -318,7 +318,7 @@ func (r *stormRun) judge(t *testing.T) {
 	if over > ambiguous {
 		t.Errorf("%d milli-units are over-charged, and the metric says %d at most", over, ambiguous)
 	}
-	// An answer in the moment of the deadline may be there for the wire and not for the process.
+	// An answer at the deadline may reach the wire and not the process.
 	if off := over - applied - refunds; off*100 > ambiguous || -off*100 > ambiguous {
 		t.Errorf("%d milli-units are over-charged, and lost answers explain %d", over, applied+refunds)
 	}
@@ -347,7 +347,7 @@ func (r *stormRun) report(t *testing.T, rounds int, took time.Duration) {
 			t.Errorf("%s happened %d times, want %d", f, r.count(f), r.perFault)
 		}
 	}
-	// On a slow machine most calls time out, and what they have charged denies most of the rest.
+	// On a slow machine most calls time out, and their charges make most others denied.
 	admitted, denied := outcomes["admitted"], outcomes["denied"]
 	if all := admitted + denied; admitted*20 < all || denied*20 < all {
 		t.Errorf("%d admitted, %d denied: want one in twenty of each", admitted, denied)

@@ -18,9 +18,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// faultWire lies around the faults of one process: above them it sees what the process was told of
-// each write, and below them what the server did. So what is over-charged can be reckoned without
-// asking the process.
+// faultWire has a layer on each side of the faults of one process. The layer above sees the outcome
+// of each write that the process gets, the layer below what the server did. From both the
+// over-charge can be computed without asking the process.
 type faultWire struct {
 	mu     sync.Mutex
 	writes map[string]*wireWrite
@@ -33,17 +33,17 @@ type faultWire struct {
 type wireWrite struct {
 	milli    int64 // what it takes from all limits together, less what it gives back
 	applied  bool
-	told     bool // the process knows what became of it
+	told     bool // the process got a definite outcome
 	doubtful bool // an attempt had no answer
 }
 
-// wireKey is where a request's context has its write.
+// wireKey is the context key of a request's write.
 type wireKey struct{}
 
-// wirePatience bounds how long the server has for a request whose caller may be gone.
+// wirePatience bounds the server's time for a request whose caller may have left.
 const wirePatience = 30 * time.Second
 
-// wireLayer is a transport on one side of the faults.
+// wireLayer is the transport on one side of the faults.
 type wireLayer struct {
 	wire  *faultWire
 	next  http.RoundTripper
@@ -52,7 +52,7 @@ type wireLayer struct {
 
 func newFaultWire() *faultWire { return &faultWire{writes: make(map[string]*wireWrite)} }
 
-// RoundTrip passes a request on and notes what became of it.
+// RoundTrip sends a request and notes its outcome.
 func (l *wireLayer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.above {
 		return l.wire.ask(r, l.next)
@@ -60,7 +60,7 @@ func (l *wireLayer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.wire.perform(r, l.next)
 }
 
-// ask sees what the process is told.
+// ask notes the outcome that the process gets.
 func (w *faultWire) ask(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch operation {
@@ -80,7 +80,7 @@ func (w *faultWire) ask(r *http.Request, next http.RoundTripper) (*http.Response
 	if err == nil {
 		answer, err = swallow(resp)
 	}
-	if err == nil && r.Context().Err() != nil { // so that nobody can be of two minds about it
+	if err == nil && r.Context().Err() != nil { // make the process see the timeout too
 		resp, err = nil, r.Context().Err()
 	}
 	w.mu.Lock()
@@ -96,9 +96,9 @@ func (w *faultWire) ask(r *http.Request, next http.RoundTripper) (*http.Response
 	return resp, err
 }
 
-// perform has the server do what arrives, whether or not the caller waits, and notes whether it
-// did. The caller does not see how it is connected: from here on, nothing is known not to have
-// left.
+// perform sends the request to the server, whether or not the caller still waits, and notes whether
+// the server applied it. It hides the connection from the caller, so that no request counts as
+// certainly not sent.
 func (w *faultWire) perform(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	of, ok := r.Context().Value(wireKey{}).(*wireWrite)
 	if !ok {
@@ -129,7 +129,7 @@ func (w *faultWire) perform(r *http.Request, next http.RoundTripper) (*http.Resp
 	}
 }
 
-// swallow reads an answer to its end, so that the rest of the way cannot fail.
+// swallow reads an answer to its end, so that passing it on cannot fail.
 func swallow(resp *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(resp.Body)
 	err = errors.Join(err, resp.Body.Close())
@@ -137,7 +137,7 @@ func swallow(resp *http.Response) ([]byte, error) {
 	return body, err
 }
 
-// putItem is the write that a request asks for.
+// write returns the write in a request, creating it if needed.
 func (w *faultWire) write(body []byte) *wireWrite {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,10 +167,10 @@ func (w *faultWire) write(body []byte) *wireWrite {
 	return w.writes[key]
 }
 
-// wireNumber is a number on DynamoDB's wire; other values have none.
+// wireNumber is a number in DynamoDB's JSON. Other values decode as an empty string.
 type wireNumber struct{ N string }
 
-// wireItem is what a write says of one item.
+// wireItem is the part of a write about one item.
 type wireItem struct {
 	Item                      map[string]wireNumber
 	UpdateExpression          string
@@ -178,10 +178,11 @@ type wireItem struct {
 	ExpressionAttributeValues map[string]wireNumber
 }
 
-// wireChange is a part of an update expression: what is set, or added to.
+// wireChange matches a term of an update expression that sets an attribute or adds to it.
 var wireChange = regexp.MustCompile(`(#n\d+) (?:= )?(:v\d+)`)
 
-// taken is by how much a write moves what items say was taken (tc), but for the count of writes.
+// taken returns the change of the consumed units (tc) by a write, without the limit that counts
+// writes.
 func (w *faultWire) taken(of *wireItem) int64 {
 	var milli int64
 	count := func(attribute string, n wireNumber) {
@@ -204,8 +205,8 @@ func (w *faultWire) taken(of *wireItem) int64 {
 	return milli
 }
 
-// ambiguous are the sums of the writes of which the process was not told what became of them: of
-// all, and of those that the server did.
+// ambiguous returns the sums of the writes for which the process got no definite outcome: of all of
+// them, and of those that the server applied.
 func (w *faultWire) ambiguous() (all, applied int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

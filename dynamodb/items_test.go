@@ -25,7 +25,7 @@ func testKeys(n int) []schema.Key {
 	return keys
 }
 
-// TestBatches: more items than one call takes, more bytes than one page has.
+// TestBatches reads and deletes more items than fit one call, with more bytes than fit one page.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -79,7 +79,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// partly answers batches with only as many items as it takes, and leaves the others undone.
+// partly returns a transport that answers batches with at most a number of items and leaves the
+// others unprocessed.
 func partly(takes int) http.RoundTripper {
 	return script(reply{by: func(r *http.Request) reply {
 		var asked struct{ RequestItems map[string]json.RawMessage }
@@ -108,7 +109,8 @@ func partly(takes int) http.RoundTripper {
 	}})
 }
 
-// TestUnprocessed: what a batch leaves undone is asked again, until the context ends.
+// TestUnprocessed checks that the unprocessed items of a batch are requested again until the
+// context ends.
 func TestUnprocessed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +143,7 @@ func TestUnprocessed(t *testing.T) {
 	})
 }
 
-// TestQueryFails: a query ends with the first error, and an item without keys is one.
+// TestQueryFails checks that a query ends at the first error, and that an item without keys is one.
 func TestQueryFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

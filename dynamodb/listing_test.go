@@ -8,10 +8,10 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// lean makes a table whose index by resource has keys alone.
+// lean makes the table lean.
 func lean(t *Table) { t.Lean = true }
 
-// listed lists all pages of a size, one after the other.
+// listed returns all entities by reading page after page.
 func (s *Store) listed(t *testing.T, q weir.EntityQuery) []string {
 	t.Helper()
 	var names []string
@@ -29,7 +29,7 @@ func (s *Store) listed(t *testing.T, q weir.EntityQuery) []string {
 		}
 		q.After = page.Next
 	}
-	t.Fatal("the list does not end")
+	t.Fatal("the pages do not end")
 	return nil
 }
 
@@ -54,7 +54,7 @@ func testLists(t *testing.T, s *Store) {
 	s.mustSet(t, weir.Subject{Entity: "a", Resource: "gpt-4o"}, rate("rpm", 1))
 	s.mustSet(t, weir.Subject{Entity: "child-2", Resource: "gpt-4o"}, rate("rpm", 1))
 	s.mustSet(t, weir.Subject{Entity: "a", Resource: weir.DefaultResource}, rate("rpm", 1))
-	// A flag is no limit.
+	// A configuration with only a flag has no limits.
 	flag := &schema.Config{Namespace: s.config.Namespace, Entity: "other", Resource: "gpt-4o", Access: schema.AccessOn}
 	s.put(t, flag.Item())
 	id := s.bucket(t, "user", "gpt-4o", 0, 2)
@@ -65,7 +65,7 @@ func testLists(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.put(t, full.Item()) // has nothing in use
+	s.put(t, full.Item()) // nothing in use
 	usage := schema.NewUsage(id, schema.Hourly, configNow)
 	usage.Entity = "a1"
 	s.put(t, usage.Item())

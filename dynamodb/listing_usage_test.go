@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// putAll stores many items of another program.
+// putAll stores items as another program would.
 func (s *Store) putAll(t *testing.T, items []schema.Item) {
 	t.Helper()
 	for some := range slices.Chunk(items, client.MaxBatchWrite) {
@@ -33,7 +33,7 @@ func (s *Store) putAll(t *testing.T, items []schema.Item) {
 	}
 }
 
-// metas are declared entities.
+// metas returns the METAs of declared entities.
 func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 	t.Helper()
 	items := make([]schema.Item, len(names))
@@ -49,7 +49,7 @@ func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 	return items
 }
 
-// hoursOf is the usage of an entity in so many hours.
+// hoursOf returns the usage items of an entity for a number of hours.
 func (s *Store) hoursOf(entity string, hours int) []schema.Item {
 	id := schema.BucketID{Namespace: s.config.Namespace, Entity: entity, Resource: "gpt-4o"}
 	items := make([]schema.Item, hours)
@@ -60,8 +60,8 @@ func (s *Store) hoursOf(entity string, hours int) []schema.Item {
 	return items
 }
 
-// TestListsSkipUsage: entities are listed by their own rows, however many hours of usage lie
-// between.
+// TestListsSkipUsage checks that a list of entities skips their rows of usage, however many there
+// are.
 func TestListsSkipUsage(t *testing.T) {
 	t.Parallel()
 	const hours = 4 * admin.ManyRows
@@ -84,7 +84,7 @@ func TestListsSkipUsage(t *testing.T) {
 	plain("c", 3)
 	limits := &schema.Config{Namespace: s.config.Namespace, Entity: "python", Resource: "gpt-4o"}
 	limits.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
-	items, want = append(items, limits.Item()), append(want, "python") // by its limits alone
+	items, want = append(items, limits.Item()), append(want, "python") // declared by its limits
 	items = append(items, s.hoursOf("python", hours)...)
 	items = append(items, s.hoursOf("some", 3)...)
 	plain("z", 3)

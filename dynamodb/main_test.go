@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain runs twice as many tests at once as there are processors: they wait for DynamoDB most of
-// the time.
+// TestMain runs twice as many tests at once as there are processors, because the tests wait for
+// DynamoDB most of the time.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// erase deletes items without looking at them.
+// erase deletes items without conditions.
 func erase(t *testing.T, c *tables.Table, keys ...schema.Key) {
 	t.Helper()
 	if err := c.BatchDelete(t.Context(), keys); err != nil {
@@ -16,8 +16,8 @@ func erase(t *testing.T, c *tables.Table, keys ...schema.Key) {
 	}
 }
 
-// restore writes both items of a namespace as the Python library recovers it, without looking
-// whether a purge has begun.
+// restore writes both registry items of a namespace as the Python library recovers it, without
+// checking for a purge.
 func restore(t *testing.T, c *tables.Table, n *Namespace, back bool) {
 	t.Helper()
 	item := &schema.Namespace{
@@ -30,7 +30,7 @@ func restore(t *testing.T, c *tables.Table, n *Namespace, back bool) {
 	}
 }
 
-// wantOrphans checks what the table lists without a name, as "ID name status".
+// wantOrphans checks the namespaces without a name, written as "ID name status".
 func wantOrphans(t *testing.T, table *Table, want ...string) {
 	t.Helper()
 	all, err := table.OrphanNamespaces(t.Context())
@@ -45,8 +45,8 @@ func wantOrphans(t *testing.T, table *Table, want ...string) {
 	}
 }
 
-// TestNamespaceWithoutWayBack: where the item that leads back is gone, a namespace that a name
-// leads to is not purged, and its deletion makes the item anew.
+// TestNamespaceWithoutWayBack deletes the item that leads from the ID to the name. A namespace that
+// a name leads to is still not purged, and its deletion creates the item again.
 func TestNamespaceWithoutWayBack(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -82,7 +82,8 @@ func TestNamespaceWithoutWayBack(t *testing.T) {
 	wantOrphans(t, table)
 }
 
-// TestNamespaceRecoveredInPurge: a purge takes from the registry only what is still being purged.
+// TestNamespaceRecoveredInPurge checks that a purge removes a registration only if its status is
+// still purging.
 func TestNamespaceRecoveredInPurge(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -145,7 +146,7 @@ func TestNamespaceRecoveredInPurge(t *testing.T) {
 	}
 }
 
-// finishPurge deletes a namespace that was recovered in a purge, and purges it.
+// finishPurge deletes a namespace that was recovered during a purge, and purges it.
 func finishPurge(t *testing.T, table *Table, n *Namespace) {
 	t.Helper()
 	_, err := table.PurgeNamespace(t.Context(), n.ID, false, nil)
@@ -159,8 +160,8 @@ func finishPurge(t *testing.T, table *Table, n *Namespace) {
 	wantOrphans(t, table)
 }
 
-// TestNamespaceWithoutName: the Python library may leave an item that leads back to no name. It is
-// listed, and can be purged; recovered it can be only if a name leads to it after all.
+// TestNamespaceWithoutName checks a registry item without a name, as the Python library may leave
+// it. The namespace is listed and can be purged. It can be recovered only if a name leads to it.
 func TestNamespaceWithoutName(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -203,7 +204,8 @@ func TestNamespaceWithoutName(t *testing.T) {
 	}
 }
 
-// TestNamespaceLostPurge: a lost namespace is not purged by its ID, and the error says the way.
+// TestNamespaceLostPurge checks that a lost namespace is not purged by its ID, and that the error
+// says what to do.
 func TestNamespaceLostPurge(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -219,8 +221,8 @@ func TestNamespaceLostPurge(t *testing.T) {
 	finishPurge(t, table, n)
 }
 
-// TestNamespaceVacated: a name whose item says that it is deleted is free. Opening it says to
-// register it, which works; its old data stays an orphan.
+// TestNamespaceVacated checks that a name is free if its item says that it is deleted. The error of
+// opening it says to register it, which works; the old data stays under its ID.
 func TestNamespaceVacated(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{schema.StatusDeleted, schema.StatusPurging} {

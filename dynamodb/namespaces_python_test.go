@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// pythonTold is what testdata/namespaces.py prints.
+// pythonTold is the output of testdata/namespaces.py.
 type pythonTold struct {
 	Default    string             `json:"default"`
 	Version    map[string]*string `json:"version"`
@@ -39,7 +39,7 @@ type pythonOrphan struct {
 	Deleted string `json:"deleted_at"`
 }
 
-// pythonTable is a made table with a name that the Python library takes.
+// pythonTable returns a new table with a name that the Python library accepts.
 func pythonTable(t *testing.T) *Table {
 	t.Helper()
 	table := localTable(t)
@@ -50,8 +50,8 @@ func pythonTable(t *testing.T) *Table {
 	return table
 }
 
-// TestNamespacesWithPython: each finds, deletes and recovers what the other registered, and opens
-// the table that the other made.
+// TestNamespacesWithPython checks that weir and the library find, delete and recover the namespaces
+// that the other registered, and open the table that the other created.
 func TestNamespacesWithPython(t *testing.T) {
 	t.Parallel()
 	local := testkit.DynamoDB(t)
@@ -126,7 +126,7 @@ func checkPythonVersion(t *testing.T, record map[string]*string) {
 	}
 }
 
-// checkRegistry looks at what Python left, with weir's readers.
+// checkRegistry reads the registry that Python left.
 func checkRegistry(
 	t *testing.T, table *Table, ids map[string]string, told *pythonTold, deleted *Namespace,
 ) {

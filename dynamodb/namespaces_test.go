@@ -68,8 +68,8 @@ func TestNamespaceLife(t *testing.T) {
 	}
 }
 
-// TestNamespaceRegisteredAgain: a name that was deleted and registered again begins anew, and what
-// it led to before cannot have it back.
+// TestNamespaceRegisteredAgain checks that a name that was deleted and registered again leads to an
+// empty namespace, and that the old namespace cannot be recovered under it.
 func TestNamespaceRegisteredAgain(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -137,8 +137,9 @@ func TestNamespaceRegisteredAtOnce(t *testing.T) {
 	}
 }
 
-// TestNamespaceLost: a deletion that broke off between its two writes, as the Python library's can,
-// leaves a namespace that is active and has no name. It is listed, and can be had back.
+// TestNamespaceLost checks a deletion that was interrupted between its two writes, as the Python
+// library's can be: it leaves an active namespace without a name. The namespace is listed and can
+// be recovered.
 func TestNamespaceLost(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -157,7 +158,7 @@ func TestNamespaceLost(t *testing.T) {
 }
 
 // fill writes n items of every kind into a namespace, and three that no index lists, as the Python
-// library's provisioner wrote them.
+// library's provisioner writes them.
 func fill(t *testing.T, c *tables.Table, ns string, n int) {
 	t.Helper()
 	var items []schema.Item
@@ -185,7 +186,7 @@ func fill(t *testing.T, c *tables.Table, ns string, n int) {
 	}
 }
 
-// under counts the items under an ID, however they are listed.
+// under counts the items under an ID, whether or not an index lists them.
 func under(t *testing.T, c *tables.Table, ns string) int {
 	t.Helper()
 	n := 0
@@ -210,7 +211,7 @@ func under(t *testing.T, c *tables.Table, ns string) int {
 	}
 }
 
-// TestNamespacePurge is P1 of the reference: nothing of the namespace stays, and nothing else goes.
+// TestNamespacePurge checks that a purge deletes all items of a namespace and no others.
 func TestNamespacePurge(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -219,7 +220,7 @@ func TestNamespacePurge(t *testing.T) {
 	const items = 60
 	fill(t, c, doomed.ID, items)
 	fill(t, c, other.ID, items)
-	stray := schema.MetaKey(other.ID, "x").Item() // in the index of another one
+	stray := schema.MetaKey(other.ID, "x").Item() // with the index key of another namespace
 	stray[schema.AttrGSI4PK], stray[schema.AttrGSI4SK] = schema.String(doomed.ID), schema.String("x")
 	putItem(t, c.Client, stray)
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
@@ -231,7 +232,7 @@ func TestNamespacePurge(t *testing.T) {
 	var told int64
 	got, err := table.PurgeNamespace(t.Context(), doomed.ID, false, func(n int64) { told = n })
 	if err != nil || got != items+4 || told != got {
-		t.Errorf("got %d deleted (told %d), %v; want %d", got, told, err, items+4)
+		t.Errorf("got %d deleted (progress %d), %v; want %d", got, told, err, items+4)
 	}
 	if left := under(t, c, doomed.ID); left != 0 {
 		t.Errorf("%d items stayed", left)
@@ -244,8 +245,8 @@ func TestNamespacePurge(t *testing.T) {
 	}
 }
 
-// TestNamespacePurgeResumes: a purge that broke off cannot be undone, and is finished by the next
-// one; leftovers of an ID that the registry no longer knows go too.
+// TestNamespacePurgeResumes checks that a purge that was interrupted cannot be undone and is
+// finished by the next one, and that items of an ID that is no longer registered are deleted too.
 func TestNamespacePurgeResumes(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -269,7 +270,7 @@ func TestNamespacePurgeResumes(t *testing.T) {
 		t.Errorf("got %d, %v; want 9", got, err)
 	}
 	fill(t, c, n.ID, 2)
-	stray := schema.EntityConfigKey(n.ID, "forgotten", "r").Item() // nothing names it
+	stray := schema.EntityConfigKey(n.ID, "forgotten", "r").Item() // no other item names it
 	putItem(t, c.Client, stray)
 	if got, err := table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil || got != 7 {
 		t.Errorf("with scan: got %d, %v; want 7", got, err)

@@ -49,7 +49,8 @@ func TestOpenRefusesOptions(t *testing.T) {
 	}
 }
 
-// ready answers as a table that is ready, whose description may not be read.
+// ready returns a transport that answers for an active table whose description the caller may not
+// read.
 func ready(t *testing.T) http.RoundTripper {
 	t.Helper()
 	return script(fails("AccessDeniedException", ""), says(http.StatusOK,
@@ -58,7 +59,8 @@ func ready(t *testing.T) http.RoundTripper {
 			`"namespace_id":{"S":"AAAAAAAAAAA"},"namespace_name":{"S":"default"},"status":{"S":"active"}}}`))
 }
 
-// TestOpenWithoutDescription: who may only read and write items can open a table.
+// TestOpenWithoutDescription checks that a caller with permission only to read and write items can
+// open a table.
 func TestOpenWithoutDescription(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), "limits", &Options{
@@ -128,7 +130,7 @@ func TestOpenMissingNamespace(t *testing.T) {
 	}
 }
 
-// TestOpenVersions: what the version record says decides.
+// TestOpenVersions checks the version records with which a table can be opened.
 func TestOpenVersions(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -174,7 +176,7 @@ func TestOpenVersions(t *testing.T) {
 	wantError(t, err, weir.Unsupported, "", "schema_version")
 }
 
-// TestReadOnly: nothing that writes leaves the process.
+// TestReadOnly checks that a read-only store sends no writes.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

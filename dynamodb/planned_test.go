@@ -8,13 +8,13 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// eager is a store to which the limiter gives plans alone.
+// eager is a store that the limiter gives only plans.
 type eager struct{ *Store }
 
-// ReserveUnplanned hides the store's.
+// ReserveUnplanned hides the store's method behind another signature.
 func (eager) ReserveUnplanned() {}
 
-// TestConformanceEager runs the suite on Reserve, which takes a plan.
+// TestConformanceEager runs the suite with a plan for every reservation.
 func TestConformanceEager(t *testing.T) {
 	t.Parallel()
 	soak.Only(t)

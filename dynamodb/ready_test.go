@@ -10,9 +10,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestReadyIsBounded checks that a probe without an answer keeps no caller longer than its own
-// deadline, that those who come meanwhile send no other, and that it ends after the write
-// timeout.
+// TestReadyIsBounded checks that a probe without an answer holds no caller beyond the caller's own
+// deadline, that callers share it, and that it ends after the write timeout.
 func TestReadyIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
@@ -42,9 +41,8 @@ func TestReadyIsBounded(t *testing.T) {
 	wantCode(t, s.Ready(t.Context()), weir.Unavailable)
 }
 
-// TestSettleInPurgedNamespace checks that settling a lease whose items were purged with their
-// namespace leaves nothing on the table, and that a lease whose items are still there is settled
-// on them.
+// TestSettleInPurgedNamespace checks that settling a lease after its items were purged with their
+// namespace writes nothing, and that a lease whose items still exist is settled on them.
 func TestSettleInPurgedNamespace(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)

@@ -40,7 +40,7 @@ func TestAudit(t *testing.T) {
 	must(s.admin.WriteLimits(t.Context(), next(), acme, []weir.Limit{rate("rpm", 1)}))
 	must(s.admin.WriteEntity(t.Context(), next(), "top", "", false))
 	must(s.admin.WriteEntity(t.Context(), next(), "acme", "top", true))
-	must(s.admin.WriteEntity(t.Context(), next(), "acme", "top", true)) // nothing changes, nothing is recorded
+	must(s.admin.WriteEntity(t.Context(), next(), "acme", "top", true)) // changes nothing, so no event
 	must(s.admin.WriteLimits(t.Context(), next(), acme, nil))
 	must(s.admin.WriteLimits(t.Context(), next(), acme, nil))
 	must(s.admin.DeleteEntity(t.Context(), next(), "acme"))
@@ -77,7 +77,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditRetention: events are kept as long as the system's configuration says.
+// TestAuditRetention checks that events are kept for as long as the system's configuration says.
 func TestAuditRetention(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -113,10 +113,10 @@ func TestPrincipal(t *testing.T) {
 	s.admin.Options.Principal = "a b"
 	err := s.admin.WriteLimits(t.Context(), configNow, weir.Subject{}, []weir.Limit{rate("rpm", 1)})
 	wantError(t, err, weir.Invalid, "principal", "ARN")
-	s.admin.Options.Principal = "" // DynamoDB Local knows nobody
+	s.admin.Options.Principal = "" // DynamoDB Local has no principals
 	s.mustSet(t, weir.Subject{}, rate("rpm", 1))
 	if e := s.audited(t, weir.Subject{}, ""); len(e) != 1 || e[0].Principal != "" {
-		t.Errorf("got %+v, want nobody", e)
+		t.Errorf("got %+v, want no principal", e)
 	}
 }
 
@@ -145,12 +145,12 @@ func testUsage(t *testing.T, s *Store) {
 	write("acme", "gpt-4o", schema.Monthly, midnight)
 	write("acme", "gpt-4o-mini", schema.Hourly, midnight)
 	write("bot", "gpt-4o", schema.Hourly, midnight)
-	// The predecessor's day has a full timestamp for its key.
+	// Older versions of the library have the full timestamp in the key of a day.
 	old := schema.NewUsage(schema.BucketID{Namespace: s.config.Namespace, Entity: "py", Resource: "gpt-4o"},
 		schema.Daily, midnight)
 	old.WindowKey = schema.Timestamp(midnight)
 	s.put(t, old.Item())
-	s.bucket(t, "acme", "gpt-4o", 0, 1) // stands in the same index
+	s.bucket(t, "acme", "gpt-4o", 0, 1) // listed in the same index
 
 	hour := func(n int) time.Time { return midnight.Add(time.Duration(n) * time.Hour) }
 	for _, c := range []struct {
@@ -195,7 +195,7 @@ func testUsage(t *testing.T, s *Store) {
 	}
 }
 
-// TestLongAudit: a list goes on behind one page.
+// TestLongAudit checks an audit of more than one page.
 func TestLongAudit(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -218,7 +218,8 @@ func TestLongAudit(t *testing.T) {
 	}
 }
 
-// TestPrincipalOfTheCredentials: where nothing is said, AWS knows who it is, and is asked once.
+// TestPrincipalOfTheCredentials checks that AWS is asked for the principal once if the options have
+// none.
 func TestPrincipalOfTheCredentials(t *testing.T) {
 	t.Parallel()
 	moto := testkit.Moto(t)
@@ -228,19 +229,19 @@ func TestPrincipalOfTheCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &admin.Admin{Client: c}
-	s.Caller.Patience = time.Minute // a moto that has just begun takes its time
+	s.Caller.Patience = time.Minute // moto is slow to answer after its start
 	got, err := s.Principal(t.Context())
 	if err != nil || !strings.HasPrefix(got, "arn:aws:sts::") {
 		t.Fatalf("got %q, %v; want an ARN", got, err)
 	}
-	c.API = nil // nobody is asked again
+	c.API = nil // a second call would panic
 	if again, err := s.Principal(t.Context()); err != nil || again != got {
 		t.Errorf("got %q, %v; want %q", again, err, got)
 	}
 }
 
-// TestUsageTime: keys are in the order of time for years of four digits, and no others are asked
-// for.
+// TestUsageTime checks the times that a usage query accepts: keys sort by time for years of four
+// digits.
 func TestUsageTime(t *testing.T) {
 	t.Parallel()
 	s := configured(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// faulty is a connection to a table through faults.
+// faulty returns a client of a table with faults.
 func faulty(t *testing.T, table *Table, seed uint64) (*client.Client, *testkit.Faults) {
 	t.Helper()
 	var rules []testkit.FaultRule
@@ -37,9 +37,9 @@ func writesItems(r *testkit.FaultRequest) bool {
 	return r.Operation == "UpdateItem" || r.Operation == "TransactWriteItems"
 }
 
-// TestFaultyWrites: a write that is said to be done was done once, one that is said to have failed
-// was not done, and one that may have been done is said to be unknown. A transaction is repeated
-// until it is known, nearly always.
+// TestFaultyWrites checks that a write reported as applied was applied once, one reported as failed
+// was not applied, and one that may have been applied is reported as unknown. A transaction is
+// repeated until its outcome is known, in nearly all cases.
 func TestFaultyWrites(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -81,7 +81,7 @@ func TestFaultyWrites(t *testing.T) {
 				t.Errorf("the table counts %d, want from %d to %d", got, done, done+unknown)
 			}
 			if name == "update" && (unknown == 0 || got == done+unknown || got == done) {
-				t.Error("too little went wrong to tell anything")
+				t.Error("too few faults to show anything")
 			}
 			if name == "transaction" && unknown > writes/20 {
 				t.Errorf("%d are unknown", unknown)

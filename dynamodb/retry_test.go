@@ -24,20 +24,20 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// answering is an HTTP transport whose nth request gets the nth reply; the last one is for all
-// further ones.
+// answering is an HTTP transport that answers the nth request with the nth reply, and all further
+// ones with the last.
 type answering struct {
 	asked   atomic.Int64
 	replies []reply
 }
 
-// reply is an answer, or none.
+// reply is an answer or an error.
 type reply struct {
 	status int
 	body   string
 	header http.Header
 	err    error
-	// by, if it is not nil, makes the reply when it is due.
+	// by, if not nil, returns the reply at the time of the request.
 	by func(*http.Request) reply
 }
 
@@ -66,26 +66,26 @@ func script(replies ...reply) *answering { return &answering{replies: replies} }
 
 func says(status int, body string) reply { return reply{status: status, body: body} }
 
-// fails is an error of DynamoDB.
+// fails returns an error of DynamoDB.
 func fails(code, more string) reply {
 	return says(http.StatusBadRequest,
 		fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"%s}`, code, more))
 }
 
-// dies is a connection that ends without an answer.
+// dies returns a connection that ends without an answer.
 func dies() reply {
 	return reply{err: &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset")}}
 }
 
-// unreached is a connection that was never made.
+// unreached returns a connection that could not be made.
 func unreached() reply {
 	return reply{err: &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}}
 }
 
-// fine is the answer to a write.
+// fine returns the answer to a successful write.
 func fine() reply { return says(http.StatusOK, "{}") }
 
-// wired is a connection whose calls go through a transport.
+// wired returns a client whose calls go through a transport.
 func wired(t *testing.T, transport http.RoundTripper) *client.Client {
 	t.Helper()
 	c, err := connect(t.Context(), "limits", &Options{
@@ -101,7 +101,7 @@ func wired(t *testing.T, transport http.RoundTripper) *client.Client {
 	return c
 }
 
-// putItem writes an item for a test.
+// putItem writes an item.
 func putItem(t *testing.T, c *client.Client, item schema.Item) {
 	t.Helper()
 	in := &ddb.PutItemInput{TableName: &c.TableName, Item: item}
@@ -143,7 +143,7 @@ const (
 	strangeReason  = `,"CancellationReasons":[{"Code":"ValidationError"}]`
 )
 
-// TestWriteOutcomes: what is said of a write, and how often it is sent.
+// TestWriteOutcomes checks the outcome of a write, and the number of times that it is sent.
 func TestWriteOutcomes(t *testing.T) {
 	t.Parallel()
 	broken := says(http.StatusInternalServerError,
@@ -214,7 +214,7 @@ func TestWriteOutcomes(t *testing.T) {
 
 func list(replies ...reply) []reply { return replies }
 
-// TestRefusedImage: the item as the condition met it comes along, from a transaction too.
+// TestRefusedImage checks that the outcome of a refused write has the item, for a transaction too.
 func TestRefusedImage(t *testing.T) {
 	t.Parallel()
 	item := `{"PK":{"S":"x"}}`
@@ -235,15 +235,15 @@ func TestRefusedImage(t *testing.T) {
 	}
 }
 
-// dialer is a real HTTP transport over connections that a function makes.
+// dialer returns a real HTTP transport on connections made by dial.
 func dialer(dial func() (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() },
 	}
 }
 
-// TestNeverSent: a write that found no connection was not applied, and is sent again; one that was
-// cut behind a connection is not.
+// TestNeverSent checks that a write without a connection was not applied and is sent again, and
+// that a write whose connection was cut is not sent again.
 func TestNeverSent(t *testing.T) {
 	t.Parallel()
 	t.Run("no connection", func(t *testing.T) {
@@ -286,8 +286,8 @@ func TestNeverSent(t *testing.T) {
 	})
 }
 
-// TestContextEnds: a write whose context ended while it was under way is unknown; one whose context
-// had ended before was not done.
+// TestContextEnds checks that a write is unknown if its context ends while it is in flight, and not
+// applied if its context ended before.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// TestForeignRetryer: whoever replaces the retryer still does not charge twice.
+// TestForeignRetryer checks that a write is not sent twice with another retryer either.
 func TestForeignRetryer(t *testing.T) {
 	t.Parallel()
 	transport := script(dies(), fine())
@@ -327,7 +327,7 @@ func TestForeignRetryer(t *testing.T) {
 	}
 }
 
-// TestClassify: what the limiter is told.
+// TestClassify checks the errors that the limiter gets.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -356,7 +356,7 @@ func TestClassify(t *testing.T) {
 		})
 	}
 	if client.Classify(nil) != nil {
-		t.Error("no error became one")
+		t.Error("a nil error is not classified as nil")
 	}
 	own := fmt.Errorf("%w", &weir.Error{Code: weir.Conflict})
 	if !errors.Is(client.Classify(own), weir.Conflict) {
@@ -364,7 +364,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestCredentialsMissing: a caller whose credentials cannot be had has sent nothing.
+// TestCredentialsMissing checks that a call without credentials is not sent.
 func TestCredentialsMissing(t *testing.T) {
 	t.Parallel()
 	c := wired(t, script(fine()))

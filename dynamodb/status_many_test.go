@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestStatusOfMany: many subjects are read together, and judged as each would be alone.
+// TestStatusOfMany checks that many subjects are read together, with the same result as one by one.
 func TestStatusOfMany(t *testing.T) {
 	t.Parallel()
 	const entities = 150
@@ -26,9 +26,9 @@ func TestStatusOfMany(t *testing.T) {
 			Limits: []weir.Limit{rate("rpm", 5)},
 		})
 		switch i % 3 {
-		case 0: // has used all
+		case 0: // nothing is left
 			s.bucket(t, name, "gpt-4o", 0, 1)
-		case 1: // has two shards, of which the process does not know
+		case 1: // two shards, which the process does not know of
 			if i < 5 {
 				s.bucket(t, name, "gpt-4o", 0, 2)
 				s.bucket(t, name, "gpt-4o", 1, 2)

@@ -12,14 +12,14 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// lagging is a network on which so many descriptions behind the deletion of a table are still the
-// one of before.
+// lagging is a transport that answers a number of descriptions after the deletion of a table with
+// the one from before.
 type lagging struct {
 	base    http.RoundTripper
 	before  string
 	lag     int
 	deleted bool
-	asked   int // descriptions behind the deletion
+	asked   int // the number of descriptions after the deletion
 }
 
 func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,15 +44,15 @@ func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// through is the table on another network.
+// through returns the table with another transport.
 func (t *Table) through(network http.RoundTripper) *Table {
 	o := *t.Options
 	o.HTTP = &http.Client{Transport: network}
 	return &Table{Name: t.Name, NoStream: t.NoStream, Options: &o}
 }
 
-// TestTableStale: DynamoDB's descriptions lag behind. A table that is not to be seen yet is waited
-// for, and so is one that is still to be seen.
+// TestTableStale checks that Create waits for a table that the descriptions do not show yet, and
+// Delete for one that they still show.
 func TestTableStale(t *testing.T) {
 	t.Parallel()
 	table := localTable(t)
@@ -72,7 +72,7 @@ func TestTableStale(t *testing.T) {
 	wantError(t, err, weir.NotFound, "store.table", "does not exist")
 }
 
-// TestTableStaleForGood: it is not waited for without end.
+// TestTableStaleForGood checks that these waits end.
 func TestTableStaleForGood(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// localTable names a table that nobody else has, on DynamoDB Local. It is deleted when the test
-// ends. On a busy machine DynamoDB Local takes seconds to answer, which must not be an answer that
-// is missing: a test that is about missing ones says how long to wait.
+// localTable returns a table on DynamoDB Local with a name of its own, which is deleted after the
+// test. On a busy machine DynamoDB Local takes seconds to answer, so the timeouts are long. A test
+// about missing answers sets its own.
 func localTable(t *testing.T) *Table {
 	t.Helper()
 	local := testkit.DynamoDB(t)
@@ -34,7 +34,7 @@ func localTable(t *testing.T) *Table {
 	return table
 }
 
-// dropTable deletes a table after a test, if it is there and is one of weir's.
+// dropTable deletes a table after a test, if it exists and is one of weir's.
 func dropTable(t *testing.T, table *Table) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -45,7 +45,7 @@ func dropTable(t *testing.T, table *Table) {
 	}
 }
 
-// madeTable is such a table, made.
+// madeTable returns a localTable that exists.
 func madeTable(t *testing.T) *Table {
 	t.Helper()
 	table := localTable(t)
@@ -55,7 +55,7 @@ func madeTable(t *testing.T) *Table {
 	return table
 }
 
-// connected is the connection to a table.
+// connected returns a connection to a table.
 func connected(t *testing.T, table *Table) *tables.Table {
 	t.Helper()
 	c, err := table.connect(t.Context())
@@ -65,7 +65,7 @@ func connected(t *testing.T, table *Table) *tables.Table {
 	return c
 }
 
-// wantError checks an error's code and field, and that its words contain some.
+// wantError checks an error's code and field, and that it contains the words.
 func wantError(t *testing.T, err error, code weir.Code, field, words string) {
 	t.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
@@ -141,7 +141,8 @@ func TestTableCreateAtOnce(t *testing.T) {
 	}
 }
 
-// TestTableCreateFinishes: a creation that broke off anywhere is finished by the next one.
+// TestTableCreateFinishes checks that a creation that was interrupted at any step is finished by
+// the next one.
 func TestTableCreateFinishes(t *testing.T) {
 	t.Parallel()
 	table := localTable(t)
@@ -176,13 +177,13 @@ func TestTableStream(t *testing.T) {
 	}
 }
 
-// undefine removes the definitions of attributes.
+// undefine removes the definitions of attributes with a prefix.
 func undefine(in *ddb.CreateTableInput, prefix string) {
 	in.AttributeDefinitions = slices.DeleteFunc(in.AttributeDefinitions,
 		func(a types.AttributeDefinition) bool { return strings.HasPrefix(*a.AttributeName, prefix) })
 }
 
-// TestForeignTable: a table of somebody else's is neither used nor deleted.
+// TestForeignTable checks that another program's table is neither used nor deleted.
 func TestForeignTable(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
