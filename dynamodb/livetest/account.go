@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Counts are what an item has of one limit, in milli-units and milliseconds.
+// Counts are the stored numbers of one limit on an item, in milli-units and milliseconds.
 type Counts struct {
 	Balance, Consumed          int64
 	Capacity, Refill, PeriodMS int64 // of the whole bucket
@@ -20,7 +20,7 @@ type Item struct {
 	Limits     map[string]Counts
 }
 
-// holds is what the item's share of a limit has at an instant in Unix milliseconds.
+// holds returns the balance of a limit on the item at an instant in Unix milliseconds.
 func (i *Item) holds(limit string, ms int64) int64 {
 	c := i.Limits[limit]
 	if c.PeriodMS <= 0 {
@@ -30,26 +30,27 @@ func (i *Item) holds(limit string, ms int64) int64 {
 	return max(c.Balance, min(c.Balance+due, c.Capacity/i.Shards))
 }
 
-// Account adds up one limit of an entity over its items, in milli-units. All sums are exact.
+// Account sums one limit of an entity over its items, in milli-units. All sums are exact.
 type Account struct {
-	// Made is what the items began with, Refilled all that was credited since, by side.
+	// Made is the sum of the balances of new items. Refilled is the sum of all later credits, by
+	// side.
 	Made     int64
 	Refilled map[string]int64
-	// Left is what the items hold, Consumed what they say was taken for good.
+	// Left is the sum of the final balances. Consumed is the sum of the consumed units (tc).
 	Left, Consumed int64
-	// Off is what is not accounted for: zero where Left and Consumed are what Made and Refilled
-	// are together.
+	// Off is the difference between Left and Consumed and Made and Refilled. It is 0 if all units
+	// are accounted for.
 	Off int64
-	// Writes are the refills, by side; Broken counts those that did not begin where another
-	// ended.
+	// Writes counts the refills, by side. Broken counts those that do not begin at the rf at which
+	// another one ended.
 	Writes map[string]int
 	Broken int
-	// Lost is the refill that Python dropped: it credits what was due when it read the item, and
-	// says that everything is credited until it writes.
+	// Lost is the gain that Python dropped: it credits the gain until its read of the item, and
+	// sets rf to the time of its write.
 	Lost int64
 }
 
-// Account adds up what was logged and what is stored.
+// Account sums the logged credits and the stored balances.
 func (h *History) Account(records []Record, items []Item) *Account {
 	a := &Account{Refilled: make(map[string]int64), Writes: make(map[string]int)}
 	chains := make(map[string][]*Record)
@@ -84,8 +85,8 @@ func (h *History) Account(records []Record, items []Item) *Account {
 	return a
 }
 
-// lost is what a refill by Python left out: all that was due until it wrote, as far as there was
-// room, less what it credited.
+// lost returns the gain that a refill by Python dropped: the gain until its write, as far as the
+// limit had room, less its credit.
 func (r *Record) lost(limit string) int64 {
 	s, ok := r.Share[limit]
 	if !ok || r.To <= r.From {
@@ -95,7 +96,7 @@ func (r *Record) lost(limit string) int64 {
 	return max(0, due-max(0, r.Credit[limit]))
 }
 
-// broken counts the refills that do not begin where the one before them ended.
+// broken counts the refills that do not begin at the rf at which the one before ended.
 func broken(chains map[string][]*Record) int {
 	n := 0
 	for _, chain := range chains {
@@ -111,16 +112,16 @@ func broken(chains map[string][]*Record) int {
 	return n
 }
 
-// Ideal is what the bucket can have admitted from the start to the end, in milli-units: the
-// capacity of the start and all that it regained. Where it is not certain since when another rate
-// counts, it is the lower one.
+// Ideal returns the most that the bucket could have admitted in the run, in milli-units: the
+// capacity at the start and the gain. While a change of the rate is in progress, the lower rate
+// counts.
 func (h *History) Ideal() int64 {
 	slower := func(a, b Limit) bool { return a.Refill*b.PeriodS < b.Refill*a.PeriodS }
 	return h.eras[0].limit.Capacity*milli + h.gained(h.end()/1000, slower)
 }
 
-// Remainder is what the items hold at the end, but of each no more than so much: a call that
-// costs more is rightly denied.
+// Remainder returns the final balance of the items, at most the given amount for each: a call with
+// a higher cost is rightly denied.
 func (h *History) Remainder(items []Item, most int64) int64 {
 	var sum int64
 	for i := range items {
@@ -131,7 +132,7 @@ func (h *History) Remainder(items []Item, most int64) int64 {
 	return sum
 }
 
-// end is the end of the run, or the last admission, if a call was so late.
+// end returns the end of the run, or the last admission if that is later.
 func (h *History) end() int64 {
 	end := h.world.EndUS
 	if n := len(h.takes); n > 0 {

@@ -2,7 +2,7 @@ package livetest
 
 import "testing"
 
-// Every milli-unit that was lost, made twice or not told is found.
+// TestAccount checks that every milli-unit that is lost, counted twice or not logged is found.
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	const key = "n/BUCKET#e#r#0"
@@ -45,7 +45,7 @@ func TestAccount(t *testing.T) {
 				t.Errorf("got %+v, want %d off and 500 lost", a, c.off)
 			}
 			if told := h.Consumed(); told != 90_000 {
-				t.Errorf("the callers were told %d, want 90000", told)
+				t.Errorf("the callers consumed %d, want 90000", told)
 			}
 		})
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// tight is a bucket that much more is asked of than it has.
+// tight returns a simulation in which much more is asked of a bucket than it has.
 func tight() simulation {
 	return simulation{capacity: 1000, refill: 100, seconds: 30, perSecond: 200, cost: 2, jitterUS: 10_000}
 }
 
-// A right history is never accused, and one that is wrong by a hundredth of the capacity always
-// is.
+// TestCheck checks that a correct history always passes, and one that is wrong by a hundredth of
+// the capacity always fails.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	raised, lowered := Limit{1500, 200, 1}, Limit{500, 50, 1}

@@ -23,24 +23,25 @@ import (
 )
 
 const (
-	// childVariable makes the test binary one of the processes of a run: it has the [Spec].
+	// childVariable is the environment variable that makes the test binary one of the processes of
+	// a run. Its value is the [Spec].
 	childVariable = "WEIR_LIVETEST_CHILD"
-	// childTimeout is how long a store may take here, where seven processes share few cores.
+	// childTimeout is the write timeout of a store, long enough for seven processes on few cores.
 	childTimeout = 10 * time.Second
 )
 
-// child is the test binary as a process with weir.
+// child returns the command that runs the test binary as a process with weir.
 func child(ctx context.Context, spec string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$")
 	cmd.Env = append(os.Environ(), childVariable+"="+spec)
 	return cmd
 }
 
-// TestChild is no test of its own: it is a process that the others start.
+// TestChild is not a test by itself: the other tests start it as a process.
 func TestChild(t *testing.T) {
 	text := os.Getenv(childVariable)
 	if text == "" {
-		t.Skip("is started by the other tests")
+		t.Skip("only the other tests start it")
 	}
 	var spec Spec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -83,14 +84,14 @@ func work(ctx context.Context, t *testing.T, spec *Spec) error {
 	return errors.Join(process.Run(ctx, start), lim.Close(), log.Close())
 }
 
-// actor does the actions of a process.
+// actor makes the actions of a process.
 type actor struct {
 	spec    *Spec
 	client  *ddb.Client
 	limiter *limiter.Limiter
 }
 
-// setLimits changes an entity's limits, and notes the earliest rf of its bucket just before.
+// setLimits changes an entity's limits, and records the earliest rf of its bucket just before.
 func (p *actor) setLimits(ctx context.Context, a *Action, r *Record) error {
 	if a.Do != Changed {
 		return fmt.Errorf("weir has no action %q", a.Do)

@@ -1,8 +1,13 @@
-// Package livetest has Go processes with weir and Python processes with zae-limiter 0.17 use one
-// table at the same time, and checks from what each of them was told that both kept the limits.
+// Package livetest runs Go processes with weir and Python processes with zae-limiter 0.17 on one
+// table at the same time, and checks from their logs that both kept the limits.
 //
-// A [Spec] says what one process offers; testdata/worker.py and [Process] do the same with it. Each
-// writes a log of [Record] lines. What is checked is told from the logs and the items alone:
-// [Histories] are what the limits must stand for, [History.Check] looks at every interval of
-// time, and [History.Account] adds up balances.
+// A [Spec] says which calls one process makes. testdata/worker.py runs it in Python and [Process]
+// in Go. Each process writes a [Log] of [Record] lines: its calls with their answers, its changes
+// of the configuration, and its writes of bucket items, which [Watch] reads from the requests.
+//
+// The checks use only the logs and the final bucket items. [Histories] sorts the records by entity
+// and limit. The clock of a process is read before and after each call, so an effect is known to
+// lie between two instants. [History.Check] looks at every interval of time that ends with an
+// admission, and counts each effect so that a correct history never fails. [History.Account] adds
+// up the balances of the items, which is exact.
 package livetest

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// double makes room: each new shard may begin full, with the others at what they had.
+// double adds the room of a doubling: each new shard may begin full while the others keep their
+// balances.
 func (h *History) double(r *Record) {
 	if len(r.Shards) != 2 || r.Shards[1] <= r.Shards[0] {
-		return // somebody else had done it
+		return // another process had doubled them already
 	}
 	h.doubled = append(h.doubled, doubling{
 		shards: r.Shards[0], before: r.Before, after: r.After,
@@ -23,12 +24,12 @@ type doubling struct {
 	room          int64 // milli-units
 }
 
-// settleUS is how long after a doubling a writer may still be under way that read what was before
-// it.
+// settleUS is the longest time after a doubling in which a writer may still use what it read
+// before.
 const settleUS = 1_000_000
 
-// limitRoom says from when on the room of a doubling is gone: when each of the old shards was
-// seen to have no more than its share.
+// limitRoom sets the end of each doubling's room: the time at which each old shard was seen with no
+// more than its share.
 func (h *History) limitRoom(records []Record) {
 	for _, d := range h.doubled {
 		room := effect{d.before, 0, d.room}
@@ -39,8 +40,8 @@ func (h *History) limitRoom(records []Record) {
 	}
 }
 
-// within is when, from an instant on, Python first read that a shard has no more than its share,
-// as it wrote down afterwards.
+// within returns the first time after from at which Python logged that it had read a shard with no
+// more than its share.
 func (h *History) within(records []Record, shard int, from int64) int64 {
 	suffix := h.itemSuffix() + strconv.Itoa(shard)
 	for i := range records {
@@ -55,13 +56,12 @@ func (h *History) within(records []Record, shard int, from int64) int64 {
 	return forever
 }
 
-// itemSuffix is how the keys of the bucket's items end, without the shard.
+// itemSuffix returns the end of the keys of the bucket's items, without the shard.
 func (h *History) itemSuffix() string {
 	return "/BUCKET#" + h.Entity + "#" + h.world.Resource + "#"
 }
 
-// Doublings is how often the bucket's shards doubled, and how many milli-units that may have
-// made.
+// Doublings returns the number of doublings, and the milli-units that they may have created.
 func (h *History) Doublings() (n int, room int64) {
 	for _, d := range h.doubled {
 		room += d.room

@@ -20,32 +20,32 @@ import (
 )
 
 const (
-	// leadUS is how long before the start the processes are told of it, in microseconds.
+	// leadUS is the time in microseconds between telling the processes of the start and the start.
 	leadUS = 300_000
-	// beginWithin and endWithin bound the time that processes take besides the run itself.
+	// beginWithin and endWithin bound the time that processes need in addition to the run.
 	beginWithin = 3 * time.Minute
 	endWithin   = 2 * time.Minute
 )
 
-// scenario is one run: what is configured, and what the processes offer.
+// scenario is one run: the configuration, and the calls of the processes.
 type scenario struct {
 	name  string
 	world World
-	// shards are the buckets that are there already when the run starts, full.
+	// shards are the shard counts of the buckets that exist, full, when the run starts.
 	shards map[string]int
-	// offer is what each process offers; its name, seed and files are filled in.
+	// offer is the spec of each process without its name, seed and files.
 	offer Spec
-	// actions are those of each process, by its name; the time is in percent of the run.
+	// actions are the actions of each process, by its name. Their times are in per cent of the run.
 	actions map[string][]Action
-	// scarce is the entity whose bucket most is asked of, by limit.
+	// scarce is the entity of whose bucket the most is asked, by limit.
 	scarce map[string]string
-	// doubles is how often the shards double.
+	// doubles is the number of doublings.
 	doubles int
-	// sides are those that take part. Default: both.
+	// sides are the sides that take part. Default: both.
 	sides []string
 }
 
-// fleet is the processes of one run and what they work on.
+// fleet is the processes of one run and their data.
 type fleet struct {
 	scenario
 
@@ -65,7 +65,7 @@ type member struct {
 	input   io.Writer
 }
 
-// play runs a scenario with so many processes of each side and reads what they left.
+// play runs a scenario with a number of processes on each side, and reads their logs and the items.
 func play(t testing.TB, s scenario, each, seconds int) *fleet {
 	t.Helper()
 	f := &fleet{
@@ -106,7 +106,7 @@ func play(t testing.TB, s scenario, each, seconds int) *fleet {
 	return f
 }
 
-// prepare makes the table ready, as a team of the Python library does.
+// prepare creates the table and the configuration with the Python library.
 func (f *fleet) prepare(ctx context.Context) {
 	f.t.Helper()
 	what, err := json.Marshal(map[string]any{
@@ -121,7 +121,7 @@ func (f *fleet) prepare(ctx context.Context) {
 	f.world.Resource = f.offer.Resource
 }
 
-// python runs a script to its end and returns what it wrote.
+// python runs a script to its end and returns its output.
 func (f *fleet) python(ctx context.Context, script, argument string) string {
 	f.t.Helper()
 	cmd := f.venv.Command(ctx, "python", filepath.Join("testdata", script), argument)
@@ -129,7 +129,7 @@ func (f *fleet) python(ctx context.Context, script, argument string) string {
 	return testkit.Run(f.t, cmd)
 }
 
-// begin starts a process, which then waits.
+// begin starts a process, which then waits for the start.
 func (f *fleet) begin(ctx context.Context, side string, i int) {
 	f.t.Helper()
 	m := &member{spec: f.offer}
@@ -157,7 +157,7 @@ func (f *fleet) begin(ctx context.Context, side string, i int) {
 	f.processes = append(f.processes, m)
 }
 
-// start lets all begin at one instant. Buckets that are there already are full as of then.
+// start makes all processes begin at one instant. Buckets that exist are full at that instant.
 func (f *fleet) start(ctx context.Context) {
 	f.t.Helper()
 	f.world.StartUS = time.Now().UnixMicro() + leadUS
@@ -232,7 +232,7 @@ func itemOf(attributes map[string]types.AttributeValue) Item {
 	return item
 }
 
-// itemKey is the key of a shard of a bucket.
+// itemKey returns the key of a shard of a bucket.
 func (s *Spec) itemKey(entity string, shard int) schema.Item {
 	id := schema.BucketID{
 		Namespace: s.NamespaceID, Entity: entity, Resource: s.Resource, Shard: shard,

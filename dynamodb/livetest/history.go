@@ -7,64 +7,64 @@ import (
 	"strings"
 )
 
-// World is what was so before the processes began, and what does not change.
+// World is the configuration before the run, and everything that does not change in it.
 type World struct {
 	Resource string `json:"resource"`
-	// Limits are those of each entity.
+	// Limits are the limits of each entity.
 	Limits map[string]map[string]Limit `json:"limits"`
-	// Parents are the entities that are charged too.
+	// Parents are the entities that are charged too, by child.
 	Parents map[string]string `json:"parents,omitempty"`
-	// StartUS and EndUS are the run, in Unix microseconds. Buckets are full at the start.
+	// StartUS and EndUS bound the run, in Unix microseconds. Buckets are full at the start.
 	StartUS int64 `json:"start_us"`
 	EndUS   int64 `json:"end_us"`
 }
 
-// effect is a change of what a bucket stands for. When it took effect is only known to lie
-// between two instants, in Unix microseconds.
+// effect is a take, a refund or another change of a bucket's use. It took effect at an unknown
+// instant between before and after, in Unix microseconds.
 type effect struct {
 	before, after int64
 	milli         int64 // always above zero
 }
 
-// forever is later than everything.
+// forever is later than every instant.
 const forever = int64(1) << 60
 
-// era is a time in which a limit has one definition, beginning between two instants: the higher
-// of two rates counts in between.
+// era is a time in which a limit has one definition. It begins at an unknown instant between from
+// and sure.
 type era struct {
 	from, sure int64 // Unix microseconds
 	limit      Limit
 }
 
-// History is all that happened to one limit of one entity.
+// History is everything that happened to one limit of one entity.
 type History struct {
-	// Entity and Limit say which limit it is.
+	// Entity and Limit identify the limit.
 	Entity, Limit string
 
 	world *World
-	eras  []era // in order; the first is that of the start
+	eras  []era // in order; the first begins with the run
 	takes []effect
-	more  []effect // charged without being judged
-	less  []effect // given back, and room that was made in other ways
-	// tc is what all admitted calls together stand for in the end, in milli-units.
-	// under and over are by how much it may be less or more where an outcome is unknown.
+	more  []effect // charges that are not judged
+	less  []effect // refunds, and room that was created in other ways
+	// tc is the number of units that all admitted calls consumed, in milli-units. It may be under
+	// less or over more because of calls with an unknown outcome.
 	tc, under, over int64
 	sides           map[string]*Side
 	doubled         []doubling
-	rounding        int64 // milli-units that rounding may have made
+	rounding        int64 // the most that rounding may have added, in milli-units
 }
 
-// Side is what one library's processes were told of one limit.
+// Side counts the answers about one limit that the processes of one library got.
 type Side struct {
 	Admitted, Denied, Failed int
-	// Units are those that the admitted calls stand for in the end.
+	// Units is the number of units that the admitted calls consumed.
 	Units int64
 }
 
-// milli is what a unit is in stored balances.
+// milli is the number of milli-units in a unit.
 const milli = 1000
 
-// Histories are what the records say about each limit, in the order of entities and limits.
+// Histories returns a history for each limit in the records, in the order of entities and limits.
 func Histories(w *World, records []Record) []*History {
 	var all []*History
 	byEntity := make(map[string][]*History)
@@ -97,8 +97,8 @@ func Histories(w *World, records []Record) []*History {
 	return all
 }
 
-// add puts a record into a history, in the order of their beginnings. What an action does, it
-// does to its own entity alone.
+// add adds a record to a history; records are added in the order of their beginnings. own is false
+// for the parent of the record's entity, which actions do not change.
 func (h *History) add(r *Record, own bool) {
 	switch {
 	case r.Kind == Call:
@@ -154,8 +154,8 @@ func (h *History) call(r *Record) {
 	}
 }
 
-// change begins another era. A refill is credited late: the new rate may count from the last
-// refill before the change. A raised capacity may come with what it was raised by.
+// change begins another era. Because refills credit late, the new rate may count from the last
+// refill before the change. A raised capacity may come with the same number of units.
 func (h *History) change(r *Record) {
 	limit, ok := r.Set[h.Limit]
 	if !ok {
@@ -172,8 +172,8 @@ func (h *History) change(r *Record) {
 	}
 }
 
-// rounding is how much the refills of a bucket may have rounded up together: one that begins
-// where the other library ended is less than a milli-unit above the exact one.
+// rounding returns the most that the refills of a bucket may have rounded up together. A refill
+// that begins where the other library's ended is less than a milli-unit above the exact one.
 func rounding(records []Record, h *History) int64 {
 	n := int64(4)
 	for i := range records {
@@ -185,13 +185,13 @@ func rounding(records []Record, h *History) int64 {
 	return n
 }
 
-// Sides are what each side was told.
+// Sides returns the counts of each side.
 func (h *History) Sides() map[string]*Side { return h.sides }
 
-// Consumed is what all admitted calls together stand for in the end, in milli-units: what the
-// items must have as tc.
+// Consumed returns the units that all admitted calls consumed, in milli-units. The sum of tc on the
+// items must equal it.
 func (h *History) Consumed() int64 { return h.tc }
 
-// Unknown is by how much the items may have consumed less or more than [History.Consumed], because
-// a caller was not told what became of a call.
+// Unknown returns the amounts by which the items may have consumed less or more than
+// [History.Consumed], because of calls with an unknown outcome.
 func (h *History) Unknown() (less, more int64) { return h.under, h.over }

@@ -5,23 +5,21 @@ import (
 	"slices"
 )
 
-// Finding is the interval that came closest to more than the limit allows, or went furthest
-// beyond.
+// Finding is the interval that came closest to exceeding the limit, or exceeded it the most.
 type Finding struct {
-	// ExcessMilli is by how much more was admitted than the limit allows, in milli-units; not
-	// above zero in a right history.
+	// ExcessMilli is the number of milli-units admitted beyond the limit. In a correct history it
+	// is not above 0.
 	ExcessMilli int64
-	// FromUS and ToUS are the interval, in Unix microseconds.
+	// FromUS and ToUS bound the interval, in Unix microseconds.
 	FromUS, ToUS int64
 }
 
-// Check looks at every interval that ends with an admission: what was charged in it, less what
-// was given back, may not exceed what the bucket can have held at its beginning and what it
-// regained.
+// Check looks at every interval that ends with an admission. The charges in it, less the refunds,
+// must not exceed the capacity at its beginning plus the gain in it.
 //
-// An effect lies somewhere between two instants, so a charge counts where it surely lies inside
-// and what was given back where it possibly does: a right history is never accused. A charge that
-// is not judged counts only where an admission surely came after it.
+// An effect lies between two instants, so a charge counts if it certainly lies in the interval, and
+// a refund if it possibly does: a correct history never fails. A charge that is not judged counts
+// only if an admission certainly came after it.
 func (h *History) Check() Finding {
 	instants := make([]int64, 0, len(h.takes)+len(h.more))
 	for _, charges := range [][]effect{h.takes, h.more} {
@@ -48,18 +46,19 @@ func (h *History) Check() Finding {
 	return worst
 }
 
-// sweep goes through the ends of intervals in order. For each beginning, the tree has what was
-// charged from there until now, less the capacity, and less what had been regained before the
-// beginning counts as a plus, so that one figure for the end makes the comparison.
+// sweep moves the end of the intervals forward. For each beginning, the tree holds the charges from
+// there until the end, less the capacity, plus the gain from the start of the run until the
+// beginning. So subtracting one number, the gain until the end, gives the excess for every
+// beginning.
 type sweep struct {
 	history    *History
-	instants   []int64 // the beginnings
+	instants   []int64 // the beginnings of the intervals, in order
 	tree       *maxTree
-	last       int64 // the latest beginning of an admission so far: one surely came after it
-	more, less int   // how many of these have been counted
+	last       int64 // an admission certainly came after it
+	more, less int   // the numbers of effects of the history counted so far
 }
 
-// advance moves the end to where an admission was answered.
+// advance moves the end to the answer of an admission.
 func (s *sweep) advance(take *effect) {
 	s.tree.add(0, s.upTo(take.before), take.milli)
 	s.last = max(s.last, take.before)
@@ -73,7 +72,7 @@ func (s *sweep) advance(take *effect) {
 	}
 }
 
-// upTo is the last beginning that is not after an instant; -1 if there is none.
+// upTo returns the index of the last beginning that is not after an instant; -1 if there is none.
 func (s *sweep) upTo(at int64) int {
 	n, found := slices.BinarySearchFunc(s.instants, at, cmp.Compare[int64])
 	if found {
@@ -82,7 +81,8 @@ func (s *sweep) upTo(at int64) int {
 	return n - 1
 }
 
-// capacityAt is the most that the capacity can have been at an instant, in milli-units.
+// capacityAt returns the highest capacity that the limit can have had at an instant, in
+// milli-units.
 func (h *History) capacityAt(at int64) int64 {
 	var most int64
 	for i := range h.eras {
@@ -96,13 +96,14 @@ func (h *History) capacityAt(at int64) int64 {
 	return most
 }
 
-// regained is the most that the bucket can have regained from the run's start until an instant in
-// Unix milliseconds, in milli-units.
+// regained returns the highest gain that the bucket can have had from the start of the run until an
+// instant in Unix milliseconds, in milli-units.
 func (h *History) regained(ms int64) int64 {
 	return h.gained(ms, func(a, b Limit) bool { return a.Refill*b.PeriodS > b.Refill*a.PeriodS })
 }
 
-// gained counts the better of two definitions while it is not certain which of them is in force.
+// gained returns the gain until an instant. While it is uncertain which of two definitions is in
+// force, the better one counts.
 func (h *History) gained(ms int64, better func(a, b Limit) bool) int64 {
 	at, sum := h.world.StartUS/1000, int64(0)
 	count := func(until int64, l Limit) {

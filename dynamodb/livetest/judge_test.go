@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// judge checks what a run left, and prints it. What depends on how fast the machine is, it
-// demands only of a long run.
+// judge checks the records and items of a run, and logs them. Checks that depend on the speed of
+// the machine apply only to a long run.
 func (f *fleet) judge(t testing.TB) {
 	t.Helper()
 	t.Logf("%s: %s", f.name, f.ends())
@@ -36,13 +36,13 @@ func (f *fleet) judge(t testing.TB) {
 	}
 }
 
-// demanding reports whether a run's rates count: it was long, and the machine held them.
+// demanding reports whether the rates of a run count: it was long, and the machine kept up.
 func (f *fleet) demanding() bool { return f.offer.Seconds >= 30 && f.held() }
 
-// latest is how late a call may begin on a machine that holds the rates, in microseconds.
+// latest is the longest delay of a call on a machine that keeps up, in microseconds.
 const latest = 500_000
 
-// held reports whether every call was offered at about its time.
+// held reports whether every call was made at about its time.
 func (f *fleet) held() bool {
 	return !slices.ContainsFunc(f.records, func(r Record) bool {
 		return r.Kind == End && (r.Dropped > 0 || r.LateUS > latest)
@@ -79,7 +79,7 @@ func (f *fleet) judgeHistory(t testing.TB, h *History) {
 	}
 }
 
-// judgeScarce looks at how much of what there was was admitted, and to whom.
+// judgeScarce checks the admitted part of the ideal, and how it divides among the sides.
 func (f *fleet) judgeScarce(t testing.TB, name string, h *History, a *Account) {
 	t.Helper()
 	ideal := h.Ideal()
@@ -108,7 +108,7 @@ func (f *fleet) judgeScarce(t testing.TB, name string, h *History, a *Account) {
 	}
 }
 
-// calls counts the verdicts by side.
+// calls counts the decisions by side.
 func (f *fleet) calls() map[string]*Side {
 	sides := map[string]*Side{SideGo: {}, SidePython: {}}
 	for i := range f.records {
@@ -129,7 +129,7 @@ func (f *fleet) calls() map[string]*Side {
 	return sides
 }
 
-// failure is the first error of a side.
+// failure returns the first error of a side.
 func (f *fleet) failure(side string) string {
 	for i := range f.records {
 		r := &f.records[i]
@@ -146,7 +146,7 @@ func (f *fleet) failure(side string) string {
 	return "nothing said"
 }
 
-// ends says how well the processes kept their rates.
+// ends describes how well the processes kept their rates.
 func (f *fleet) ends() string {
 	var b strings.Builder
 	for i := range f.records {

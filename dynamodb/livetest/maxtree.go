@@ -2,16 +2,16 @@ package livetest
 
 import "math"
 
-// maxTree has a number for each of n places, and knows the largest of any first ones. Both
-// operations take steps in the order of log n.
+// maxTree holds a number for each of n places, and finds the largest of the first k. Both
+// operations take O(log n) steps.
 type maxTree struct {
 	size    int
-	largest []int64 // of a node's places, without what its ancestors still have to add
-	place   []int   // where that is
-	pending []int64 // what is added to all of a node's places
+	largest []int64 // of a node's places, without the pending sums of its ancestors
+	place   []int   // the place of the largest
+	pending []int64 // added to all of a node's places
 }
 
-// newMaxTree has zero in each of n places.
+// newMaxTree returns a tree of n zeros.
 func newMaxTree(n int) *maxTree {
 	t := &maxTree{
 		size: n, largest: make([]int64, 4*n+1), place: make([]int, 4*n+1),
@@ -32,14 +32,14 @@ func (t *maxTree) build(node, low, high int) {
 	}
 }
 
-// add adds to the places from one to another, both included; nothing, if there are none.
+// add adds a number to the places from from to to, both included.
 func (t *maxTree) add(from, to int, by int64) {
 	if from <= to {
 		t.addIn(span{1, 0, t.size - 1}, from, to, by)
 	}
 }
 
-// span is a node of the tree and the places under it.
+// span is a node of the tree and the range of its places.
 type span struct{ node, low, high int }
 
 func (s span) halves() (left, right span) {
@@ -66,7 +66,7 @@ func (t *maxTree) addIn(s span, from, to int, by int64) {
 	t.largest[s.node], t.place[s.node] = t.largest[best]+t.pending[s.node], t.place[best]
 }
 
-// max is the largest of the places from the first to one, included, and where it is.
+// max returns the largest number of the places up to to, included, and its place.
 func (t *maxTree) max(to int) (value int64, place int) {
 	return t.maxIn(span{1, 0, t.size - 1}, to)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// still is a limit that regains nothing while a test runs, under a name that DynamoDB's
-// expressions could not have.
+// still is a limit that regains nothing during a test. Its name needs an alias in DynamoDB's
+// expressions.
 const still = "tpm.v-1"
 
-// seen is what Python's readers say.
+// seen is the output of Python's readers.
 type seen struct {
 	Entities map[string]struct {
 		Available map[string]int64
@@ -33,7 +33,7 @@ type seen struct {
 	Capacity       map[string][2]int64
 }
 
-// Each side's readers see what the other side wrote, by the unit.
+// TestReaders checks that each side's readers see the other side's writes exactly.
 func TestReaders(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), beginWithin)
 	defer cancel()
@@ -114,7 +114,7 @@ func (f *fleet) weir(ctx context.Context) *limiter.Limiter {
 	return lim
 }
 
-// take reserves, and completes with what was used, or cancels where that is nil.
+// take reserves, and completes with used, or cancels if used is nil.
 func (f *fleet) take(
 	ctx context.Context, lim *limiter.Limiter, entity string, costs, used weir.Costs,
 ) {
@@ -135,7 +135,7 @@ func (f *fleet) take(
 	}
 }
 
-// look has Python take, and returns what its readers see then.
+// look makes Python take units, and returns what its readers then see.
 func (f *fleet) look(ctx context.Context, taken []map[string]any) *seen {
 	f.t.Helper()
 	what, err := json.Marshal(map[string]any{
@@ -154,7 +154,7 @@ func (f *fleet) look(ctx context.Context, taken []map[string]any) *seen {
 	return &s
 }
 
-// compareBuckets compares what get_buckets says of the limit with what was configured and taken.
+// compareBuckets compares the output of get_buckets with the configuration and the units taken.
 func (f *fleet) compareBuckets(got *seen, entity string, consumed int64) {
 	f.t.Helper()
 	shards, sum, n := max(1, f.shards[entity]), int64(0), 0

@@ -14,35 +14,35 @@ import (
 
 // The kinds of records.
 const (
-	Call    = "call"   // a decision, and how the call ended
-	Write   = "write"  // a write to a bucket item that credited something or moved rf
+	Call    = "call"   // a reservation, and how the call ended
+	Write   = "write"  // a write of a bucket item that credits units or moves rf
 	Made    = "made"   // a bucket item that was created
 	Changed = "limits" // an [Action]
 	Doubled = "double" // an [Action]
-	End     = "end"    // what a process offered; only writes come after it
+	End     = "end"    // the counts of a process; only writes come after it
 )
 
-// The verdicts.
+// The decisions.
 const (
 	Admitted = "admitted"
 	Denied   = "denied"
-	Failed   = "error" // whether it was charged is unknown
+	Failed   = "error" // the outcome is unknown
 )
 
-// Settled is how a call ended that stands for something else than was reserved.
+// Settled is the end of a call that consumed other units than it reserved.
 type Settled struct {
-	// Totals are what the call stands for on every limit, in units.
+	// Totals are the units that the call consumed, by limit.
 	Totals map[string]int64 `json:"totals"`
-	// Before and After are just before the process asked and just after it had the answer, in
-	// Unix microseconds.
+	// Before and After are the times just before the request and just after the answer, in Unix
+	// microseconds.
 	Before int64 `json:"b"`
 	After  int64 `json:"a"`
-	// Err is why it is unknown whether that came to pass.
+	// Err is set if the outcome of the settlement is unknown.
 	Err string `json:"err,omitempty"`
 }
 
-// Share is the part of a limit that a shard has, as Python reckoned with it, and the balance that
-// it had read: milli-units, the period in milliseconds.
+// Share is a shard's share of a limit as Python computed it, and the balance that Python had read,
+// in milli-units and milliseconds.
 type Share struct {
 	Capacity int64 `json:"cp"`
 	Refill   int64 `json:"ra"`
@@ -68,29 +68,29 @@ type Record struct {
 	Settled  *Settled         `json:"settle,omitempty"`
 	// Set are the new limits.
 	Set map[string]Limit `json:"set,omitempty"`
-	// RefilledMS is the earliest rf of the shards just before the change: the new rate may count
-	// from there on.
+	// RefilledMS is the earliest rf of the shards just before the change. The new rate may count
+	// from then on.
 	RefilledMS int64 `json:"rf,omitempty"`
-	// Shards are how many there were and are.
+	// Shards are the shard counts before and after.
 	Shards []int `json:"shards,omitempty"`
 
 	// Of [Write] and [Made]:
 
 	Item string `json:"pk,omitempty"`
-	// From and To are rf before and after, in Unix milliseconds; 0 where it stayed.
+	// From and To are rf before and after, in Unix milliseconds; 0 if it did not change.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
-	// Credit is by how much balance and consumption together grew on each limit: what was
-	// refilled. Of [Made], it is what they were to begin with.
+	// Credit is the sum of the changes of balance and consumption of each limit, which is the
+	// refill. For [Made] it is the initial balance.
 	Credit map[string]int64 `json:"credit,omitempty"`
-	// Share is what Python reckoned with.
+	// Share holds the numbers that Python computed with.
 	Share map[string]Share `json:"share,omitempty"`
 
 	// Of [End]:
 
 	Offered int   `json:"offered,omitempty"`
 	Dropped int   `json:"dropped,omitempty"`
-	LateUS  int64 `json:"late_us,omitempty"` // the most that a call began late
+	LateUS  int64 `json:"late_us,omitempty"` // the longest delay of a call
 }
 
 // The sides.
@@ -99,13 +99,13 @@ const (
 	SidePython = "python"
 )
 
-// Side is which library the process uses.
+// Side returns the library that the process uses.
 func (r *Record) Side() string {
 	side, _, _ := strings.Cut(r.Process, "-")
 	return side
 }
 
-// totals is what an admitted call stands for in the end.
+// totals returns the units that an admitted call consumed.
 func (r *Record) totals() map[string]int64 {
 	if r.Settled != nil && r.Settled.Err == "" {
 		return r.Settled.Totals
@@ -113,7 +113,7 @@ func (r *Record) totals() map[string]int64 {
 	return r.Costs
 }
 
-// ReadRecords reads a process's log, which must be whole.
+// ReadRecords reads a process's log. A log without an end is an error.
 func ReadRecords(name string) ([]Record, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -137,17 +137,17 @@ func ReadRecords(name string) ([]Record, error) {
 	}
 }
 
-// Log writes records. Its methods may be called at once.
+// Log writes records. Its methods may be called concurrently.
 type Log struct {
 	process string
 
 	mu   sync.Mutex
 	file *os.File
 	out  *bufio.Writer
-	err  error // the first one
+	err  error // the first error
 }
 
-// NewLog makes the log of a process.
+// NewLog creates the log of a process.
 func NewLog(process, name string) (*Log, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -156,7 +156,7 @@ func NewLog(process, name string) (*Log, error) {
 	return &Log{process: process, file: f, out: bufio.NewWriter(f)}, nil
 }
 
-// Add writes a record in the process's name.
+// Add writes a record under the process's name.
 func (l *Log) Add(r *Record) {
 	r.Process = l.process
 	line, err := json.Marshal(r)
@@ -168,7 +168,7 @@ func (l *Log) Add(r *Record) {
 	l.err = errors.Join(l.err, err)
 }
 
-// Close returns the first error of all.
+// Close closes the file and returns the first error of all methods.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 package livetest
 
-// What all scenarios have in common. A call asks ten units of the scarce limit on average.
+// The names and costs of all scenarios. A call asks for ten units of the scarce limit on average.
 const (
 	scarceLimit = "tpm"
 	slowLimit   = "slow-day"
@@ -8,12 +8,12 @@ const (
 	team        = "team"
 )
 
-// slowest is a limit that regains a milli-unit in 86.4 ms, and is never short.
+// slowest regains a milli-unit in 86.4 ms, and is never short.
 var slowest = Limit{Capacity: 100_000, Refill: 1000, PeriodS: 86_400}
 
-// scenarios are those that both sides play, sharded buckets in two ways, for so many processes of
-// each side with so many calls a second each. The limits have so many percent of what fits a
-// minute: in a moment, what the buckets begin with counts for more.
+// scenarios returns the scenarios of both sides, for a number of processes on each side with a
+// number of calls a second each. The limits admit the given percentage of what a minute's calls ask
+// for: in a shorter run the initial balances would count for more.
 func scenarios(rate, each, percent int) []scenario {
 	asked := int64(rate * 2 * each * meanCost * percent / 100)
 	return []scenario{
@@ -31,11 +31,11 @@ func offer(rate int, entities ...string) Spec {
 	}
 }
 
-// limits are an entity's, with so many percent of the units that are asked in a second. The
-// capacity is three seconds' worth, so that nothing is lost while a busy machine holds all
-// processes up.
+// limits returns an entity's limits, which refill the given percentage of the units asked in a
+// second. The capacity is three times that, so that no gain is lost while a busy machine delays all
+// processes.
 func limits(asked int64, percent int64) map[string]Limit {
-	const whole = 8 // so that a shard gains whole milli-units in a millisecond
+	const whole = 8 // a shard then gains whole milli-units in a millisecond
 	refill := asked * percent / 100
 	refill -= refill % whole
 	return map[string]Limit{
@@ -47,7 +47,7 @@ func changes(at int64, entity string, shards int, to map[string]Limit) Action {
 	return Action{AtMS: at, Do: Changed, Entity: entity, Shards: shards, Limits: to}
 }
 
-// flat is one bucket; Python raises it.
+// flat has one bucket; Python raises its limit.
 func flat(rate int, asked int64) scenario {
 	return scenario{
 		name: "flat", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},
@@ -58,7 +58,7 @@ func flat(rate int, asked int64) scenario {
 	}
 }
 
-// cascade is two children and the parent, which is asked for more than it has; weir lowers it.
+// cascade has two children and a parent, of which more is asked than it has; weir lowers its limit.
 func cascade(rate int, asked int64) scenario {
 	return scenario{
 		name: "cascade", offer: offer(rate, "child-a", "child-b"), scarce: map[string]string{scarceLimit: team},
@@ -74,7 +74,7 @@ func cascade(rate int, asked int64) scenario {
 	}
 }
 
-// sharded is one bucket on four shards; weir raises it.
+// sharded has one bucket on four shards; weir raises its limit.
 func sharded(rate int, asked int64) scenario {
 	return scenario{
 		name: "sharded", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},
@@ -86,7 +86,7 @@ func sharded(rate int, asked int64) scenario {
 	}
 }
 
-// doubled is one bucket whose shards Python doubles; then it lowers the limits.
+// doubled has one bucket whose shards Python doubles, and then lowers its limit.
 func doubled(rate int, asked int64) scenario {
 	return scenario{
 		name: "doubled", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},

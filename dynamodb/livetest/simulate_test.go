@@ -2,28 +2,28 @@ package livetest
 
 import "math/rand/v2"
 
-// simulation is a bucket that decides one call after the other, and processes that see each
-// decision only from before to after. The faults are those that a checker must find.
+// simulation is a bucket that decides one call after another, and processes that know each decision
+// to lie between two readings of their clocks. Its faults are those that a checker must find.
 type simulation struct {
 	capacity, refill int64 // units, and units a second
 	seconds          int64
 	perSecond        int
 	cost             int64
-	// jitterUS is how far before and after a decision a process may look at its clock.
+	// jitterUS is the longest time between a reading of the clock and the decision.
 	jitterUS int64
-	// changed are the limits from the middle on; nil if they stay.
+	// changed is the limit for the second half; nil if it stays.
 	changed *Limit
-	// idleFrom and idleTo are a pause without calls, in seconds.
+	// idleFrom and idleTo bound a pause without calls, in seconds.
 	idleFrom, idleTo int64
-	// doubleAt doubles the shards, in seconds; 0 for never.
+	// doubleAt is the time of a doubling of the shards, in seconds; 0 for none.
 	doubleAt int64
 
-	faultCapacity int64 // so much more than said, in milli-units
-	faultRefill   int64 // so much more a second, in milli-units
-	faultRefund   bool  // what is given back counts twice
-	faultIdle     bool  // what is due is credited late, above the capacity
-	faultForget   int   // of so many charges one is not counted; 0 for none
-	faultMore     bool  // what is charged later is not counted
+	faultCapacity int64 // excess capacity, in milli-units
+	faultRefill   int64 // excess refill per second, in milli-units
+	faultRefund   bool  // refunds count twice
+	faultIdle     bool  // the gain is credited late, above the capacity
+	faultForget   int   // one of n charges is not counted; 0 for none
+	faultMore     bool  // later charges are not counted
 	faultChange   bool  // the change is ignored
 	faultOver     bool  // a refund lifts the balance above the capacity
 }
@@ -33,11 +33,11 @@ const (
 	origin = 1_700_000_000 * second
 )
 
-// bucketState is the true bucket, in milli-units.
+// bucketState is the exact bucket, in milli-units.
 type bucketState struct {
 	balance, capacity, refill int64
 	at                        int64 // Unix ms
-	owed                      int64 // what a fault credits later
+	owed                      int64 // to be credited later by a fault
 }
 
 func (b *bucketState) advance(us int64, late bool) {
@@ -56,13 +56,13 @@ func (b *bucketState) advance(us int64, late bool) {
 	}
 }
 
-// due is something that happens later.
+// due is an event at a later time.
 type due struct {
 	at    int64
 	milli int64
 }
 
-// run plays the simulation and returns what the processes wrote down.
+// run runs the simulation and returns the records of the processes.
 func (s *simulation) run(rng *rand.Rand) (*World, []Record) {
 	w := &World{
 		Resource: "r", StartUS: origin, EndUS: origin + s.seconds*second,
@@ -86,7 +86,7 @@ func (s *simulation) run(rng *rand.Rand) (*World, []Record) {
 		}
 		if s.doubleAt > 0 && !doubled && now >= origin+s.doubleAt*second {
 			doubled = true
-			b.balance += b.capacity / 2 // shards that begin full
+			b.balance += b.capacity / 2 // the new shards begin full
 			records = append(records, Record{
 				Kind: Doubled, Process: "python-0", Entity: "e", Shards: []int{1, 2},
 				Before: now - 1, After: now + 1,
@@ -138,7 +138,7 @@ func (s *simulation) decide(rng *rand.Rand, b *bucketState, now int64, later *[]
 	return r
 }
 
-// settle does what is due.
+// settle makes the events that are due.
 func (s *simulation) settle(b *bucketState, later []due, now int64) []due {
 	rest := later[:0]
 	for _, d := range later {

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Watch has an SDK client log what its writes to bucket items credit, read from the requests
-// themselves: what was reckoned, not what was meant.
+// Watch makes an SDK client log the credits of its writes of bucket items. It reads them from the
+// requests themselves, and so logs what was written, not what was intended.
 func Watch(log *Log) func(*ddb.Options) {
 	watch := middleware.InitializeMiddlewareFunc("LiveTestWatch", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -34,7 +34,7 @@ func Watch(log *Log) func(*ddb.Options) {
 	}
 }
 
-// notes are the records of the writes in a request.
+// notes returns the records of the writes in a request.
 func notes(request any) []*Record {
 	switch in := request.(type) {
 	case *ddb.UpdateItemInput:
@@ -65,7 +65,7 @@ func noted(r *Record) []*Record {
 	return []*Record{r}
 }
 
-// notePut is the record of an item that is made; nil where it is no bucket item.
+// notePut returns the record of a new item; nil if it is not a bucket item.
 func notePut(item map[string]types.AttributeValue) *Record {
 	if text(item["SK"]) != "#STATE" {
 		return nil
@@ -81,10 +81,10 @@ func notePut(item map[string]types.AttributeValue) *Record {
 	return r
 }
 
-// equal is a term that sets or requires a number.
+// equal matches a term that sets or requires a number.
 var equal = regexp.MustCompile(`(#\w+) = (:\w+)`)
 
-// noteUpdate is the record of a write to a bucket item; nil where it credits nothing and leaves
+// noteUpdate returns the record of a write of a bucket item; nil if it credits nothing and leaves
 // rf.
 func noteUpdate(
 	key map[string]types.AttributeValue, update, condition *string,
@@ -106,7 +106,7 @@ func noteUpdate(
 		}
 	}
 	for _, m := range equal.FindAllStringSubmatch(strings.Join(clause(*update, "SET"), ", "), -1) {
-		if name, ok := counted(names[m[1]]); ok { // a limit that begins
+		if name, ok := counted(names[m[1]]); ok { // a limit that is added
 			r.Credit[name] += number(values[m[2]])
 		}
 	}
@@ -119,7 +119,8 @@ func noteUpdate(
 	return r
 }
 
-// refillTime is the number that an expression sets rf to, or requires it to be; 0 if it does not.
+// refillTime returns the number that an expression sets rf to, or requires it to be; 0 if it does
+// neither.
 func refillTime(
 	expression string, names map[string]string, values map[string]types.AttributeValue,
 ) int64 {
@@ -131,10 +132,10 @@ func refillTime(
 	return 0
 }
 
-// nextClause is where another clause of an update expression begins.
+// nextClause matches the beginning of the next clause of an update expression.
 var nextClause = regexp.MustCompile(` (?:SET|ADD|REMOVE|DELETE) `)
 
-// clause are the terms of one clause of an update expression.
+// clause returns the terms of one clause of an update expression.
 func clause(expression, word string) []string {
 	_, rest, found := strings.Cut(" "+expression, " "+word+" ")
 	if !found {
@@ -143,7 +144,7 @@ func clause(expression, word string) []string {
 	return strings.Split(nextClause.Split(rest, 2)[0], ", ")
 }
 
-// counted is the limit whose balance or consumption an attribute has.
+// counted returns the limit whose balance or consumption an attribute holds.
 func counted(attribute string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(attribute, "b_")
 	if !ok {
@@ -162,7 +163,7 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-// number is an attribute's number; 0 if it is none.
+// number returns an attribute's number; 0 if it is not a number.
 func number(v types.AttributeValue) int64 {
 	if n, ok := v.(*types.AttributeValueMemberN); ok {
 		i, _ := strconv.ParseInt(n.Value, 10, 64)

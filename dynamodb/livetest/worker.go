@@ -17,13 +17,13 @@ type Process struct {
 	Spec    *Spec
 	Service weir.Service
 	Log     *Log
-	// Act does one of the spec's actions. What it is to be, and when it was, is in the record
-	// already or will be.
+	// Act does one of the spec's actions. The record holds the action, and gets its times from the
+	// caller.
 	Act func(ctx context.Context, a *Action, r *Record) error
 }
 
-// Run offers what the spec says, from the start on (Unix microseconds), and logs what the process
-// was told. It returns when every call has ended.
+// Run makes the calls of the spec from start on (Unix microseconds), and logs the answers. It
+// returns when every call has ended.
 func (p *Process) Run(ctx context.Context, start int64) error {
 	w := &worker{Process: p, random: rand.New(rand.NewPCG(p.Spec.Seed, 0))}
 	failed := make(chan error, len(p.Spec.Actions))
@@ -40,17 +40,17 @@ func (p *Process) Run(ctx context.Context, start int64) error {
 	return err
 }
 
-// worker is a process that runs. Its calls are drawn by one goroutine.
+// worker is the state of a running process. One goroutine draws its calls.
 type worker struct {
 	*Process
 
 	random *rand.Rand
-	slots  chan struct{} // as many as calls may be under way
+	slots  chan struct{} // one for each call in flight
 	all    sync.WaitGroup
 	end    Record
 }
 
-// offer begins each call at its time, whatever became of the ones before.
+// offer starts each call at its time, whether or not the earlier ones have ended.
 func (w *worker) offer(ctx context.Context, start int64) error {
 	w.slots = make(chan struct{}, w.Spec.Inflight)
 	const second = 1_000_000
@@ -76,7 +76,7 @@ func (w *worker) offer(ctx context.Context, start int64) error {
 	return nil
 }
 
-// drawn is one call as it is to be.
+// drawn is one call as it was drawn.
 type drawn struct {
 	entity        string
 	costs, totals map[string]int64
@@ -121,7 +121,7 @@ func (w *worker) drawWay() string {
 	return ways[at]
 }
 
-// call reserves, waits as long as the call takes, settles, and logs all of it.
+// call reserves, waits for the duration of the call, settles, and logs all of it.
 func (w *worker) call(ctx context.Context, c *drawn) {
 	r := &Record{
 		Kind: Call, Entity: c.entity, Resource: w.Spec.Resource, Costs: c.costs,
@@ -156,7 +156,7 @@ func (w *worker) settle(ctx context.Context, lease *weir.Lease, c *drawn, r *Rec
 	err := until(ctx, micros()+c.hold.Microseconds())
 	r.Settled = &Settled{Totals: c.totals, Before: micros()}
 	switch {
-	case err != nil: // stays as it was reserved
+	case err != nil: // it stays charged as reserved
 	case c.way == Cancel:
 		_, err = lease.Cancel(ctx)
 	case c.way == Up:
@@ -188,7 +188,7 @@ func (w *worker) act(ctx context.Context, start int64, a *Action) error {
 	return nil
 }
 
-// until waits for an instant in Unix microseconds.
+// until waits until an instant in Unix microseconds.
 func until(ctx context.Context, at int64) error {
 	timer := time.NewTimer(time.Duration(at-micros()) * time.Microsecond)
 	defer timer.Stop()
@@ -200,5 +200,5 @@ func until(ctx context.Context, at int64) error {
 	}
 }
 
-// micros is now in Unix microseconds.
+// micros returns the time in Unix microseconds.
 func micros() int64 { return time.Now().UnixMicro() }

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// A process's log says what the limiter decided: the checker finds it right where the world is
-// what the limiter was told, and wrong where it has a little less.
+// TestRun checks the log of a process: the checker passes it for the real capacity, and fails it
+// for a slightly lower one.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 			}
 			side := h.Sides()[SideGo]
 			if side.Admitted == 0 || side.Denied == 0 || side.Failed != 0 {
-				t.Errorf("got %+v, want both verdicts and no failure", side)
+				t.Errorf("got %+v, want admissions, denials and no failure", side)
 			}
 			if share := h.Consumed() * 1000 / h.Ideal(); !c.wrong && share < 990 {
 				t.Errorf("got %d ‰ of the ideal, want 990", share)
@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// inMemory has one bucket that is always asked for more than it has.
+// inMemory returns a limiter with one bucket in memory, of which more is asked than it has.
 func inMemory(t *testing.T, capacity, refill int64) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(nil)
