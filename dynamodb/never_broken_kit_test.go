@@ -12,20 +12,20 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// wrong is one thing that is done wrongly between weir and the table. Each part may be nil.
+// wrong is one fault that is injected between weir and the table. Each part may be nil.
 type wrong struct {
 	name string
-	// caught names the cases, by what their names begin with, each of which notices.
+	// caught are prefixes of the names of the cases that catch the fault.
 	caught []string
 	// update changes an update of a bucket item.
 	update func(u *bucketUpdate)
-	// put changes a new item, or the call that makes it.
+	// put changes a new item, or the call that creates it.
 	put func(in *ddb.PutItemInput)
-	// create comes before a new item.
+	// create is called before a new item is put.
 	create func()
-	// send takes the place of a call's sending.
+	// send replaces the sending of an update.
 	send func(ctx context.Context, u *bucketUpdate, send func() error) error
-	// store takes the place of the store.
+	// store replaces the store.
 	store func(s *Store) driver.Store
 }
 
@@ -68,7 +68,7 @@ func (x *wrong) handle(
 	return out, metadata, err
 }
 
-// transaction does to the parts of a transaction what is done to single writes.
+// transaction injects the fault into the parts of a transaction.
 func (x *wrong) transaction(t *ddb.TransactWriteItemsInput) {
 	for _, item := range t.TransactItems {
 		if p := item.Put; p != nil && x.put != nil {
@@ -101,7 +101,7 @@ func (x *wrong) transaction(t *ddb.TransactWriteItemsInput) {
 	}
 }
 
-// without is clauses without those that match.
+// without returns the clauses that do not match.
 func without(clauses []string, match func(clause string) bool) []string {
 	var left []string
 	for _, c := range clauses {
@@ -112,8 +112,7 @@ func without(clauses []string, match func(clause string) bool) []string {
 	return left
 }
 
-// of matches the clauses about an attribute, or about a field of any limit but the one that counts
-// writes.
+// of matches the clauses about an attribute, or about a field of any limit except wcu.
 func (u *bucketUpdate) of(attribute string) func(clause string) bool {
 	return func(clause string) bool {
 		a := u.attribute(clause)
@@ -122,7 +121,7 @@ func (u *bucketUpdate) of(attribute string) func(clause string) bool {
 	}
 }
 
-// unbounded makes of every BETWEEN the one bound that is left.
+// unbounded replaces every BETWEEN by its one bound that is not removed.
 func (u *bucketUpdate) unbounded(lower, upper bool) {
 	for i, c := range u.requires {
 		words := strings.Fields(c) // #n BETWEEN :low AND :high

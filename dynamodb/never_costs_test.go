@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverCosts are small limits and large costs on buckets that were split.
+// neverCosts returns cases with small limits and large costs on buckets with several shards.
 func neverCosts() []neverCase {
 	var cases []neverCase
 	for _, shards := range []int{2, 4, 8, 16} {
@@ -27,12 +27,13 @@ func neverCosts() []neverCase {
 	return cases
 }
 
-// images is ten a day beside a limit so large that its bucket is split.
+// images returns a limit of ten a day beside a limit so large that its bucket is split.
 func images() []weir.Limit {
 	return []weir.Limit{per("images", 10, 10, 24*time.Hour), per("rpm", 100_000, 100_000, time.Minute)}
 }
 
-// admitImages asks for images until so many were denied one after the other, and counts.
+// admitImages asks for images until six requests in a row are denied, and returns the number
+// admitted.
 func (w *neverWorld) admitImages(ps ...*process) int {
 	w.Helper()
 	admitted, denied := 0, 0
@@ -53,7 +54,7 @@ func (w *neverWorld) admitImages(ps ...*process) int {
 	return admitted
 }
 
-// imagesBumped: Python counts the shards up without a look at the smallest limit.
+// imagesBumped: Python doubles the shards without regard to the smallest limit.
 func imagesBumped(shards int) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(images()...)
@@ -61,7 +62,7 @@ func imagesBumped(shards int) func(w *neverWorld) {
 		p.admit(neverEntity, weir.Costs{"rpm": 1})
 		for n := 2; n <= shards; n *= 2 {
 			w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(n)})
-			for range 16 * n { // so that all are drawn
+			for range 16 * n { // enough to pick every shard
 				p.admit(neverEntity, weir.Costs{"rpm": 1})
 			}
 		}
@@ -75,7 +76,7 @@ func imagesBumped(shards int) func(w *neverWorld) {
 	}
 }
 
-// imagesAdded: weir splits the bucket of the large limit alone, and then the small one is added.
+// imagesAdded: weir splits the bucket of the large limit, and then the small limit is added.
 func imagesAdded(shards int) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(images()[1])
@@ -83,10 +84,10 @@ func imagesAdded(shards int) func(w *neverWorld) {
 		p.admit(neverEntity, weir.Costs{"rpm": 1})
 		for n := 1; n < shards; n *= 2 {
 			w.crowded(neverEntity, 0)
-			for range 20 * n { // until the first is drawn
+			for range 20 * n { // until the first shard is picked
 				p.admit(neverEntity, weir.Costs{"rpm": 1})
 			}
-			w.clock.Advance(2 * time.Second) // then there is room for writes again
+			w.clock.Advance(2 * time.Second) // enough to refill wcu
 			p.admit(neverEntity, weir.Costs{"rpm": 1})
 			w.clock.Advance(2 * time.Second)
 		}
@@ -102,14 +103,15 @@ func imagesAdded(shards int) func(w *neverWorld) {
 		for i := range w.shards(neverEntity) {
 			w.crowded(neverEntity, i)
 		}
-		for range 16 * shards { // now the small one keeps it from being split further
+		for range 16 * shards { // the small limit prevents a further split
 			p.admit(neverEntity, weir.Costs{"rpm": 1})
 		}
 		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)
 	}
 }
 
-// costAboveShare: it is taken where all shards together have it, and goes back to where it was.
+// costAboveShare: a cost above a share is admitted if all shards together have it, and is refunded
+// to the shards that it was taken from.
 func costAboveShare(shards int) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		capacity := int64(12 * shards)
@@ -132,7 +134,7 @@ func costAboveShare(shards int) func(w *neverWorld) {
 				w.Errorf("shard %d has %d and consumed %d after the refund", i, got.Balance, got.Consumed)
 			}
 		}
-		w.clock.Advance(2 * time.Second) // the other one remembers its denial for one
+		w.clock.Advance(2 * time.Second) // the other process remembers its denial for one second
 		l = other.admit(neverEntity, weir.Costs{"n": large})
 		other.must(l.Complete(w.Context(), weir.Costs{"n": 14}))
 		equal(w, "admitted one by one", int64(p.drain(neverEntity, "n", 500)), capacity-14)
@@ -142,7 +144,7 @@ func costAboveShare(shards int) func(w *neverWorld) {
 	}
 }
 
-// wholeCapacity: all that there is can be had at once, though no share is a whole number.
+// wholeCapacity: the whole capacity can be taken at once, even if no share is a whole number.
 func wholeCapacity(shards int) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		const capacity = 101
@@ -150,12 +152,12 @@ func wholeCapacity(shards int) func(w *neverWorld) {
 		p := w.process()
 		p.admit(neverEntity, weir.Costs{"n": capacity})
 		w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(shards)})
-		for range 16 * shards { // so that all are drawn
+		for range 16 * shards { // enough to pick every shard
 			w.clock.Advance(1100 * time.Millisecond)
 			_, _ = p.ask(neverEntity, weir.Costs{"n": 1})
 		}
 		w.clock.Advance(2 * time.Minute)
-		for range 2 { // a thousandth of a unit may be lost in each share
+		for range 2 { // rounding may cost each share a milli-unit
 			l := p.admit(neverEntity, weir.Costs{"n": capacity - 1})
 			p.deny(neverEntity, weir.Costs{"n": 2})
 			p.must(l.Cancel(w.Context()))

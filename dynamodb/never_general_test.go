@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverGeneral is what others in the field did wrong, between processes.
+// neverGeneral returns the mistakes of the field between processes.
 func neverGeneral() []neverCase {
 	return []neverCase{
 		{"concurrent requests that together pass a limit, flat", together(1, false)},
@@ -23,7 +23,7 @@ func neverGeneral() []neverCase {
 	}
 }
 
-// together: 64 callers in each of two processes ask for five times of what there is.
+// together: 64 callers in each of two processes ask for five times the capacity.
 func together(shards int, parent bool) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		const capacity = 120
@@ -75,7 +75,7 @@ func together(shards int, parent bool) func(w *neverWorld) {
 	}
 }
 
-// leaked: what a process took and never settled stays charged, and is not lost for good.
+// leaked: units that a process took and never settled stay charged, and return with the refill.
 func leaked(w *neverWorld) {
 	w.system(per("rpm", 60, 60, time.Minute))
 	gone := w.process()
@@ -91,8 +91,8 @@ func leaked(w *neverWorld) {
 	equal(w, "admitted after another", p.drain(neverEntity, "rpm", 100), 60)
 }
 
-// deniedCharged: what one limit denies is charged on none: not beside it, not on the child, not in
-// another charge.
+// deniedCharged: a request that one limit denies is not charged on any: not on another limit, on
+// the child, or in another charge.
 func deniedCharged(w *neverWorld) {
 	w.system(still("a", 100), still("b", 5))
 	w.family(neverEntity, "parent")
@@ -101,7 +101,7 @@ func deniedCharged(w *neverWorld) {
 	other.admit("parent", weir.Costs{"b": 5})
 	for range 5 {
 		w.clock.Advance(2 * time.Second)
-		p.deny(neverEntity, weir.Costs{"a": 1, "b": 1}) // by the parent's b alone
+		p.deny(neverEntity, weir.Costs{"a": 1, "b": 1}) // only the parent's b denies
 	}
 	l, err := p.Reserve(w.Context(), &weir.Request{Charges: []weir.Charge{
 		{Entity: "lonely", Resource: neverResource, Costs: weir.Costs{"a": 7}},
@@ -113,7 +113,7 @@ func deniedCharged(w *neverWorld) {
 	}
 	for _, e := range []string{neverEntity, "parent", "lonely"} {
 		if w.raw(e, 0) == nil {
-			continue // nobody has made it
+			continue // it was never created
 		}
 		equal(w, e+": left of a", w.stored(e, 0, "a").Balance, 100_000)
 		equal(w, e+": consumed of a", w.stored(e, 0, "a").Consumed, 0)
@@ -122,19 +122,19 @@ func deniedCharged(w *neverWorld) {
 	p.admit(neverEntity, weir.Costs{"a": 100})
 }
 
-// overReserved: what was not used is free for everybody as soon as it is known.
+// overReserved: units that were not used are free for all processes after the settlement.
 func overReserved(w *neverWorld) {
 	w.system(still("n", 100))
 	p, other := w.process(), w.process()
 	l := p.admit(neverEntity, weir.Costs{"n": 90})
 	other.deny(neverEntity, weir.Costs{"n": 20})
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 5}))
-	w.clock.Advance(2 * time.Second) // the other one remembers its denial for one
+	w.clock.Advance(2 * time.Second) // the other process remembers its denial for one second
 	other.admit(neverEntity, weir.Costs{"n": 95})
 	other.deny(neverEntity, weir.Costs{"n": 1})
 }
 
-// refundedOnce: a lease that is cancelled many times at once is given back once.
+// refundedOnce: a lease that is cancelled many times at once is refunded once.
 func refundedOnce(w *neverWorld) {
 	w.system(still("n", 100))
 	p, other := w.process(), w.process()

@@ -20,23 +20,23 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// neverCase shows that a mistake is not made on DynamoDB. It also runs on recorders, with something
-// wrong between weir and the table.
+// neverCase checks that a mistake is not made on DynamoDB. It also runs with each fault that it
+// should catch injected between weir and the table.
 type neverCase struct {
-	// name begins with the mistake's, as in [conformance.Mistakes], where it is one of those.
+	// name begins with the name of the mistake in [conformance.Mistakes], if it is one of those.
 	name string
 	play func(w *neverWorld)
 }
 
-// neverWorld is a namespace of a table, on which several processes share a virtual clock.
+// neverWorld is a namespace of a table in which several processes share a virtual clock.
 type neverWorld struct {
 	conformance.T
 	clock *conformance.Clock
 	table *Table
 	space string
-	// wrong is what is put into every process but the observer; nil for nothing.
+	// wrong is the fault injected into every process except eye; nil for none.
 	wrong *wrong
-	// eye is a process that only looks, writes raw items and sets limits up.
+	// eye is a process that only reads, writes raw items and sets limits.
 	eye  *process
 	open []*process
 }
@@ -49,16 +49,16 @@ type process struct {
 	log   *writeLog
 }
 
-// how says how a process is opened.
+// how are the options of a process.
 type how struct {
 	store   Options
 	limiter limiter.Options
 }
 
-// neverStart is when the worlds begin.
+// neverStart is the time at which the worlds begin.
 var neverStart = time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 
-// onNever plays a case in a namespace of its own.
+// onNever runs a case in a namespace of its own.
 func onNever(t conformance.T, table *Table, wrong *wrong, play func(w *neverWorld)) {
 	t.Helper()
 	w := &neverWorld{T: t, clock: conformance.NewClock(neverStart), table: table, wrong: wrong}
@@ -68,7 +68,7 @@ func onNever(t conformance.T, table *Table, wrong *wrong, play func(w *neverWorl
 	}
 	defer func() {
 		for _, p := range w.open {
-			_ = p.Close() // a second time is no matter
+			_ = p.Close() // it may be closed already
 		}
 	}()
 	w.eye = w.start(how{}, nil)
@@ -84,7 +84,7 @@ func (w *neverWorld) process(o ...how) *process {
 	return w.start(o[0], w.wrong)
 }
 
-// start opens a store and a limiter over it. Slow machines have time: timeouts are long.
+// start opens a limiter on a store of its own. The timeouts are long enough for a slow machine.
 func (w *neverWorld) start(o how, wrong *wrong) *process {
 	w.Helper()
 	s := o.store
@@ -120,7 +120,7 @@ func (w *neverWorld) start(o how, wrong *wrong) *process {
 	return p
 }
 
-// limits sets the limits of a place, by another process than those that are tested.
+// limits sets the limits of a place with the observer, not with a tested process.
 func (w *neverWorld) limits(at weir.Subject, limits ...weir.Limit) {
 	w.Helper()
 	if err := w.eye.SetLimits(w.Context(), at, limits); err != nil {
@@ -128,7 +128,7 @@ func (w *neverWorld) limits(at weir.Subject, limits ...weir.Limit) {
 	}
 }
 
-// system sets the limits of everybody.
+// system sets the limits of the system.
 func (w *neverWorld) system(limits ...weir.Limit) {
 	w.Helper()
 	w.limits(weir.Subject{}, limits...)
@@ -144,14 +144,14 @@ func (w *neverWorld) family(child, parent string) {
 	}
 }
 
-// per is a bucket of some capacity that regains an amount per period.
+// per returns a bucket with a refill per period.
 func per(name string, capacity, refill int64, period time.Duration) weir.Limit {
 	return weir.Limit{
 		Name: name, Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: period,
 	}
 }
 
-// still does not refill while a case lasts: one unit in a hundred years.
+// still returns a bucket that does not refill during a case: one unit in a hundred years.
 func still(name string, capacity int64) weir.Limit {
 	return per(name, capacity, 1, stillPeriod*time.Second)
 }
@@ -164,17 +164,17 @@ const (
 	neverResource = "gpt-4o"
 )
 
-// ask makes a request and waits until nothing goes on in the background.
+// ask makes a request and waits until nothing is running in the background.
 func (p *process) ask(entity string, c weir.Costs) (*weir.Lease, error) {
 	l, err := p.Reserve(p.w.Context(), &weir.Request{Entity: entity, Resource: neverResource, Costs: c})
 	p.quiet()
 	return l, err
 }
 
-// quiet waits until all lines stand and nothing is read.
+// quiet waits until all queues are empty and no read is in flight.
 func (p *process) quiet() { p.store.running.Wait() }
 
-// admit expects a request to be admitted.
+// admit reserves, and fails unless the request is admitted.
 func (p *process) admit(entity string, c weir.Costs) *weir.Lease {
 	p.w.Helper()
 	l, err := p.ask(entity, c)
@@ -184,7 +184,7 @@ func (p *process) admit(entity string, c weir.Costs) *weir.Lease {
 	return l
 }
 
-// deny expects a request to be denied by a limit, and returns the statuses.
+// deny reserves, fails unless a limit denies the request, and returns the statuses.
 func (p *process) deny(entity string, c weir.Costs) []weir.LimitStatus {
 	p.w.Helper()
 	l, err := p.ask(entity, c)
@@ -195,7 +195,7 @@ func (p *process) deny(entity string, c weir.Costs) []weir.LimitStatus {
 	return d.Limits
 }
 
-// must expects a settlement to be done.
+// must fails if a settlement failed.
 func (p *process) must(_ *weir.Receipt, err error) {
 	p.w.Helper()
 	if err != nil {
@@ -204,7 +204,8 @@ func (p *process) must(_ *weir.Receipt, err error) {
 	p.quiet()
 }
 
-// drain asks for one unit at a time until it is denied, at most so often, and counts.
+// drain reserves single units until it is denied, at most the given number of times, and returns
+// the number admitted.
 func (p *process) drain(entity, limit string, most int) int {
 	p.w.Helper()
 	for n := range most {
@@ -219,10 +220,10 @@ func (p *process) drain(entity, limit string, most int) int {
 	return most
 }
 
-// since is the time that has passed.
+// since returns the time since neverStart.
 func (w *neverWorld) since() time.Duration { return w.clock.Now().Sub(neverStart) }
 
-// equal expects two values to be the same.
+// equal fails unless two values are the same.
 func equal[V comparable](w *neverWorld, what string, got, want V) {
 	w.Helper()
 	if got != want {
@@ -230,14 +231,14 @@ func equal[V comparable](w *neverWorld, what string, got, want V) {
 	}
 }
 
-// id names a bucket item.
+// id returns the identity of a bucket item.
 func (w *neverWorld) id(entity string, shard int) schema.BucketID {
 	return schema.BucketID{
 		Namespace: w.eye.store.config.Namespace, Entity: entity, Resource: neverResource, Shard: shard,
 	}
 }
 
-// raw reads a bucket item as it is; nil where there is none.
+// raw reads a bucket item without decoding it; nil if it does not exist.
 func (w *neverWorld) raw(entity string, shard int) schema.Item {
 	w.Helper()
 	item, err := w.eye.store.client.GetItem(w.Context(), w.id(entity, shard).Key(), true)
@@ -247,7 +248,7 @@ func (w *neverWorld) raw(entity string, shard int) schema.Item {
 	return item
 }
 
-// bucket reads a bucket item; nil where there is none.
+// bucket reads a bucket item; nil if it does not exist.
 func (w *neverWorld) bucket(entity string, shard int) *schema.Bucket {
 	w.Helper()
 	item := w.raw(entity, shard)
@@ -271,7 +272,7 @@ func (w *neverWorld) stored(entity string, shard int, limit string) schema.Bucke
 	return *b.Limit(limit)
 }
 
-// edit writes a bucket item as another program would: numbers are set, whatever is there.
+// edit sets numbers of a bucket item without a condition, as another program would.
 func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
 	w.Helper()
 	e := &client.Expression{}
@@ -296,7 +297,7 @@ func (w *neverWorld) put(b *schema.Bucket) {
 	}
 }
 
-// shards are the shards of a bucket that are there, by the number of the shard.
+// shards returns the existing shards of a bucket, by number.
 func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 	w.Helper()
 	keys := make([]schema.Key, 2*bucketitem.MaxShards)
@@ -319,7 +320,7 @@ func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 	return found
 }
 
-// items are all items of the namespace, by their keys.
+// items returns all items of the namespace, in the order of their keys.
 func (w *neverWorld) items() []schema.Item {
 	w.Helper()
 	var found []schema.Item
@@ -340,7 +341,7 @@ func (w *neverWorld) items() []schema.Item {
 	return found
 }
 
-// crowd runs f in so many goroutines at once and waits for them. f must not end the case.
+// crowd runs f in n goroutines at once and waits for them. f must not end the case.
 func crowd(n int, f func(i int)) {
 	start := make(chan struct{})
 	var all sync.WaitGroup

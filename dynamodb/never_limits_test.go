@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverLimits is what the predecessors did wrong with limits that others change or bring.
+// neverLimits returns the predecessors' mistakes with limits that are changed or brought.
 func neverLimits() []neverCase {
 	cases := []neverCase{
 		{"N1: names with - or .", oddNames},
@@ -27,7 +27,7 @@ func neverLimits() []neverCase {
 	return cases
 }
 
-// neverPlaces are the levels of configuration.
+// neverPlaces returns a place of each level of the configuration.
 func neverPlaces() map[string]weir.Subject {
 	return map[string]weir.Subject{
 		"system":   {},
@@ -37,10 +37,11 @@ func neverPlaces() map[string]weir.Subject {
 	}
 }
 
-// cacheTime is how long a limiter may go by what it has read.
+// cacheTime is the time for which a limiter goes by the configuration that it has read.
 const cacheTime = time.Minute
 
-// addedLimit: a limit that is added to a live item starts full, and is then judged as any other.
+// addedLimit: a limit that is added to an existing item starts full, and is then judged like any
+// other.
 func addedLimit(at weir.Subject) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.limits(at, still("n", 100))
@@ -67,8 +68,8 @@ func addedLimit(at weir.Subject) func(w *neverWorld) {
 	}
 }
 
-// loweredLimit: what a lowered limit held above its capacity is gone, for everybody, with the first
-// putItem after the cache time.
+// loweredLimit: the first write after the cache time trims a lowered limit to its capacity, for all
+// processes.
 func loweredLimit(at weir.Subject) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.limits(at, still("n", 100))
@@ -90,14 +91,14 @@ func loweredLimit(at weir.Subject) func(w *neverWorld) {
 	}
 }
 
-// reached: a busy bucket is judged by a changed default when the cache time is over, at the latest.
+// reached: a busy bucket is judged by a changed default after the cache time at the latest.
 func reached(at weir.Subject) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.limits(at, still("n", 100))
 		p := w.process()
 		p.admit(neverEntity, weir.Costs{"n": 1})
 		w.limits(at, still("n", 5))
-		for range 6 { // busy all the time
+		for range 6 { // never idle
 			w.clock.Advance(cacheTime / 6)
 			_, _ = p.ask(neverEntity, weir.Costs{"n": 1})
 		}
@@ -159,11 +160,11 @@ func negativeCosts(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 40_000)
 }
 
-// broughtLimits: a request that brings a lower limit is held to it, on an item that holds more.
+// broughtLimits: a request that brings a lower limit is held to it, on an item that has more.
 func broughtLimits(w *neverWorld) {
 	w.system(still("n", 100))
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 1}) // from here on the fast path is open
+	p.admit(neverEntity, weir.Costs{"n": 1}) // speculative writes from here on
 	bring := func(capacity int64) (*weir.Lease, error) {
 		l, err := p.Reserve(w.Context(), &weir.Request{
 			Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 1},
@@ -186,7 +187,7 @@ func broughtLimits(w *neverWorld) {
 	equal(w, "capacity", w.stored(neverEntity, 0, "n").Capacity, 100_000)
 }
 
-// removedLimit: the next write that refills takes away all that there was of it.
+// removedLimit: the next write that refills removes all attributes of a removed limit.
 func removedLimit(w *neverWorld) {
 	w.system(still("n", 100), still("gone", 100))
 	p := w.process()
@@ -195,7 +196,7 @@ func removedLimit(w *neverWorld) {
 	w.clock.Advance(cacheTime + time.Second)
 	other := w.process(how{store: Options{NoSpeculation: true}})
 	other.admit(neverEntity, weir.Costs{"n": 1})
-	p.must(l.Cancel(w.Context())) // which knows it still
+	p.must(l.Cancel(w.Context())) // the lease still names the limit
 	for name := range w.raw(neverEntity, 0) {
 		if strings.HasPrefix(name, schema.BucketAttribute("gone", "")) {
 			w.Errorf("%s is still there", name)
@@ -204,7 +205,7 @@ func removedLimit(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 99_000)
 }
 
-// backAndForth: to change a capacity and to change it back is no refill.
+// backAndForth: changing a capacity and changing it back refills nothing.
 func backAndForth(w *neverWorld) {
 	w.system(still("n", 100))
 	p, other := w.process(), w.process()

@@ -42,16 +42,16 @@ func neverReach() []neverCase {
 	return cases
 }
 
-// onResource sets the limits of the resource by another process.
+// onResource sets the limits of the resource with the observer.
 func (w *neverWorld) onResource(limits ...weir.Limit) {
 	w.Helper()
 	w.limits(weir.Subject{Resource: neverResource}, limits...)
 }
 
-// perDay is a bucket that regains its capacity each day.
+// perDay returns a bucket that regains its capacity each day.
 func perDay(capacity int64) weir.Limit { return per("n", capacity, capacity, 24*time.Hour) }
 
-// once asks in a process of its own, which ends.
+// once reserves in a new process, which then ends.
 func (w *neverWorld) once(entity string, c weir.Costs, o ...how) (*weir.Lease, error) {
 	w.Helper()
 	p := w.process(o...)
@@ -62,7 +62,7 @@ func (w *neverWorld) once(entity string, c weir.Costs, o ...how) (*weir.Lease, e
 	return l, err
 }
 
-// reachOneShot: 33 one-shot calls after a lowered default.
+// reachOneShot: 33 processes of one call each after a default was lowered.
 func reachOneShot(o Options) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.onResource(perDay(100))
@@ -81,15 +81,15 @@ func reachOneShot(o Options) func(w *neverWorld) {
 	}
 }
 
-// reachRaised: a raised default keeps what is used, and then refills at the new rate; whoever is
-// new has all of it.
+// reachRaised: after a default was raised, a bucket keeps its use and refills at the new rate. A
+// new bucket has the new capacity.
 func reachRaised(o Options) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.onResource(per("n", 10, 10, 10*time.Second))
 		w.process().admit(neverEntity, weir.Costs{"n": 10})
 		w.onResource(per("n", 1000, 1000, 10*time.Second))
 		w.clock.Advance(100 * time.Millisecond)
-		l, err := w.once(neverEntity, weir.Costs{"n": 1}, how{store: o}) // from here on, a hundred a second
+		l, err := w.once(neverEntity, weir.Costs{"n": 1}, how{store: o}) // a hundred a second from now on
 		if _, denied := errors.AsType[*weir.DeniedError](err); l != nil || !denied {
 			w.Errorf("a tenth of a second after ten of ten: got %v, want denied", err)
 		}
@@ -107,7 +107,7 @@ func reachRaised(o Options) func(w *neverWorld) {
 	}
 }
 
-// reachRestarted: many entities are asked for by a process that has just started.
+// reachRestarted: a process that has just started reserves on many entities.
 func reachRestarted(w *neverWorld) {
 	const entities = 50
 	name := func(i int) string { return fmt.Sprintf("e%d", i) }
@@ -134,7 +134,7 @@ func reachRestarted(w *neverWorld) {
 	}
 }
 
-// reachIdle: a process that ran throughout, and was idle for longer than the cache time.
+// reachIdle: a process that runs throughout, and is idle for longer than the cache time.
 func reachIdle(ttl time.Duration) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.onResource(perDay(100))
@@ -149,7 +149,8 @@ func reachIdle(ttl time.Duration) func(w *neverWorld) {
 	}
 }
 
-// reachRemoved: what has no limits any more is refused by everybody, and nothing of it is charged.
+// reachRemoved: a subject whose limits were all removed is refused by every process, and nothing is
+// charged.
 func reachRemoved(w *neverWorld) {
 	w.onResource(still("n", 100))
 	idle := w.process(how{limiter: limiter.Options{CacheTTL: time.Second}})
@@ -167,7 +168,7 @@ func reachRemoved(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 90_000)
 }
 
-// reachRemovedOne: a name that is gone is refused, and nothing of the request is charged.
+// reachRemovedOne: a request for a removed limit is refused, and nothing of it is charged.
 func reachRemovedOne(w *neverWorld) {
 	w.onResource(still("m", 50), still("n", 100))
 	w.process().admit(neverEntity, weir.Costs{"m": 1, "n": 10})
@@ -183,7 +184,7 @@ func reachRemovedOne(w *neverWorld) {
 	}
 }
 
-// reachParent: the parent is charged that the configuration says, and no other.
+// reachParent: the parent in the configuration is charged, and no other.
 func reachParent(w *neverWorld) {
 	w.onResource(still("n", 100))
 	for _, parent := range []string{"old", "new"} {
@@ -197,7 +198,7 @@ func reachParent(w *neverWorld) {
 	if err := w.eye.SetEntity(w.Context(), "child", "new", true); err != nil {
 		w.Fatalf("set entity: %v", err)
 	}
-	w.put(item) // as if its buckets had not been told
+	w.put(item) // as if its bucket items had not been stamped
 	if _, err := w.once("child", weir.Costs{"n": 60}); err != nil {
 		w.Errorf("the child: %v", err)
 	}
@@ -206,8 +207,8 @@ func reachParent(w *neverWorld) {
 	equal(w, "left of the child", w.stored("child", 0, "n").Balance, 39_000)
 }
 
-// reachForgotten: a bucket that was full for more than a minute is as one that nobody has used, and
-// has all of a raised limit.
+// reachForgotten: a bucket that was full for more than a minute counts as never used, and has the
+// whole of a raised capacity.
 func reachForgotten(w *neverWorld) {
 	w.onResource(per("n", 10, 10, time.Second))
 	w.process().admit(neverEntity, weir.Costs{"n": 5})
@@ -220,8 +221,8 @@ func reachForgotten(w *neverWorld) {
 	}
 }
 
-// reachCallers: all who ask at once in a process without a configuration are judged by the one
-// that it reads, and it reads once.
+// reachCallers: all callers that ask at once in a process without a configuration are judged by the
+// one that it reads, and it reads once.
 func reachCallers(w *neverWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
@@ -245,7 +246,7 @@ func reachCallers(w *neverWorld) {
 }
 
 // reachProcesses: processes that start together write before any of them has the configuration, and
-// one of them trims the bucket while the others have taken of it.
+// one of them trims the bucket after the others have taken of it.
 func reachProcesses(w *neverWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
@@ -273,8 +274,7 @@ func reachProcesses(w *neverWorld) {
 	equal(w, "admitted", sum, 100)
 }
 
-// reachReads: a process reads the configuration of a bucket once in a cache time, and at no other
-// time.
+// reachReads: a process reads the configuration of a bucket once in a cache time.
 func reachReads(w *neverWorld) {
 	w.onResource(still("n", 1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
@@ -290,9 +290,9 @@ func reachReads(w *neverWorld) {
 	equal(w, "reads in three minutes", counter.Snapshot().Reads(), 3)
 }
 
-// undeclaredParent: a child that the Python library has made may name a parent that nobody has
-// declared. It is charged by the limits that apply to it, whether or not the configuration is
-// known.
+// undeclaredParent: a child that the Python library has declared may name a parent that was never
+// declared. The parent is charged by the limits that apply to it, whether or not the configuration
+// is known.
 func undeclaredParent(w *neverWorld) {
 	w.onResource(still("n", 100))
 	w.family("child", "ghost")
@@ -304,7 +304,7 @@ func undeclaredParent(w *neverWorld) {
 		w.Fatalf("delete: %v", err)
 	}
 	p := w.process()
-	p.admit("child", weir.Costs{"n": 10}) // its item is made
+	p.admit("child", weir.Costs{"n": 10}) // creates its item
 	p.admit("child", weir.Costs{"n": 10})
 	if _, err := w.once("child", weir.Costs{"n": 10}); err != nil {
 		w.Errorf("cold: %v", err)

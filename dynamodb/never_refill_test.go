@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// neverRefill is what the predecessors did wrong with time.
+// neverRefill returns the predecessors' mistakes with time.
 func neverRefill() []neverCase {
 	return []neverCase{
 		{"S1: starvation of slow limits", starvation},
@@ -21,9 +21,9 @@ func neverRefill() []neverCase {
 	}
 }
 
-// starvation: 1,500 passes that refill leave a limit of ten a day what it gained.
+// starvation: after 1,500 refills, a limit of ten a day has its whole gain.
 func starvation(w *neverWorld) {
-	// The other one holds no more than one, so that each pass has to refill.
+	// The other limit has a capacity of one, so that each reservation needs a refill.
 	w.system(per("daily", 10, 10, 24*time.Hour), per("minute", 1, 12, time.Minute))
 	p := w.process()
 	p.admit(neverEntity, weir.Costs{"daily": 10, "minute": 1})
@@ -52,7 +52,7 @@ func starvation(w *neverWorld) {
 	}
 }
 
-// refillDropped: who refills for one limit credits the others.
+// refillDropped: a refill for one limit credits the others too.
 func refillDropped(w *neverWorld) {
 	w.system(per("a", 60, 60, time.Minute), per("b", 600, 600, time.Minute))
 	p := w.process()
@@ -66,7 +66,7 @@ func refillDropped(w *neverWorld) {
 	other.admit(neverEntity, weir.Costs{"b": 200})
 }
 
-// skewed: the refill goes by the clock that is ahead, and never twice.
+// skewed: refills go by the clock that is ahead, and no time is credited twice.
 func skewed(w *neverWorld) {
 	w.system(per("rpm", 60, 60, time.Minute))
 	slow := how{store: Options{NoSpeculation: true}}
@@ -98,8 +98,8 @@ func skewed(w *neverWorld) {
 	}
 }
 
-// tenMinutesFast: the answers tell a process that its clock is wrong. Real time, since the table's
-// is.
+// tenMinutesFast: the answers show a process that its clock is wrong. The case uses the real time,
+// because the table does.
 func tenMinutesFast(w *neverWorld) {
 	w.system(per("hourly", 60, 60, time.Hour))
 	sound := w.process(how{limiter: limiter.Options{Now: time.Now}})
@@ -110,7 +110,7 @@ func tenMinutesFast(w *neverWorld) {
 		w.Errorf("rf is %d ms ahead", rf-time.Now().UnixMilli())
 	}
 	sound.admit(neverEntity, weir.Costs{"hourly": 30})
-	// Ten minutes would be ten units; the case takes less than four of them.
+	// Ten minutes are worth ten units; the case takes less than four minutes.
 	got := fast.drain(neverEntity, "hourly", 20)
 	w.Logf("offset %s; admitted %d after the bucket was empty", fast.store.ClockOffset(), got)
 	if got > 5 {
@@ -118,13 +118,13 @@ func tenMinutesFast(w *neverWorld) {
 	}
 }
 
-// refundAbove: what comes back late finds the bucket full.
+// refundAbove: a late refund finds the bucket full.
 func refundAbove(w *neverWorld) {
 	w.system(per("rpm", 100, 100, time.Minute))
 	a, b := w.process(), w.process()
 	early, late := a.admit(neverEntity, weir.Costs{"rpm": 40}), b.admit(neverEntity, weir.Costs{"rpm": 40})
-	w.clock.Advance(time.Minute)                               // all of them are back
-	w.process(how{}).admit(neverEntity, weir.Costs{"rpm": 30}) // by a write that refills
+	w.clock.Advance(time.Minute)                               // full again
+	w.process(how{}).admit(neverEntity, weir.Costs{"rpm": 30}) // with a refill
 	a.must(early.Cancel(w.Context()))
 	b.must(late.Cancel(w.Context()))
 	l := w.stored(neverEntity, 0, "rpm")
@@ -135,7 +135,7 @@ func refundAbove(w *neverWorld) {
 	equal(w, "consumed", w.stored(neverEntity, 0, "rpm").Consumed, 130_000)
 }
 
-// refundAboveShare: and so does what comes back to a shard.
+// refundAboveShare: a late refund finds its shard full.
 func refundAboveShare(w *neverWorld) {
 	const shards = 4
 	w.system(per("rpm", 100, 100, time.Minute))
@@ -145,7 +145,7 @@ func refundAboveShare(w *neverWorld) {
 	for range 10 {
 		leases = append(leases, p.admit(neverEntity, weir.Costs{"rpm": 8}))
 	}
-	w.clock.Advance(time.Minute) // all is there: whoever refunds too much is above some share
+	w.clock.Advance(time.Minute) // all shards are full: too large a refund exceeds a share
 	p.admit(neverEntity, weir.Costs{"rpm": 70})
 	for _, l := range leases {
 		p.must(l.Cancel(w.Context()))

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverRules are the rules of the write paths, each where it decides: somebody writes by an image
-// that is not so any more.
+// neverRules returns the rules of the writes, each in a situation in which it decides: a process
+// writes by an image that is out of date.
 func neverRules() []neverCase {
 	return []neverCase{
 		{"write rule: seed 001's concurrency trace", concurrencyTrace},
@@ -33,8 +33,8 @@ func neverRules() []neverCase {
 	}
 }
 
-// concurrencyTrace is seed 001's: 90 of 100 at 1.67 a second; a second later A takes 3 and B takes
-// 7, both by the image of before. It ends at 81.67, and rf moves once.
+// concurrencyTrace is an example from seed 001: 90 of 100, at 1.67 a second. A second later A takes
+// 3 and B takes 7, both by the image from before. The balance ends at 81.67, and rf moves once.
 func concurrencyTrace(w *neverWorld) {
 	w.system(per("rpm", 100, 100, time.Minute), per("full", 50, 50, time.Minute))
 	a, b := w.process(), w.process()
@@ -45,7 +45,7 @@ func concurrencyTrace(w *neverWorld) {
 	w.clock.Advance(time.Second)
 	now := w.clock.Now().UnixMilli()
 	gained := now*100_000/60_000 - from*100_000/60_000
-	// The other limit is full: to take of it needs a write that refills, so that the refill is
+	// The other limit is full, so a take from it needs a write that refills, and the refill is
 	// contended.
 	a.log.take()
 	b.log.take()
@@ -69,7 +69,7 @@ func concurrencyTrace(w *neverWorld) {
 	}
 }
 
-// both are two processes that know the same item of 100, of which so many are left.
+// both returns two processes that know the same item of 100 with the given balance.
 func (w *neverWorld) both(left int64) (a, b *process) {
 	w.Helper()
 	w.system(per("rpm", 100, 100, time.Minute))
@@ -79,7 +79,7 @@ func (w *neverWorld) both(left int64) (a, b *process) {
 	}
 	if left == 0 {
 		b.deny(neverEntity, weir.Costs{"rpm": 1})
-		w.clock.Advance(2 * time.Second) // which is remembered for one
+		w.clock.Advance(2 * time.Second) // the denial is remembered for one second
 		return a, b
 	}
 	l := b.admit(neverEntity, weir.Costs{"rpm": 1})
@@ -87,7 +87,7 @@ func (w *neverWorld) both(left int64) (a, b *process) {
 	return a, b
 }
 
-// twoRefills: what was gained since the last refill is credited to one of them.
+// twoRefills: of two processes, one is credited the gain since the last refill.
 func twoRefills(w *neverWorld) {
 	a, b := w.both(0)
 	w.clock.Advance(4 * time.Second)
@@ -99,7 +99,8 @@ func twoRefills(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "rpm").Balance, 20_000)
 }
 
-// refillBesideRefund: what somebody gave back unseen does not lift a refill above the capacity.
+// refillBesideRefund: another writer's refund that the process has not seen does not lift a refill
+// above the capacity.
 func refillBesideRefund(w *neverWorld) {
 	w.system(per("rpm", 100, 100, time.Minute))
 	a, b := w.process(), w.process()
@@ -107,7 +108,7 @@ func refillBesideRefund(w *neverWorld) {
 	b.admit(neverEntity, weir.Costs{"rpm": 30})
 	b.admit(neverEntity, weir.Costs{"rpm": 1}) // b knows 9
 	w.clock.Advance(20 * time.Second)
-	w.edit(neverEntity, 0, balance("rpm", 95)) // Python gives 86 back
+	w.edit(neverEntity, 0, balance("rpm", 95)) // Python refunds 86
 	b.admit(neverEntity, weir.Costs{"rpm": 15})
 	if s := w.stored(neverEntity, 0, "rpm"); s.Balance > 85_000 {
 		w.Errorf("the balance is %d after 15 of at most 100 were taken", s.Balance)
@@ -115,13 +116,13 @@ func refillBesideRefund(w *neverWorld) {
 	equal(w, "admitted", a.drain(neverEntity, "rpm", 200), 85)
 }
 
-// chargeBesideRefund: nor does it make a charge forget that the bucket is full.
+// chargeBesideRefund: nor does such a refund make a charge miss that the bucket is full.
 func chargeBesideRefund(w *neverWorld) {
 	a, b := w.both(100)
 	l := a.admit(neverEntity, weir.Costs{"rpm": 60})
 	first := b.admit(neverEntity, weir.Costs{"rpm": 5}) // b knows 35
 	a.must(l.Cancel(w.Context()))                       // 95, unseen by b
-	w.clock.Advance(30 * time.Second)                   // full since long
+	w.clock.Advance(30 * time.Second)                   // full for most of that time
 	b.admit(neverEntity, weir.Costs{"rpm": 10})
 	equal(w, "admitted", w.process().drain(neverEntity, "rpm", 200), 90)
 	b.must(first.Cancel(w.Context()))
@@ -148,7 +149,7 @@ func coldCharge(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 0)
 }
 
-// definitionChanged: Python rewrites the parameters in place, and neither trims nor moves rf.
+// definitionChanged: Python rewrites the definition in place, and neither trims nor moves rf.
 func definitionChanged(w *neverWorld) {
 	w.system(still("n", 100))
 	p := w.process()
@@ -162,7 +163,7 @@ func definitionChanged(w *neverWorld) {
 	equal(w, "admitted", p.drain(neverEntity, "n", 50), 10)
 }
 
-// staleShards: who does not know that a bucket was split refills no more than a share.
+// staleShards: a process that does not know of a split refills no more than a share.
 func staleShards(w *neverWorld) {
 	a, _ := w.both(0)
 	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 2})
@@ -174,7 +175,7 @@ func staleShards(w *neverWorld) {
 	equal(w, "shards", w.bucket(neverEntity, 0).Shards, 2)
 }
 
-// creationRace: who comes second with a new item takes what the first has left.
+// creationRace: the second of two processes that create an item takes what the first has left.
 func creationRace(w *neverWorld) {
 	w.system(still("n", 100))
 	first := w.process()
@@ -206,7 +207,7 @@ func switchedOffBucket(w *neverWorld) {
 	p.admit(neverEntity, weir.Costs{"n": 1})
 }
 
-// stampedItem: who stamps an item wants it refilled and trimmed before it is used again.
+// stampedItem: an item with vu is refilled and trimmed before it is used again.
 func stampedItem(w *neverWorld) {
 	w.system(still("n", 100))
 	p := w.process()
@@ -220,7 +221,7 @@ func stampedItem(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 88_000)
 }
 
-// expiredItem: what DynamoDB may delete any moment is not counted on without a new ttl.
+// expiredItem: an item that DynamoDB may delete at any moment is not charged without a new ttl.
 func expiredItem(w *neverWorld) {
 	w.system(still("n", 100))
 	p := w.process()
@@ -234,7 +235,7 @@ func expiredItem(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 70_000)
 }
 
-// debtOutlives: no item is deleted while somebody owes.
+// debtOutlives: an item is not deleted while it has a debt.
 func debtOutlives(w *neverWorld) {
 	w.system(per("rpm", 100, 100, time.Minute))
 	p := w.process()
@@ -249,7 +250,7 @@ func debtOutlives(w *neverWorld) {
 	p.admit(neverEntity, weir.Costs{"rpm": 1})
 }
 
-// deletedItem: nothing is counted on an item that is gone.
+// deletedItem: nothing is counted on an item that was deleted.
 func deletedItem(w *neverWorld) {
 	w.limits(weir.Subject{Entity: neverEntity, Resource: neverResource}, still("n", 100))
 	p := w.process()
@@ -266,7 +267,8 @@ func deletedItem(w *neverWorld) {
 	equal(w, "admitted", p.drain(neverEntity, "n", 200), 100)
 }
 
-// refillSetBack: an rf that somebody has set back is no second refill of a full bucket.
+// refillSetBack: an rf that another writer has set back does not refill a full bucket a second
+// time.
 func refillSetBack(w *neverWorld) {
 	a, _ := w.both(60)
 	w.clock.Advance(time.Second)
@@ -274,6 +276,6 @@ func refillSetBack(w *neverWorld) {
 	b := w.bucket(neverEntity, 0)
 	w.edit(neverEntity, 0, map[string]int64{schema.AttrRF: b.RefilledMS - 30_000})
 	a.admit(neverEntity, weir.Costs{"rpm": 10})
-	// By the item it was full, so that 90 are left.
+	// By the item the bucket was full, so 90 are left.
 	equal(w, "admitted", w.process().drain(neverEntity, "rpm", 200), 90)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// neverSettle is what went wrong between the question and the answer, and what was left behind.
+// neverSettle returns mistakes between a call and its answer, and with what is left behind.
 func neverSettle() []neverCase {
 	return []neverCase{
 		{"X1: cancelled between reserve and answer", cancelledMidway(false)},
@@ -32,7 +32,8 @@ func neverSettle() []neverCase {
 	}
 }
 
-// cancelledMidway: who goes while the write is on its way gets nothing, and leaves nothing charged.
+// cancelledMidway: a caller that leaves while the write is in flight gets no lease, and nothing
+// stays charged.
 func cancelledMidway(cascade bool) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 100))
@@ -85,21 +86,22 @@ func btoi(b bool) int {
 	return 0
 }
 
-// hooked is a process with something of the test between it and the table, besides what is wrong.
+// hooked opens a process with a hook of the test between it and the table, besides the world's
+// fault.
 func (w *neverWorld) hooked(o how, hook *wrong) *process {
 	w.Helper()
 	o.store.Client = append(o.store.Client, hook.install)
 	return w.process(o)
 }
 
-// faulty is a process whose calls fail as long as the switch is on.
+// faulty opens a process whose calls fail while the switch is on.
 func (w *neverWorld) faulty(o how, f testkit.Fault) (p *process, broken *atomic.Bool) {
 	w.Helper()
 	return w.faultyIn(o, f, "")
 }
 
-// faultyIn is a process whose calls of one operation fail as long as the switch is on; of every
-// operation if it is "".
+// faultyIn opens a process whose calls of one operation, or of any if it is empty, fail while the
+// switch is on.
 func (w *neverWorld) faultyIn(
 	o how, f testkit.Fault, operation string,
 ) (p *process, broken *atomic.Bool) {
@@ -114,7 +116,7 @@ func (w *neverWorld) faultyIn(
 	return w.process(o), broken
 }
 
-// storeGone: nobody counts by himself while the table is away. Denials stay denials.
+// storeGone: no process counts on its own while the table does not answer. Denials stay denials.
 func storeGone(policy weir.Policy) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 10))
@@ -122,7 +124,7 @@ func storeGone(policy weir.Policy) func(w *neverWorld) {
 		live := p.admit(neverEntity, weir.Costs{"n": 3})
 		p.admit(neverEntity, weir.Costs{"n": 6})
 		broken.Store(true)
-		for _, c := range []weir.Costs{{"n": 1}, {"n": 1}, {"n": 5}} { // known, known, and refused if it were
+		for _, c := range []weir.Costs{{"n": 1}, {"n": 1}, {"n": 5}} { // fits, fits, does not fit
 			l, err := p.ask(neverEntity, c)
 			switch {
 			case policy == weir.Block && !errors.Is(err, weir.Unavailable):
@@ -147,7 +149,8 @@ func storeGone(policy weir.Policy) func(w *neverWorld) {
 	}
 }
 
-// failedComplete: an overrun that could not be written is an error, and counts when it is repeated.
+// failedComplete: an overrun that could not be written is an error, and counts when the call is
+// repeated.
 func failedComplete(w *neverWorld) {
 	w.system(still("n", 100))
 	p, broken := w.faulty(how{}, testkit.NoConnection)
@@ -166,8 +169,8 @@ func failedComplete(w *neverWorld) {
 	w.process().deny(neverEntity, weir.Costs{"n": 0})
 }
 
-// unansweredCharge: it is charged once or not at all, nobody is told that he has it, and it is
-// counted.
+// unansweredCharge: a charge whose answer is lost is made once or not at all, is not reported as
+// made, and is counted as ambiguous.
 func unansweredCharge(w *neverWorld) {
 	w.system(still("n", 100))
 	p, broken := w.faulty(how{}, testkit.LostAnswer)
@@ -187,7 +190,7 @@ func unansweredCharge(w *neverWorld) {
 	equal(w, "admitted", int64(p.drain(neverEntity, "n", 200))*1000, 90_000-over)
 }
 
-// unansweredRefund: what may have been given back is not given back again.
+// unansweredRefund: a refund that may have been made is not made again.
 func unansweredRefund(w *neverWorld) {
 	w.system(still("n", 100))
 	p, broken := w.faulty(how{}, testkit.LostAnswer)
@@ -212,7 +215,7 @@ func unansweredRefund(w *neverWorld) {
 	}
 }
 
-// settlements are the three verbs that give back a part of a lease of 30 units, or all of it.
+// settlements returns the three verbs that refund a part or all of a lease of 30 units.
 func settlements() map[string]func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error) {
 	return map[string]func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error){
 		"adjust": func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error) {
@@ -225,9 +228,9 @@ func settlements() map[string]func(ctx context.Context, l *weir.Lease) (*weir.Re
 	}
 }
 
-// refundInDoubt checks that a settlement says that its refund may not have been made if the write
-// got no answer, whether or not it was applied; that each later answer about the lease says so;
-// and that the refund is never made twice.
+// refundInDoubt checks that a settlement reports its refund as in doubt if the answer to the write
+// was lost, whether or not the write was applied, that each later answer about the lease does so
+// too, and that the refund is never made twice.
 func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 1000))
@@ -245,7 +248,7 @@ func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 				w.Errorf("%s: got %+v, %v, want a refund in doubt", verb, receipt, err)
 			}
 			var refund int64
-			if f == testkit.LostAnswer { // the table has made it
+			if f == testkit.LostAnswer { // the write was applied
 				refund = map[string]int64{"adjust": 20_000, "complete": 20_000, "cancel": 30_000}[verb]
 			}
 			if verb == "adjust" {
@@ -262,8 +265,8 @@ func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 	}
 }
 
-// refundAnswered checks that nothing is in doubt where the table answers, nor where a refund
-// certainly did not leave and is made by the repetition.
+// refundAnswered checks that no refund is in doubt if the table answers, or if the write certainly
+// was not sent and the repetition makes the refund.
 func refundAnswered(w *neverWorld) {
 	w.system(still("n", 1000))
 	p, broken := w.faulty(how{}, testkit.NoConnection)
@@ -288,7 +291,7 @@ func refundAnswered(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 1_000_000-140_000)
 }
 
-// refundAfterChange checks that a refund without an answer is not made twice where its write also
+// refundAfterChange checks that a refund whose answer is lost is not made twice if its write also
 // brings the item to limits that this process has changed.
 func refundAfterChange(w *neverWorld) {
 	w.system(still("n", 1000))
@@ -312,8 +315,8 @@ func refundAfterChange(w *neverWorld) {
 	equal(w, "given back", before-w.stored(neverEntity, 0, "n").Consumed, 30_000)
 }
 
-// entityLeftovers: nothing is left of an entity but its audit, and a lease that outlives it makes
-// nothing.
+// entityLeftovers: nothing is left of a deleted entity except its audit, and a lease that outlives
+// it creates no item.
 func entityLeftovers(w *neverWorld) {
 	at := weir.Subject{Entity: neverEntity, Resource: neverResource}
 	w.limits(at, still("n", 100))
@@ -343,7 +346,7 @@ func entityLeftovers(w *neverWorld) {
 	}
 }
 
-// namespaceLeftovers: a purge leaves nothing, whatever made the items.
+// namespaceLeftovers: a purge leaves no items, whatever program wrote them.
 func namespaceLeftovers(w *neverWorld) {
 	w.limits(weir.Subject{Entity: neverEntity, Resource: neverResource}, still("n", 100))
 	w.system(still("n", 100))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// neverShards is what the predecessors did wrong where a bucket has several items.
+// neverShards returns the predecessors' mistakes with buckets of several items.
 func neverShards() []neverCase {
 	return []neverCase{
 		{"W1: writes are credited, and shards stay few", writesCredited},
@@ -24,7 +24,7 @@ func neverShards() []neverCase {
 	}
 }
 
-// split puts a bucket with so many shards, each with its share.
+// split writes a bucket with a number of shards, each with its share.
 func (w *neverWorld) split(entity string, shards int, limits ...schema.Limit) {
 	w.Helper()
 	for i := range shards {
@@ -40,12 +40,12 @@ func (w *neverWorld) split(entity string, shards int, limits ...schema.Limit) {
 	}
 }
 
-// balance is a limit's on a bucket item, as one would write it there.
+// balance returns the attribute of a limit's balance with a number of units.
 func balance(limit string, units int64) map[string]int64 {
 	return map[string]int64{schema.BucketAttribute(limit, schema.FieldBalance): units * 1000}
 }
 
-// crowded takes away what a shard has left of writes.
+// crowded uses up the writes (wcu) of a shard.
 func (w *neverWorld) crowded(entity string, shard int) {
 	w.Helper()
 	w.edit(entity, shard, map[string]int64{
@@ -54,7 +54,7 @@ func (w *neverWorld) crowded(entity string, shard int) {
 	})
 }
 
-// sum adds up a limit over the shards of a bucket.
+// sum returns the sums of a limit over the shards of a bucket.
 func (w *neverWorld) sum(entity, limit string) (balance, consumed int64) {
 	w.Helper()
 	for _, b := range w.shards(entity) {
@@ -66,11 +66,12 @@ func (w *neverWorld) sum(entity, limit string) (balance, consumed int64) {
 	return balance, consumed
 }
 
-// writesCredited: 500 writes a second are half of what an item takes, however long they go on.
+// writesCredited: 500 writes a second, half of the capacity of an item, do not split a bucket,
+// however long they last.
 func writesCredited(w *neverWorld) {
 	w.system(still("n", 1_000_000))
 	p := w.process()
-	writes := soak.Amount(1_200, 4_000) // more than an item takes without being credited
+	writes := soak.Amount(1_200, 4_000) // more than wcu holds without a refill
 	for i := range writes {
 		p.admit(neverEntity, weir.Costs{"n": 1})
 		w.clock.Advance(2 * time.Millisecond)
@@ -82,11 +83,11 @@ func writesCredited(w *neverWorld) {
 	}
 	equal(w, "doublings", p.store.Stats().Doublings, 0)
 	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, int64(writes)*1000)
-	// The one that makes the item is not counted.
+	// The create does not count as a write.
 	equal(w, "milli-writes", w.bucket(neverEntity, 0).Writes.Consumed, int64(writes-1)*1000)
 }
 
-// writesUndivided: each shard takes its own thousand a second.
+// writesUndivided: each shard has the whole thousand writes a second.
 func writesUndivided(w *neverWorld) {
 	const shards = 8
 	w.system(still("n", 1_000_000))
@@ -97,7 +98,7 @@ func writesUndivided(w *neverWorld) {
 		for i := range shards {
 			w.crowded(neverEntity, i)
 		}
-		w.clock.Advance(4 * time.Millisecond) // room for four more in each
+		w.clock.Advance(4 * time.Millisecond) // refills wcu by four in each shard
 		p.admit(neverEntity, weir.Costs{"n": 1})
 		for i, b := range w.shards(neverEntity) {
 			if b.RefilledMS == w.clock.Now().UnixMilli() && b.Writes.Balance != 3000 {
@@ -109,9 +110,10 @@ func writesUndivided(w *neverWorld) {
 	equal(w, "shards", len(w.shards(neverEntity)), shards)
 }
 
-// shardsExist: a crowded bucket is split, up to a bound, by whoever draws a shard first.
+// shardsExist: a crowded bucket is split, up to a bound, and the first request on a new shard
+// creates it.
 func shardsExist(w *neverWorld) {
-	w.system(per("n", 1_000_000, bucketitem.MaxShards, stillPeriod*time.Second)) // which can be shared
+	w.system(per("n", 1_000_000, bucketitem.MaxShards, stillPeriod*time.Second)) // divisible by 32
 	p := w.process()
 	admitted := int64(0)
 	admit := func(n int) {
@@ -121,7 +123,7 @@ func shardsExist(w *neverWorld) {
 		}
 	}
 	admit(1)
-	// Twice as often as the shards can be doubled, and on until they are: what is admitted may all
+	// Twice as often as the shards can be doubled, and further until they are: all requests may
 	// go to shards that are just made, which are not crowded.
 	for round := 0; round < 10 || w.count(neverEntity) < bucketitem.MaxShards; round++ {
 		if round == 100 {
@@ -131,7 +133,7 @@ func shardsExist(w *neverWorld) {
 			w.crowded(neverEntity, i)
 		}
 		admit(3)
-		w.clock.Advance(2 * time.Second) // a doubling has so long to take effect
+		w.clock.Advance(2 * time.Second) // longer than SpreadMS
 		if n := w.count(neverEntity); n > bucketitem.MaxShards {
 			w.Fatalf("%d shards, want at most %d", n, bucketitem.MaxShards)
 		}
@@ -153,14 +155,14 @@ func shardsExist(w *neverWorld) {
 	equal(w, "left", left, (1_000_000-admitted)*1000)
 }
 
-// drained is a bucket of 100 on two shards, the first of which is empty.
+// drained writes a bucket of 100 on two shards, the first of which is empty.
 func (w *neverWorld) drained(entity string) {
 	w.Helper()
 	w.split(entity, 2, schema.Limit{Name: "n", Capacity: 100, Refill: 1, Seconds: stillPeriod})
 	w.edit(entity, 0, balance("n", 0))
 }
 
-// on expects what the two shards of a bucket have.
+// on checks the balances of the two shards of a bucket.
 func (w *neverWorld) on(when string, first, second int64) {
 	w.Helper()
 	got := fmt.Sprint(w.stored(neverEntity, 0, "n").Balance, w.stored(neverEntity, 1, "n").Balance)
@@ -204,7 +206,7 @@ func childOnDrained(w *neverWorld) {
 	w.family(neverEntity, "parent")
 	w.drained(neverEntity)
 	w.adopt(neverEntity, "parent", 2)
-	for range 3 { // each begins without knowing anything
+	for range 3 { // each process starts without state
 		p := w.process()
 		var leases []*weir.Lease
 		for range 4 {
@@ -220,7 +222,7 @@ func childOnDrained(w *neverWorld) {
 	equal(w, "the parent's balance", parent.Balance, 94_000)
 }
 
-// adopt stamps the shards of a bucket as weir does when an entity gets a parent.
+// adopt stamps the shards of a bucket, as weir does when an entity gets a parent.
 func (w *neverWorld) adopt(entity, parent string, shards int) {
 	w.Helper()
 	for i := range shards {

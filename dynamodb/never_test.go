@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// neverCases are what must never come back, and the rules of the writes that see to it.
+// neverCases returns the mistakes that must never come back, and the rules of the writes that
+// prevent them.
 func neverCases() []neverCase {
 	return slices.Concat(
 		neverRefill(), neverShards(), neverCosts(), neverLimits(), neverSettle(), neverRules(), neverGeneral(),
@@ -13,7 +14,7 @@ func neverCases() []neverCase {
 	)
 }
 
-// TestNever: mistakes that the predecessors and others have made, none of which may come back.
+// TestNever checks that mistakes of the predecessors and of the field do not come back.
 func TestNever(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// bucketUpdate is an UpdateItem of a bucket item, taken apart.
+// bucketUpdate is an UpdateItem of a bucket item, parsed into clauses.
 type bucketUpdate struct {
 	in       ddb.UpdateItemInput
 	id       schema.BucketID
@@ -26,16 +26,16 @@ type bucketUpdate struct {
 	adds     []string
 	removes  []string
 	requires []string
-	together bool // with another write, in a transaction
+	together bool // part of a transaction
 }
 
-// The aliases in an expression, as [expression] makes them.
+// The aliases in an expression, as client.Expression writes them.
 var (
 	nameAlias  = regexp.MustCompile(`#n\d+`)
 	valueAlias = regexp.MustCompile(`:v\d+`)
 )
 
-// takeApart is the update that a call makes of a bucket item, or nil.
+// takeApart parses an update of a bucket item; nil if the call is another one.
 func takeApart(input any) *bucketUpdate {
 	in, ok := input.(*ddb.UpdateItemInput)
 	if !ok || in.UpdateExpression == nil {
@@ -81,7 +81,7 @@ func takeApart(input any) *bucketUpdate {
 	return u
 }
 
-// input puts the update together again, with the aliases that are still used.
+// input returns the update as a request, with the aliases that are still used.
 func (u *bucketUpdate) input() *ddb.UpdateItemInput {
 	e := &client.Expression{Set: u.sets, Add: u.adds, Remove: u.removes, Conditions: u.requires}
 	in := u.in
@@ -102,12 +102,12 @@ func (u *bucketUpdate) input() *ddb.UpdateItemInput {
 	return &in
 }
 
-// attribute is the first attribute that a clause names.
+// attribute returns the first attribute that a clause names.
 func (u *bucketUpdate) attribute(clause string) string {
 	return u.in.ExpressionAttributeNames[nameAlias.FindString(clause)]
 }
 
-// value is the first number that a clause names.
+// value returns the first number of a clause.
 func (u *bucketUpdate) value(clause string) int64 {
 	n, err := schema.Int64(u.in.ExpressionAttributeValues[valueAlias.FindString(clause)])
 	if err != nil {
@@ -116,12 +116,12 @@ func (u *bucketUpdate) value(clause string) int64 {
 	return n
 }
 
-// change makes another number of the first that a clause names.
+// change replaces the first number of a clause.
 func (u *bucketUpdate) change(clause string, n int64) {
 	u.in.ExpressionAttributeValues[valueAlias.FindString(clause)] = schema.Number(n)
 }
 
-// spell is a clause with its names and numbers.
+// spell returns a clause with its names and numbers in place of the aliases.
 func (u *bucketUpdate) spell(clause string) string {
 	clause = nameAlias.ReplaceAllStringFunc(clause, func(a string) string {
 		return u.in.ExpressionAttributeNames[a]
@@ -135,12 +135,12 @@ func (u *bucketUpdate) spell(clause string) string {
 	})
 }
 
-// refills reports whether the update moves the time of the refill: then it is a normal write.
+// refills reports whether the update moves the time of the refill, as a normal write does.
 func (u *bucketUpdate) refills() bool {
 	return slices.ContainsFunc(u.sets, func(c string) bool { return u.attribute(c) == schema.AttrRF })
 }
 
-// kind is which of the writes it is.
+// kind returns the kind of the write.
 func (u *bucketUpdate) kind() string {
 	switch {
 	case u.refills():
@@ -158,7 +158,7 @@ func (u *bucketUpdate) kind() string {
 	return "forced"
 }
 
-// writeLog keeps the writes of bucket items that a process made, in their order.
+// writeLog records a process's writes of bucket items, in order.
 type writeLog struct {
 	mu    sync.Mutex
 	lines []loggedWrite
@@ -209,7 +209,7 @@ func (l *writeLog) take() []loggedWrite {
 	return lines
 }
 
-// kinds are the kinds of writes, as in "cold refused, create".
+// kinds formats the kinds of writes, such as "cold refused, create".
 func kinds(writes []loggedWrite) string {
 	var words []string
 	for _, w := range writes {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverDrawn is about requests that several shards answer together: they admit what one bucket
-// would.
+// neverDrawn returns cases of requests that several shards answer together. They admit what one
+// bucket would.
 func neverDrawn() []neverCase {
 	return []neverCase{
 		{"several shards: transactions use all of them", transactionsSpread},
@@ -32,14 +32,14 @@ func neverDrawn() []neverCase {
 	}
 }
 
-// transactional opens a process that writes several items at once.
+// transactional opens a process that writes several items in one transaction.
 func (w *neverWorld) transactional() *process {
 	w.Helper()
 	return w.process(how{store: Options{Transactional: true}})
 }
 
-// transactionsSpread: a shard that nobody draws gains nothing, and what it stands for is denied to
-// all.
+// transactionsSpread: all shards are used. A shard that no request picks would not gain, and its
+// share would be denied to all.
 func transactionsSpread(w *neverWorld) {
 	const shards = 8
 	w.system(per("n", 1000, 1000, time.Minute))
@@ -62,7 +62,7 @@ func transactionsSpread(w *neverWorld) {
 	}
 }
 
-// transactionsLarge: what no shard has alone is there all the same.
+// transactionsLarge: a cost is admitted if all shards together have it, though no single one does.
 func transactionsLarge(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
@@ -76,7 +76,7 @@ func transactionsLarge(w *neverWorld) {
 	w.together(neverEntity, "n", 0)
 }
 
-// transactionsFamily: nothing stays taken of a child where its parent's shards deny.
+// transactionsFamily: no units stay taken on a child if its parent's shards deny.
 func transactionsFamily(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
@@ -105,8 +105,8 @@ func (p *process) bring(l weir.Limit, cost int64) error {
 	return err
 }
 
-// broughtCeiling: whoever may have fifty of a hundred gets them from shards of twenty-five, one by
-// one.
+// broughtCeiling: a request with a ceiling of fifty of a hundred gets fifty units, one by one, from
+// shards of twenty-five.
 func broughtCeiling(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	share := units{"n": 25}
@@ -121,16 +121,16 @@ func broughtCeiling(w *neverWorld) {
 	if err := p.bring(still("n", 50), 1); !isDenied(err) {
 		w.Errorf("the 51st of 50: got %v, want denied", err)
 	}
-	w.clock.Advance(2 * time.Second) // so long a denial is remembered
+	w.clock.Advance(2 * time.Second) // a denial is remembered for one second
 	if err := p.bring(still("n", 60), 10); err != nil {
 		w.Errorf("ten more with sixty: %v", err)
 	}
 	w.together(neverEntity, "n", 40_000)
 	w.clock.Advance(2 * time.Second)
-	p.exactly(neverEntity, "n", 100, 40) // the limit itself is a hundred
+	p.exactly(neverEntity, "n", 100, 40) // the capacity of the limit is a hundred
 }
 
-// broughtLarge: the same in parts.
+// broughtLarge: the same for a request that is taken in parts.
 func broughtLarge(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	share := units{"n": 25}
@@ -151,8 +151,8 @@ func broughtLarge(w *neverWorld) {
 	w.together(neverEntity, "n", 50_000)
 }
 
-// nothingInDebt: a cost of 0 is judged like any other (docs/semantics.md, 3.6), also where another
-// limit is drawn in parts.
+// nothingInDebt: a cost of 0 is judged like any other (docs/semantics.md, 3.6), even if another
+// limit is taken in parts.
 func nothingInDebt(w *neverWorld) {
 	limits := []weir.Limit{still("a", 100), still("b", 100)}
 	w.system(limits...)
@@ -167,7 +167,7 @@ func nothingInDebt(w *neverWorld) {
 		{[2]int64{0, 0}, true},
 	} {
 		w.lay(trial(n), 2, limits, units{"a": 30, "b": c.owed[0]}, units{"a": 30, "b": c.owed[1]})
-		p.admit(trial(n), weir.Costs{"a": 0}) // which tells how many there are
+		p.admit(trial(n), weir.Costs{"a": 0}) // shows the process the shard count
 		_, err := p.ask(trial(n), weir.Costs{"a": 40, "b": 0})
 		if c.admits && err != nil || !c.admits && !isDenied(err) {
 			w.Errorf("%d owed on the shards: got %v, want admitted: %t", c.owed, err, c.admits)
@@ -181,27 +181,28 @@ func nothingInDebt(w *neverWorld) {
 	}
 }
 
-// takes reports whether an update takes so many milli-units of the limit n from a shard.
+// takes reports whether an update takes the given milli-units of the limit n from a shard.
 func (u *bucketUpdate) takes(shard int, milli int64) bool {
 	add := fmt.Sprintf("%s %d", schema.BucketAttribute("n", schema.FieldBalance), -milli)
 	is := func(c string) bool { return u.spell(c) == add }
 	return u.id.Shard == shard && slices.ContainsFunc(u.adds, is)
 }
 
-// parted draws fifty from two shards of thirty, with something done to the parts. It returns what
-// came of it.
+// parted takes fifty units from two shards of thirty, in parts. first sends the part on the first
+// shard. Another process empties the second shard before its part is sent. parted returns the
+// process and the error of the reservation.
 func parted(w *neverWorld, first func(send func() error) error) (*process, error) {
 	w.Helper()
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
 	w.lay(neverEntity, 2, limit, units{"n": 30}, units{"n": 30})
-	var parts atomic.Int32 // they are sent at once
+	var parts atomic.Int32 // they are sent at the same time
 	hook := func(_ context.Context, u *bucketUpdate, send func() error) error {
 		switch {
 		case u.takes(0, 30_000):
 			parts.Add(1)
 			return first(send)
-		case u.takes(1, 20_000): // somebody else takes it meanwhile
+		case u.takes(1, 20_000): // another process takes it first
 			parts.Add(1)
 			w.edit(neverEntity, 1, balance("n", 0))
 		}
@@ -217,7 +218,8 @@ func parted(w *neverWorld, first func(send func() error) error) (*process, error
 	return p, err
 }
 
-// partUnknown: who hears "denied" counts on nothing being charged.
+// partUnknown: a caller relies on a denial to mean that nothing is charged, so a part whose answer
+// is lost is not a denial.
 func partUnknown(w *neverWorld) {
 	p, err := parted(w, func(send func() error) error {
 		if err := send(); err != nil {
@@ -243,9 +245,9 @@ func partDenied(w *neverWorld) {
 	p.exactly(neverEntity, "n", 100, 30)
 }
 
-// partOfSome: one shard gives all of a and a part of n, the other the rest of n, which goes back to
-// it because the first part is denied. What n had there decides how much is given back, not what a
-// had where the whole request was tried before.
+// partOfSome: one shard gives all of a and a part of n, and the other shard the rest of n. The
+// first part is denied, so the rest of n is refunded. The amount of the refund depends on what that
+// shard had of n, not on what the first shard had of a when the whole request was tried.
 func partOfSome(w *neverWorld) {
 	limits := []weir.Limit{still("a", 1000), still("n", 100)}
 	w.system(limits...)
@@ -253,7 +255,7 @@ func partOfSome(w *neverWorld) {
 	var rest atomic.Bool
 	p := w.hooked(how{}, &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
 		switch {
-		case u.takes(0, 30_000): // another process takes it meanwhile
+		case u.takes(0, 30_000): // another process takes it first
 			w.edit(neverEntity, 0, balance("n", 0))
 		case u.takes(1, 20_000):
 			rest.Store(true)
@@ -272,12 +274,12 @@ func partOfSome(w *neverWorld) {
 	p.exactly(neverEntity, "n", 100, 30)
 }
 
-// countLearned: a process that knows two shards hears of four from the second read alone.
+// countLearned: a process that knows two shards learns of four shards only from the second read.
 func countLearned(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
 	p := w.process()
-	for n := range 16 { // half of them draw the one that still says two
+	for n := range 16 { // half of them pick the shard that still has the count of two
 		w.lay(trial(n), 2, limit, units{"n": 25}, units{"n": 25})
 		p.admit(trial(n), weir.Costs{"n": 0})
 		w.lay(trial(n), 4, limit, units{}, nil, units{"n": 25}, units{"n": 25})
@@ -289,15 +291,15 @@ func countLearned(w *neverWorld) {
 	}
 }
 
-// keptAbove: who hears of a new count first, and then of what others gave back before it, believes
-// all of it: the shard keeps what it has above its share.
+// keptAbove: a process first learns of a new shard count, and then of a refund by another process
+// from before it. The whole refund counts: the shard keeps its balance above its share.
 func keptAbove(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
 	p := w.process()
-	for n := range 12 { // half of them draw shards that are there
+	for n := range 12 { // half of them pick shards that exist
 		w.lay(trial(n), 2, limit, units{"n": 10}, units{})
-		p.admit(trial(n), weir.Costs{"n": 0}) // which shows it ten
+		p.admit(trial(n), weir.Costs{"n": 0}) // shows the process ten
 		w.edit(trial(n), 1, map[string]int64{schema.AttrShardCount: 4})
 		s := p.store.buckets.Subject(weir.Subject{Entity: trial(n), Resource: neverResource})
 		for draws := 0; s.ShardCount() < 4 && draws < mostDraws; draws++ {

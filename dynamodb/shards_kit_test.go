@@ -11,11 +11,11 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// units is what a shard has of each limit.
+// units are the balances of a shard by limit, in units.
 type units map[string]int64
 
-// lay puts the shards of a bucket by their number, each with what it has; nil is one that is not
-// there. All of them say the same count.
+// lay writes the shards of a bucket with the given balances; nil leaves a shard out. All of them
+// have the same shard count.
 func (w *neverWorld) lay(entity string, count int, limits []weir.Limit, shards ...units) {
 	w.Helper()
 	all, err := admin.StoredLimits(limits)
@@ -38,7 +38,7 @@ func (w *neverWorld) lay(entity string, count int, limits []weir.Limit, shards .
 	}
 }
 
-// erase deletes shards, as DynamoDB does when they have expired.
+// erase deletes shards, as DynamoDB deletes them after they expire.
 func (w *neverWorld) erase(entity string, shards ...int) {
 	w.Helper()
 	for _, shard := range shards {
@@ -49,7 +49,7 @@ func (w *neverWorld) erase(entity string, shards ...int) {
 	}
 }
 
-// count is how many shards the first one says there are.
+// count returns the shard count on the first shard.
 func (w *neverWorld) count(entity string) int {
 	w.Helper()
 	b := w.bucket(entity, 0)
@@ -59,19 +59,19 @@ func (w *neverWorld) count(entity string) int {
 	return b.Shards
 }
 
-// together expects what all shards of a bucket have of a limit, in milli-units.
+// together checks the sum of a limit over all shards of a bucket, in milli-units.
 func (w *neverWorld) together(entity, limit string, milli int64) {
 	w.Helper()
 	left, _ := w.sum(entity, limit)
 	equal(w, "all shards of "+entity+" together", left, milli)
 }
 
-// mostDraws is how often a shard is drawn at random in vain before a case gives up: of 32 shards
-// one is left out so often once in 10^12.
+// mostDraws is the number of random picks of a shard after which a case gives up. One of 32 shards
+// is never picked in that many with a probability of 10^-12.
 const mostDraws = 1000
 
-// summon asks for nothing until so many shards are there. Each request is drawn by one, which makes
-// it, and is admitted.
+// summon makes requests with a cost of 0 until the given number of shards exist. Each request picks
+// a shard, creates it if needed, and is admitted.
 func (p *process) summon(entity, limit string, shards int) {
 	p.w.Helper()
 	for range mostDraws {
@@ -83,7 +83,7 @@ func (p *process) summon(entity, limit string, shards int) {
 	p.w.Fatalf("at %s: %d shards are there, want %d", p.w.since(), len(p.w.shards(entity)), shards)
 }
 
-// takeAll takes of a limit as much as is admitted, in large pieces first.
+// takeAll reserves as much of a limit as is admitted, in large amounts first.
 func (p *process) takeAll(entity, limit string, capacity int64) int64 {
 	p.w.Helper()
 	var got int64
@@ -103,14 +103,14 @@ func (p *process) takeAll(entity, limit string, capacity int64) int64 {
 	return got
 }
 
-// exactly expects that as much is admitted, and no more.
+// exactly checks that the given number of units is admitted, and no more.
 func (p *process) exactly(entity, limit string, capacity, want int64) {
 	p.w.Helper()
 	equal(p.w, "admitted until the first denial of 1", p.takeAll(entity, limit, capacity), want)
 }
 
-// meanwhile calls f before each transaction of a process is sent, with the number of it: so long
-// has the process read what it goes by.
+// meanwhile calls f with the number of the transaction before each transaction of a process is
+// sent: the process has then read what it goes by.
 func meanwhile(f func(n int)) *wrong {
 	n := 0
 	return &wrong{update: func(u *bucketUpdate) {
@@ -121,7 +121,7 @@ func meanwhile(f func(n int)) *wrong {
 	}}
 }
 
-// trial names an entity of its own for each trial of a case that is drawn at random.
+// trial returns an entity for each trial of a case that depends on random picks.
 func trial(n int) string { return fmt.Sprintf("%s-%d", neverEntity, n) }
 
 // isDenied reports whether an error is a denial by a limit.

@@ -18,26 +18,27 @@ import (
 // The bucket of the model.
 const (
 	modelCapacity   = 400
-	modelPeriod     = time.Minute // in which the whole refills
+	modelPeriod     = time.Minute // the time in which the whole bucket refills
 	modelOperations = 150
-	// modelSlack is what the shares may be ahead of the whole by rounding, in milli-units.
+	// modelSlack is the largest amount by which rounding may put the shares ahead of the exact
+	// bucket, in milli-units.
 	modelSlack = 100
 )
 
-// shardModel plays random operations of several processes on a bucket that is doubled again and
-// again, one after the other, and compares with one exact bucket.
+// shardModel makes random calls of several processes, one after the other, on a bucket that is
+// doubled again and again, and compares it with one exact bucket.
 type shardModel struct {
 	*neverWorld
 	random *rand.Rand
 	how    how
-	told   bool // the count is raised as another program would, all at once
+	told   bool // the count is raised on all shards at once, as another program would
 	procs  []*process
-	ever   []*process // those too that only settle now
+	ever   []*process // including those that only settle now
 	leases []*weir.Lease
-	// balance is what the exact bucket has at the instant at (Unix ms), in milli-units.
+	// balance is the balance of the exact bucket at the instant at (Unix ms), in milli-units.
 	balance, at int64
-	// all is what the shards had together when they were looked at last, owes is true where one of
-	// them was in debt, and there is how many there were of count.
+	// all is the sum of the shards when they were last read. owes is true if one of them was in
+	// debt, and there is the number of existing shards out of count.
 	all          int64
 	owes         bool
 	there, count int
@@ -46,8 +47,9 @@ type shardModel struct {
 	denied       int
 }
 
-// TestShardsAsOne: however a bucket is split meanwhile, its shards together never have more than
-// one bucket would, nobody is denied what they have together, and nothing strands for good.
+// TestShardsAsOne checks that the shards of a bucket that is split again and again never have more
+// together than one bucket would, that no request is denied that they have enough for together, and
+// that no units are lost for good.
 func TestShardsAsOne(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -127,7 +129,7 @@ func (m *shardModel) refill() {
 	m.balance, m.at = rate.Refill(m.balance, m.at, now), now
 }
 
-// compare expects that the shards have no more than the exact bucket.
+// compare checks that the shards have no more than the exact bucket.
 func (m *shardModel) compare() {
 	m.Helper()
 	for _, p := range m.ever {
@@ -149,7 +151,7 @@ func (m *shardModel) compare() {
 	}
 }
 
-// fail ends the case with what came before.
+// fail ends the case and prints the calls before.
 func (m *shardModel) fail(format string, args ...any) {
 	m.Helper()
 	last := m.history[max(0, len(m.history)-25):]
@@ -179,7 +181,7 @@ func (m *shardModel) request(p *process) {
 	}
 }
 
-// settle ends a lease with less than it stands for, now and then with more.
+// settle completes a lease with less than it stands for, sometimes with more.
 func (m *shardModel) settle() {
 	if len(m.leases) == 0 {
 		return
@@ -193,12 +195,12 @@ func (m *shardModel) settle() {
 		used = cost + m.random.Int64N(20)
 	}
 	m.end(l, cost, used)
-	if used < cost { // who was denied by another process believes so for so long
+	if used < cost { // another process remembers its denial until then
 		m.clock.Advance(bucketitem.MaxDenialMS * time.Millisecond)
 	}
 }
 
-// end ends a lease, unless it has ended by itself: then it stays charged.
+// end ends a lease, unless it has expired: then it stays charged.
 func (m *shardModel) end(l *weir.Lease, cost, used int64) {
 	var err error
 	if used == 0 {
@@ -225,8 +227,8 @@ func (m *shardModel) wait() {
 	m.note("waited %s", d)
 }
 
-// double has the bucket split once more. Who has not heard of it gives back to a shard what others
-// would not.
+// double doubles the shards. A process that does not know of it refunds to a shard more than others
+// would.
 func (m *shardModel) double(p *process) {
 	was := m.count
 	if was == bucketitem.MaxShards {
@@ -239,7 +241,7 @@ func (m *shardModel) double(p *process) {
 	} else {
 		room := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 		m.edit(neverEntity, 0, map[string]int64{room: -1_000_000_000})
-		for range 12 { // perhaps none of them is drawn by the first
+		for range 12 { // the first picks may all be other shards
 			m.nothing(p)
 			if m.neverWorld.count(neverEntity) != was {
 				break
@@ -250,15 +252,15 @@ func (m *shardModel) double(p *process) {
 	m.note("%d shards, doubled", was)
 }
 
-// nothing asks for nothing, which is denied on a bucket in debt.
+// nothing makes a request with a cost of 0, which is denied on a bucket in debt.
 func (m *shardModel) nothing(p *process) {
 	if _, err := p.ask(neverEntity, weir.Costs{"n": 0}); err != nil && !isDenied(err) {
 		m.fail("nothing was asked: %v", err)
 	}
 }
 
-// strands: when everything was given back or repaid, and has had the time to refill, each shard
-// that is there has its share.
+// strands checks that each existing shard has its share after everything was refunded or repaid and
+// has had the time to refill.
 func (m *shardModel) strands() {
 	for _, l := range m.leases {
 		m.end(l, l.Limits[0].Requested, 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverNewShards is about shards that are not there yet, or not there any more: what they begin
-// with is in no other one.
+// neverNewShards returns cases of shards that do not exist yet, or do not exist any more. The units
+// of a new shard are in no other shard.
 func neverNewShards() []neverCase {
 	return []neverCase{
 		{"new shard: has half of what a cold charge left", halvedBeside(100, 100, false)},
@@ -27,13 +27,14 @@ func neverNewShards() []neverCase {
 	}
 }
 
-// halvedBeside: what another process takes while a shard is made, is not moved into it too.
+// halvedBeside: units that another process takes while a shard is created are not moved into it
+// too.
 func halvedBeside(has, takes int64, known bool) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		limit := []weir.Limit{still("n", 100)}
 		w.system(limit...)
 		other := w.process()
-		if known { // from before the bucket was split
+		if known { // the process knows the item from before the split
 			w.lay(neverEntity, 1, limit, units{"n": has})
 			other.admit(neverEntity, weir.Costs{"n": 0})
 			other.admit(neverEntity, weir.Costs{"n": 0})
@@ -54,7 +55,8 @@ func halvedBeside(has, takes int64, known bool) func(w *neverWorld) {
 	}
 }
 
-// overtakenTwice: an empty shard beside one that keeps the whole would gain its share besides.
+// overtakenTwice: no empty shard is created beside one that keeps the whole, because it would gain
+// its share in addition.
 func overtakenTwice(w *neverWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
@@ -65,12 +67,12 @@ func overtakenTwice(w *neverWorld) {
 			return
 		}
 		w.clock.Advance(time.Millisecond)
-		w.edit(neverEntity, 0, map[string]int64{ // as a Normal write of Python's does
+		w.edit(neverEntity, 0, map[string]int64{ // as a normal write by Python does
 			schema.BucketAttribute("n", schema.FieldBalance): 320_000 - int64(n)*1000,
 			schema.AttrRF: w.clock.Now().UnixMilli(),
 		})
 	}))
-	for range mostDraws { // whoever loses is admitted elsewhere
+	for range mostDraws { // a request that loses is admitted by another shard
 		if losses >= 2 || len(w.shards(neverEntity)) > 1 {
 			break
 		}
@@ -82,7 +84,7 @@ func overtakenTwice(w *neverWorld) {
 	p.exactly(neverEntity, "n", 320, 320)
 }
 
-// countJumped: the shard that a new one was split from need not be there, if nobody drew it.
+// countJumped: the shard that a new one would be split from may not exist, if no request picked it.
 func countJumped(w *neverWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
@@ -96,13 +98,13 @@ func countJumped(w *neverWorld) {
 	p.exactly(neverEntity, "n", 320, 160)
 }
 
-// deniesOnceMade: who draws a shard that is made with too little goes on to the one that it was
-// made of, and finds there what is left.
+// deniesOnceMade: a request whose shard is created with too little goes on to the shard that it was
+// split from, and finds the rest there.
 func deniesOnceMade(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
 	p := w.process()
-	for n := range 24 { // half of them draw the second
+	for n := range 24 { // half of them pick the second shard
 		w.lay(trial(n), 2, limit, units{"n": 40})
 		p.admit(trial(n), weir.Costs{"n": 0})
 		p.admit(trial(n), weir.Costs{"n": 30})
@@ -112,7 +114,8 @@ func deniesOnceMade(w *neverWorld) {
 	}
 }
 
-// allGone: an idle bucket that has expired is whole again, for who knows how it was split too.
+// allGone: an idle bucket whose items have expired is full again, also for a process that knows its
+// shard count.
 func allGone(w *neverWorld) {
 	limit := []weir.Limit{per("n", 100, 100, time.Minute)}
 	w.system(limit...)
@@ -136,7 +139,8 @@ func allGone(w *neverWorld) {
 	}
 }
 
-// firstAnew: of a hundred on four shards, a quarter for each other one that is there stays theirs.
+// firstAnew: a first shard of four that is created again leaves a quarter of the hundred to each
+// other shard that exists.
 func firstAnew(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
@@ -147,14 +151,14 @@ func firstAnew(w *neverWorld) {
 		least int64
 	}{
 		{"alone", []units{share}, 100},
-		{"beside the second", []units{share, share}, 75}, // of which the fourth may be made yet
+		{"beside the second", []units{share, share}, 75}, // the fourth shard can still be split from it
 		{"beside the third", []units{share, nil, share}, 100},
 		{"beside the fourth", []units{share, nil, nil, share}, 100},
 		{"beside all", []units{share, share, share, share}, 100},
 	} {
 		w.lay(trial(n), 4, limit, c.there...)
 		p := w.process()
-		p.admit(trial(n), weir.Costs{"n": 0}) // which tells how many there are
+		p.admit(trial(n), weir.Costs{"n": 0}) // shows the process the shard count
 		w.erase(trial(n), 0)
 		if got := p.takeAll(trial(n), "n", 100); got < c.least || got > 100 {
 			w.Errorf("%s: %d were admitted, want %d to 100", c.name, got, c.least)
@@ -162,7 +166,7 @@ func firstAnew(w *neverWorld) {
 	}
 }
 
-// listedCount: a listing tells which shards are there, and not how many there are.
+// listedCount: a listing shows which shards exist, and not the shard count.
 func listedCount(w *neverWorld) {
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
@@ -184,7 +188,7 @@ func listedCount(w *neverWorld) {
 	}
 }
 
-// settledCount: a process that has forgotten a bucket still knows by the lease's shard that it was
+// settledCount: a process that has forgotten a bucket learns from the shard of a lease that it was
 // split.
 func settledCount(w *neverWorld) {
 	w.system(still("n", 100))
@@ -202,12 +206,12 @@ func settledCount(w *neverWorld) {
 	equal(w, "consumed", b.Limit("n").Consumed, 5000)
 }
 
-// firstStays: whoever knows nothing begins with the first shard, and would make it in full beside
-// the others.
+// firstStays: the first shard of several never expires. A process without state begins with it, and
+// would create it full beside the others.
 func firstStays(w *neverWorld) {
 	w.system(per("n", 1000, 1000, time.Minute))
 	p := w.process()
-	refilled := func(shard int) int64 { // when the item expires, once it was refilled
+	refilled := func(shard int) int64 { // the item's ttl after a refill
 		w.Helper()
 		w.clock.Advance(10 * time.Second)
 		now := w.clock.Now().UnixMilli()
@@ -231,13 +235,13 @@ func firstStays(w *neverWorld) {
 	}
 }
 
-// firstAnewStays: the same where the first one had expired, and is made beside the others.
+// firstAnewStays: the same for a first shard that had expired and is created beside the others.
 func firstAnewStays(w *neverWorld) {
 	limit := []weir.Limit{per("n", 1000, 1000, time.Minute)}
 	w.system(limit...)
 	w.lay(neverEntity, 2, limit, units{"n": 500}, units{"n": 500})
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 0}) // which tells that there are two
+	p.admit(neverEntity, weir.Costs{"n": 0}) // shows the process that there are two
 	w.erase(neverEntity, 0)
 	p.summon(neverEntity, "n", 2)
 	equal(w, "the first one made anew expires at", w.bucket(neverEntity, 0).TTL, 0)

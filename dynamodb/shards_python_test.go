@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestPythonDoublingCreatesCapacity shows what the docs say of buckets that the Python library
-// splits: each shard that it makes begins with a whole share, and nothing is taken from the
-// others for it. If the library mends that, the docs have to follow.
+// TestPythonDoublingCreatesCapacity checks the docs on buckets that the Python library splits: each
+// new shard begins with a whole share that is not taken from the others. If the library changes
+// that, the docs have to follow.
 func TestPythonDoublingCreatesCapacity(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()

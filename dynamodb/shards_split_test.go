@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
-// neverSplit is about how far a bucket is split.
+// neverSplit returns cases about the number of shards that a bucket is split into.
 func neverSplit() []neverCase {
 	return []neverCase{
 		{"split: as far as the capacity divides", splitsTo(8, per("n", 321, 32_000, time.Minute))},
@@ -23,14 +23,14 @@ func neverSplit() []neverCase {
 	}
 }
 
-// crowdedOut is a bucket whose shards all take too many writes, for so long that it would be split
-// as far as it is ever split. It says how far that is.
+// crowdedOut makes too many writes on all shards of a bucket until it is split no further, and
+// returns the shard count.
 func (p *process) crowdedOut() int {
 	w := p.w
 	w.Helper()
 	p.admit(neverEntity, weir.Costs{"n": 1})
 	was := w.count(neverEntity)
-	for crowded := 0; crowded < 2; { // shard 0 was, and nothing came of it
+	for crowded := 0; crowded < 2; { // shard 0 was crowded twice without a split
 		w.clock.Advance(2 * bucketitem.SpreadMS * time.Millisecond)
 		for i := range w.shards(neverEntity) {
 			w.crowded(neverEntity, i)
@@ -54,7 +54,7 @@ func (p *process) crowdedOut() int {
 	return was
 }
 
-// wroteFirst reports whether one of the writes was made on shard 0.
+// wroteFirst reports whether one of the writes was on shard 0.
 func wroteFirst(writes []loggedWrite) bool {
 	for _, l := range writes {
 		if l.shard == 0 && !l.refused && l.kind != "double" {
@@ -64,7 +64,8 @@ func wroteFirst(writes []loggedWrite) bool {
 	return false
 }
 
-// splitsTo: what does not divide would be lost, so that the whole is denied for ever.
+// splitsTo: a limit is not divided further than it divides evenly. A remainder would be lost, and
+// the whole capacity denied for ever.
 func splitsTo(shards int, limits ...weir.Limit) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(limits...)
@@ -74,18 +75,18 @@ func splitsTo(shards int, limits ...weir.Limit) func(w *neverWorld) {
 		}
 		p.summon(neverEntity, "n", shards)
 		w.clock.Advance(time.Minute * time.Duration(1+limits[0].Capacity/limits[0].RefillAmount))
-		p.admit(neverEntity, weir.Costs{"n": limits[0].Capacity}) // the whole is there
+		p.admit(neverEntity, weir.Costs{"n": limits[0].Capacity}) // the whole capacity is available
 		w.together(neverEntity, "n", 0)
 	}
 }
 
-// splitsByAdded: the configuration tells of limits that no write has brought to the item.
+// splitsByAdded: a limit counts that is configured and that no write has brought to the item yet.
 func splitsByAdded(w *neverWorld) {
 	w.system(per("n", 32_000, 32_000, time.Minute))
 	p := w.process()
 	p.admit(neverEntity, weir.Costs{"n": 1})
 	w.system(per("n", 32_000, 32_000, time.Minute), per("m", 322, 320, time.Minute))
-	w.clock.Advance(2 * time.Minute) // so long a configuration is kept
+	w.clock.Advance(2 * time.Minute) // longer than the cache time
 	p.admit(neverEntity, weir.Costs{"n": 0})
 	equal(w, "shards", p.crowdedOut(), 16)
 	if _, err := p.ask(neverEntity, weir.Costs{"m": 1}); err != nil {

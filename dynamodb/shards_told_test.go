@@ -7,8 +7,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverTold is about what a denial says of several shards, and what a stamp on one of them asks
-// for.
+// neverTold returns cases about denials by several shards, and about a vu on one of them.
 func neverTold() []neverCase {
 	return []neverCase{
 		{"several shards: a denial says the same again at once", deniedAgain},
@@ -18,7 +17,7 @@ func neverTold() []neverCase {
 	}
 }
 
-// deniedAgain: what is remembered of a denial is what all shards had.
+// deniedAgain: a remembered denial has the sum of all shards.
 func deniedAgain(w *neverWorld) {
 	limit := []weir.Limit{per("n", 100, 60, time.Minute)}
 	w.system(limit...)
@@ -32,12 +31,12 @@ func deniedAgain(w *neverWorld) {
 		equal(w, "available", first.Available, 40)
 		equal(w, "available, said again", again.Available, first.Available)
 		equal(w, "retry after, said again", again.RetryAfter, first.RetryAfter)
-		p.admit(trial(n), weir.Costs{"n": 40}) // less than was denied is asked of the table
+		p.admit(trial(n), weir.Costs{"n": 40}) // less than was denied: sent to the table
 		w.together(trial(n), "n", 0)
 	}
 }
 
-// deniedByTheSame: a limit that had enough is not named because another one had too little.
+// deniedByTheSame: a denial does not name a limit that had enough.
 func deniedByTheSame(w *neverWorld) {
 	limits := []weir.Limit{per("a", 100, 60, time.Minute), per("b", 1000, 1, 24*time.Hour)}
 	w.system(limits...)
@@ -58,12 +57,12 @@ func deniedByTheSame(w *neverWorld) {
 	}
 }
 
-// halvedStamped: whoever stamps a shard wants it brought to the configuration before it is used.
-// Half of it must not be moved under the old one.
+// halvedStamped: a shard with vu is brought to the configuration before it is used, and half of it
+// is not moved under the old one.
 func halvedStamped(w *neverWorld) {
 	was := []weir.Limit{still("a", 100), still("b", 100)}
-	w.system(still("a", 50), still("b", 100)) // where it was lowered
-	for n := range 8 {                        // half of them draw the second first
+	w.system(still("a", 50), still("b", 100)) // lowered
+	for n := range 8 {                        // half of them pick the second shard first
 		w.lay(trial(n), 2, was, units{"a": 50, "b": 100})
 		w.edit(trial(n), 0, map[string]int64{schema.AttrVU: 0})
 		p := w.process()
@@ -83,7 +82,7 @@ func halvedStamped(w *neverWorld) {
 	}
 }
 
-// stampedUnknown: a configuration that is known from before the stamp is read again.
+// stampedUnknown: a configuration that was read before the vu was set is read again.
 func stampedUnknown(w *neverWorld) {
 	w.system(still("a", 100))
 	p := w.process()

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
-// writesCounted is about amounts that no balance can count.
+// writesCounted returns cases with amounts that would overflow a balance.
 func writesCounted() []neverCase {
 	return []neverCase{
 		{"counted: a cost that no bucket can hold, on an item that is not known", hugeCost},
@@ -19,10 +19,10 @@ func writesCounted() []neverCase {
 	}
 }
 
-// mostUnits is the most that a bucket can have, and be asked for.
+// mostUnits is the largest capacity and cost of a bucket.
 const mostUnits = maxUnits
 
-// hugeCost: such a cost is not left out because the item is not asked for it.
+// hugeCost: such a cost is not ignored because the item has no such limit.
 func hugeCost(w *neverWorld) {
 	w.system(still("a", 100), still("b", 100))
 	w.process().admit(neverEntity, weir.Costs{"a": 1, "b": 1})
@@ -39,7 +39,7 @@ func hugeCost(w *neverWorld) {
 	p.admit(neverEntity, weir.Costs{"a": 99, "b": 99})
 }
 
-// refused expects a request to fail, or to be denied.
+// refused checks that a request fails or is denied.
 func (p *process) refused(c weir.Costs) {
 	p.w.Helper()
 	if l, err := p.ask(neverEntity, c); err == nil {
@@ -47,8 +47,8 @@ func (p *process) refused(c weir.Costs) {
 	}
 }
 
-// hugeTogether: three who wait behind a first write, as where the table throttles it. No two of
-// them pass the limit, all three do, and more than an integer holds.
+// hugeTogether: three requests wait behind a first write, as if the table throttled it. Two of them
+// together do not pass the limit; all three do, and overflow an integer.
 func hugeTogether(w *neverWorld) {
 	const cost = 4_000_000_000_000_000
 	w.system(per("n", mostUnits, 1, time.Hour))
@@ -65,7 +65,7 @@ func hugeTogether(w *neverWorld) {
 		counts[(<-m.Answer).Kind]++
 	}
 	if counts[bucketitem.Taken] != 2 || counts[bucketitem.Denied] != 1 {
-		w.Errorf("the rulings are %v, want two taken and one denied", counts)
+		w.Errorf("the results are %v, want two taken and one denied", counts)
 	}
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance/1000, mostUnits-1-2*cost)
 	fresh := w.process()
@@ -73,7 +73,7 @@ func hugeTogether(w *neverWorld) {
 	fresh.admit(neverEntity, weir.Costs{"n": 1})
 }
 
-// hugeGrowth: each can be counted, and two of them cannot.
+// hugeGrowth: each of two charges fits a balance, and both together do not.
 func hugeGrowth(w *neverWorld) {
 	w.limits(neverSubject(), per("n", mostUnits, 1, time.Hour))
 	p := w.process()
@@ -99,8 +99,8 @@ func hugeGrowth(w *neverWorld) {
 	w.process().deny(neverEntity, weir.Costs{"n": 1})
 }
 
-// refusedInPart: what cannot be counted is on the same item, or on the parent's alone. Nothing is
-// given back then of the other limit, nor on the child.
+// refusedInPart: one limit overflows, on the same item or only on the parent's. Nothing is then
+// refunded of the other limit or on the child.
 func refusedInPart(parent bool) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 20), still("t", 1000))

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// writesEnding is about calls that a store is closed under, and about denials that write nothing.
+// writesEnding returns cases of calls during which a store is closed, and of denials without a
+// write.
 func writesEnding() []neverCase {
 	return []neverCase{
 		{"ending: Close waits for what is given back", closedUnderDenial},
@@ -23,8 +24,8 @@ func writesEnding() []neverCase {
 	}
 }
 
-// closedUnderDenial: the parent denies while the store is closed. What the child gave is on the
-// table again when Close returns.
+// closedUnderDenial: the parent denies while the store is being closed. The child's compensation is
+// on the table when Close returns.
 func closedUnderDenial(w *neverWorld) {
 	w.system(still("n", 1000))
 	w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 10))
@@ -50,7 +51,7 @@ func closedUnderDenial(w *neverWorld) {
 		}}
 		p = w.hooked(how{}, hook)
 		p.deny(neverEntity, weir.Costs{"n": 1})
-		w.clock.Advance(2 * time.Second) // it remembers that for one
+		w.clock.Advance(2 * time.Second) // a denial is remembered for one second
 		armed.Store(true)
 		_, err := p.Reserve(w.Context(), &weir.Request{
 			Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 5},
@@ -70,7 +71,7 @@ func isDenial(err error) bool {
 	return ok && !d.Contended
 }
 
-// afterClose: calls that come later neither read nor write.
+// afterClose: calls after Close neither read nor write.
 func afterClose(w *neverWorld) {
 	w.system(still("n", 100))
 	p := w.process()
@@ -117,14 +118,14 @@ func afterClose(w *neverWorld) {
 	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, consumed)
 }
 
-// deniedAsked: a full limit is forgotten a minute after it was last asked, and what another limit
-// denied had asked it.
+// deniedAsked: a full limit is forgotten a minute after it was last used; a request that another
+// limit denied does not use it.
 func deniedAsked(o Options) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		for _, tc := range []struct {
 			entity string
 			idle   time.Duration
-			want   int64 // of a capacity that went from 100 to 200
+			want   int64 // the balance after the capacity was raised from 100 to 200
 		}{{"remembered", 50 * time.Second, 100}, {"forgotten", 70 * time.Second, 200}} {
 			w.system(per("n", 100, 100, time.Second), still("x", 10))
 			p := w.process(how{store: o})
@@ -143,8 +144,8 @@ func deniedAsked(o Options) func(w *neverWorld) {
 	}
 }
 
-// coldChain: the Python library lets a parent have a parent. A process that goes from item to item
-// charges one level, as one that has read the configuration.
+// coldChain: the Python library lets a parent have a parent. A process that goes by the items
+// charges one level, like a process that has read the configuration.
 func coldChain(w *neverWorld) {
 	w.system(still("n", 100))
 	chain := []string{"a", "b", "c"}

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// writesForgotten is about buckets that are as ones that nobody has used (docs/semantics.md, 8.4):
-// only a reservation that is admitted, or a settlement, makes the process remember them. A raised
-// capacity shows it: a bucket that is forgotten starts full, another one keeps its balance.
+// writesForgotten returns cases of buckets that count as never used (docs/semantics.md, 8.4): only
+// an admitted reservation or a settlement makes the process remember them. A raised capacity shows
+// it: a forgotten bucket starts full, another one keeps its balance.
 func writesForgotten() []neverCase {
 	var cases []neverCase
 	for name, o := range map[string]Options{
@@ -24,7 +24,7 @@ func writesForgotten() []neverCase {
 	return cases
 }
 
-// set sets limits through a process that is tested.
+// set sets limits with a tested process.
 func (p *process) set(at weir.Subject, limits ...weir.Limit) {
 	p.w.Helper()
 	if err := p.SetLimits(p.w.Context(), at, limits); err != nil {
@@ -33,7 +33,7 @@ func (p *process) set(at weir.Subject, limits ...weir.Limit) {
 	p.quiet()
 }
 
-// has expects so much of a limit to be available.
+// has checks the available units of a limit.
 func (p *process) has(entity, limit string, want int64) {
 	p.w.Helper()
 	statuses, err := p.Status(p.w.Context(), entity, neverResource)
@@ -47,7 +47,7 @@ func (p *process) has(entity, limit string, want int64) {
 	}
 }
 
-// deniedBeside: the second denial is one that is remembered, and the clock steps back.
+// deniedBeside: another limit denies twice, the second time from memory, and the clock steps back.
 func deniedBeside(o how) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		spent := still("spent", 1)
@@ -64,7 +64,7 @@ func deniedBeside(o how) func(w *neverWorld) {
 	}
 }
 
-// deniedAbove: the child's bucket is charged, or made, before the parent denies, and given back.
+// deniedAbove: the child's item is charged or created before the parent denies, and then refunded.
 func deniedAbove(o how) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(per("n", 10, 10, time.Minute))
@@ -89,8 +89,8 @@ func deniedAbove(o how) func(w *neverWorld) {
 	}
 }
 
-// fullWhenLowered: a call that a parent denies has asked the child's bucket all the same. A lower
-// capacity trims it then, so that it is full, and forgotten a minute later.
+// fullWhenLowered: a request that a parent denies still touches the child's bucket. If the capacity
+// was lowered, the touch trims the bucket, which is then full, and forgotten a minute later.
 func fullWhenLowered(o how) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 10))
@@ -108,7 +108,7 @@ func fullWhenLowered(o how) func(w *neverWorld) {
 	}
 }
 
-// neverAsked: a limit is on the item since another one was asked.
+// neverAsked: a limit that is on the item only because a request named another one.
 func neverAsked(o how) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		asked := still("asked", 10)

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// writesLeftovers is about items that others have left incomplete: parts of a limit, a stub, or no
-// count of writes.
+// writesLeftovers returns cases of items that other programs left incomplete: with parts of a
+// limit, as a stub, or without wcu.
 func writesLeftovers() []neverCase {
 	return []neverCase{
 		{"leftovers: of a limit that was removed, of the system's", leftOfRemoved(weir.Subject{})},
@@ -18,13 +18,13 @@ func writesLeftovers() []neverCase {
 	}
 }
 
-// neverSubject is the bucket that the cases are about.
+// neverSubject returns the subject of the cases.
 func neverSubject() weir.Subject {
 	return weir.Subject{Entity: neverEntity, Resource: neverResource}
 }
 
-// leftOfRemoved: an adjustment for a limit that is not on the item any more has no definition. The
-// item works on, whoever comes.
+// leftOfRemoved: an adjustment for a limit that is no longer on the item leaves a balance without a
+// definition. The item stays usable for all processes.
 func leftOfRemoved(at weir.Subject) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		a, b := per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute)
@@ -34,12 +34,12 @@ func leftOfRemoved(at weir.Subject) func(w *neverWorld) {
 		w.limits(at, a)
 		w.clock.Advance(cacheTime + time.Second)
 		p.reread(neverEntity)
-		w.clock.Advance(2 * time.Second) // it is full, so that a refill is due
+		w.clock.Advance(2 * time.Second) // the bucket is full, so the next write refills
 		p.admit(neverEntity, weir.Costs{"a": 1})
 		if w.bucket(neverEntity, 0).Limit("b") != nil {
 			w.Fatalf("b is still on the item")
 		}
-		w.add(neverEntity, adjusted("b", 5)) // by a lease of Python's
+		w.add(neverEntity, adjusted("b", 5)) // of a lease of the Python library
 		w.clock.Advance(time.Second)
 		p.admit(neverEntity, weir.Costs{"a": 1})
 		p.must(l.Complete(w.Context(), weir.Costs{"b": 3}))
@@ -55,8 +55,8 @@ func leftOfRemoved(at weir.Subject) func(w *neverWorld) {
 	}
 }
 
-// countedOnStub: an adjustment of an item that is gone makes a stub. What is added to it after
-// somebody has looked at it, is charged as well.
+// countedOnStub: an adjustment of an item that was deleted creates a stub. Units that are added to
+// it after a process has read it are charged too.
 func countedOnStub(w *neverWorld) {
 	w.system(still("n", 100))
 	w.add(neverEntity, adjusted("n", 5))
@@ -73,8 +73,7 @@ func countedOnStub(w *neverWorld) {
 	p.admit(neverEntity, weir.Costs{"n": 44})
 }
 
-// uncountedItem: where neither a limit nor a write is to be counted, the update has nothing to do
-// but to look whether there is enough.
+// uncountedItem: if an update counts neither units nor a write, it only checks the balances.
 func uncountedItem(w *neverWorld) {
 	w.system(still("n", 100))
 	b, err := schema.NewBucket(w.id(neverEntity, 0), w.clock.Now().UnixMilli(), []schema.Limit{

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestWritesLockstep: processes that all know an item, one call after the other, are as exact as
-// one that has its item alone and reads it each time, and which the suite holds to the model: to
-// the unit, and to the millisecond of every retry-after.
+// TestWritesLockstep checks that several processes that know an item and make one call after the
+// other get the same answers as one process that has its item alone and reads it each time: the
+// same units, and the same retry-after in milliseconds. The suite compares that one with the model.
 func TestWritesLockstep(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -28,7 +28,7 @@ func TestWritesLockstep(t *testing.T) {
 	}
 }
 
-// lockstep does the same on two items: with several processes, and with one.
+// lockstep makes the same calls on two items: on one with several processes, on the other with one.
 type lockstep struct {
 	*neverWorld
 	random    *rand.Rand
@@ -40,10 +40,10 @@ type lockstep struct {
 	counts    map[string]int
 }
 
-// leasePair is what both have given for one request.
+// leasePair are the leases of both sides for one request.
 type leasePair struct{ shared, alone *weir.Lease }
 
-// lonely is the entity of the process that is alone.
+// lonely is the entity of the single process.
 const lonely = "lonely"
 
 func newLockstep(t *testing.T, w *neverWorld, seed uint64) *lockstep {
@@ -57,7 +57,7 @@ func newLockstep(t *testing.T, w *neverWorld, seed uint64) *lockstep {
 	s.alone = w.process(how{store: Options{NoSpeculation: true}})
 	for range 3 {
 		p := w.process()
-		for range 2 { // so that it knows the item
+		for range 2 { // so that the process knows the item
 			p.admit(neverEntity, weir.Costs{"a": 1})
 			s.alone.admit(lonely, weir.Costs{"a": 1})
 		}
@@ -81,7 +81,7 @@ func (s *lockstep) run(steps int) {
 		k := s.random.IntN(len(s.processes))
 		p := s.processes[k]
 		for _, q := range []*process{p, s.alone} {
-			q.store.buckets.Subjects.ForEach(func(of *bucketitem.Subject) { of.ForgetDenials() }) // what others do is seen at once
+			q.store.buckets.Subjects.ForEach(func(of *bucketitem.Subject) { of.ForgetDenials() }) // see refunds at once
 		}
 		if s.random.IntN(10) < 6 || len(s.live[k]) == 0 {
 			s.reserve(k)
@@ -100,12 +100,12 @@ func (s *lockstep) run(steps int) {
 	}
 }
 
-// note keeps what was done.
+// note records a call.
 func (s *lockstep) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf("%s: ", s.since())+fmt.Sprintf(format, args...))
 }
 
-// differ ends the run, with what was done last.
+// differ ends the run and prints the last calls.
 func (s *lockstep) differ(what string, shared, alone any) {
 	s.Helper()
 	for _, line := range s.log[max(0, len(s.log)-30):] {
@@ -114,7 +114,7 @@ func (s *lockstep) differ(what string, shared, alone any) {
 	s.Fatalf("%s: %v; alone: %v", what, shared, alone)
 }
 
-// reserve asks both for the same. Not every request names a limit.
+// reserve makes the same request on both sides. Not every request names all limits.
 func (s *lockstep) reserve(k int) {
 	c := weir.Costs{}
 	for _, l := range s.limits {
@@ -146,7 +146,7 @@ func (s *lockstep) reserve(k int) {
 	s.sameStatuses("denied", denied.Limits, likewise.Limits)
 }
 
-// settle ends a lease on both, or changes nothing of what it holds.
+// settle ends a lease on both sides: it cancels, or completes with random units.
 func (s *lockstep) settle(k int) {
 	x := s.random.IntN(len(s.live[k]))
 	pair := s.live[k][x]
@@ -171,7 +171,7 @@ func (s *lockstep) settle(k int) {
 	s.counts["settled"]++
 }
 
-// compare looks at what is left, as a process sees it that has done nothing.
+// compare compares the statuses of both items, as the observer sees them.
 func (s *lockstep) compare() {
 	shared, err := s.eye.Status(s.Context(), neverEntity, neverResource)
 	like, wanted := s.eye.Status(s.Context(), lonely, neverResource)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// writesRefills is about what a process believes of a limit that it has not asked for lately.
+// writesRefills returns cases of limits that a process has not used lately.
 func writesRefills() []neverCase {
 	return []neverCase{
 		{"refill: what it filled up is not credited again after others have taken it", filledOnce},
@@ -19,8 +19,8 @@ func writesRefills() []neverCase {
 	}
 }
 
-// filledOnce: the cap cuts what is gained, and when it did matters once somebody has drawn the
-// limit.
+// filledOnce: the gain of a limit stops at its capacity. If another process then uses the limit, it
+// matters when it was full.
 func filledOnce(w *neverWorld) {
 	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
 	p, q := w.process(), w.process()
@@ -29,7 +29,7 @@ func filledOnce(w *neverWorld) {
 	q.admit(neverEntity, weir.Costs{"a": 1})
 	q.admit(neverEntity, weir.Costs{"b": 100})
 	for range 3 {
-		p.admit(neverEntity, weir.Costs{"a": 1}) // sees the item
+		p.admit(neverEntity, weir.Costs{"a": 1}) // makes the process see the item
 		w.clock.Advance(2 * time.Minute)
 		p.admit(neverEntity, weir.Costs{"a": 1}) // refills b too
 		q.admit(neverEntity, weir.Costs{"b": 99})
@@ -39,14 +39,14 @@ func filledOnce(w *neverWorld) {
 	}
 }
 
-// regainedUnseen: by what b knows, no more than ten of the thirty fit.
+// regainedUnseen: by the image of b, only ten of the thirty units gained fit.
 func regainedUnseen(w *neverWorld) {
 	w.system(per("fast", 1000, 1000, time.Minute), per("slow", 100, 10, time.Hour))
 	a, b := w.process(), w.process()
 	a.admit(neverEntity, weir.Costs{"fast": 1})
 	b.admit(neverEntity, weir.Costs{"fast": 1})
 	a.admit(neverEntity, weir.Costs{"slow": 10})
-	b.admit(neverEntity, weir.Costs{"fast": 500}) // has seen 90
+	b.admit(neverEntity, weir.Costs{"fast": 500}) // b sees 90
 	a.admit(neverEntity, weir.Costs{"fast": 1})
 	a.admit(neverEntity, weir.Costs{"slow": 90}) // none is left
 	w.clock.Advance(3 * time.Hour)
@@ -56,7 +56,7 @@ func regainedUnseen(w *neverWorld) {
 	a.admit(neverEntity, weir.Costs{"slow": 30})
 }
 
-// raisedAfterTaken: only a limit that nobody has used for a minute comes back full.
+// raisedAfterTaken: only a limit that was unused for a minute returns full.
 func raisedAfterTaken(w *neverWorld) {
 	at := weir.Subject{Resource: neverResource}
 	w.limits(at, still("n", 100), still("x", 100))
@@ -73,7 +73,7 @@ func raisedAfterTaken(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 0)
 }
 
-// debtMeanwhile: somebody makes a debt while a refill by an older image is on its way.
+// debtMeanwhile: another process makes a debt while a refill by an older image is in flight.
 func debtMeanwhile(w *neverWorld) {
 	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
 	var armed atomic.Bool
@@ -103,8 +103,8 @@ func debtMeanwhile(w *neverWorld) {
 	}
 }
 
-// availableAfterOthers: the write that admits brings the item, which tells what others took and
-// gave back.
+// availableAfterOthers: the write that admits returns the item, and so the takes and refunds of
+// other processes.
 func availableAfterOthers(w *neverWorld) {
 	w.system(still("n", 100))
 	p, q := w.process(), w.process()
@@ -120,7 +120,8 @@ func availableAfterOthers(w *neverWorld) {
 	equal(w, "available when nobody came between", found[0].Available, 68)
 }
 
-// nothingKept: such a settlement writes nothing, and the process does not remember each of them.
+// nothingKept: a settlement that changes nothing writes nothing, and the process keeps no record of
+// it.
 func nothingKept(w *neverWorld) {
 	w.system(still("n", 100))
 	p := w.process()

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// writesTerms is about limits that change while somebody is on the way with older ones.
+// writesTerms returns cases of limits that change while a request goes by older ones.
 func writesTerms() []neverCase {
 	return []neverCase{
 		{"terms: what was read before a lost write does not come back over what is newer", readBeforeLost},
@@ -26,7 +26,7 @@ func writesTerms() []neverCase {
 	}
 }
 
-// reread has the limiter read what applies, before it asks for anything.
+// reread makes the limiter read the configuration without reserving.
 func (p *process) reread(entity string) {
 	p.w.Helper()
 	p.DropCache()
@@ -35,7 +35,7 @@ func (p *process) reread(entity string) {
 	}
 }
 
-// readBeforeLost: an operator takes a raise back while a process is about to bring the item to it.
+// readBeforeLost: an operator undoes a raise while a process is about to bring the item to it.
 func readBeforeLost(w *neverWorld) {
 	at := weir.Subject{Resource: neverResource}
 	w.limits(at, per("n", 100, 100, time.Minute))
@@ -59,13 +59,13 @@ func readBeforeLost(w *neverWorld) {
 	equal(w, "admitted in half a minute", p.drain(neverEntity, "n", 100), 10)
 }
 
-// changing does something when limits have been written, before the limiter hears of it.
+// changing calls a function after limits have been written, before the limiter learns of it.
 type changing struct {
 	*Store
 	then func()
 }
 
-// WriteLimits writes them.
+// WriteLimits writes the limits and calls the function.
 func (c *changing) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
@@ -76,8 +76,8 @@ func (c *changing) WriteLimits(
 	return err
 }
 
-// reservedWithinChange: the limiter still keeps the old limits then, and the store must not take
-// them for those that it has read after the change.
+// reservedWithinChange: the limiter still has the old limits at that point, and the store does not
+// take them for limits read after the change.
 func reservedWithinChange(w *neverWorld) {
 	at := weir.Subject{Resource: neverResource}
 	w.limits(at, still("n", 100))
@@ -95,7 +95,7 @@ func reservedWithinChange(w *neverWorld) {
 	if _, err := p.ask(neverEntity, weir.Costs{"n": 11}); !errors.Is(err, weir.NeverSatisfiable) {
 		w.Errorf("eleven of ten: got %v, want never satisfiable", err)
 	}
-	if n := p.drain(neverEntity, "n", 100); n < 9 || n > 10 { // the third may have been one of the ten
+	if n := p.drain(neverEntity, "n", 100); n < 9 || n > 10 { // the third take may be one of the ten
 		w.Errorf("admitted %d after the change, want the ten", n)
 	}
 }
@@ -114,7 +114,7 @@ func setReaches(o Options) func(w *neverWorld) {
 	}
 }
 
-// setUnanswered: whoever hears that limits are set may count on the item.
+// setUnanswered: a caller that is told that limits are set can rely on the item.
 func setUnanswered(w *neverWorld) {
 	w.limits(neverSubject(), still("n", 100))
 	var lost atomic.Bool
@@ -139,7 +139,8 @@ func setUnanswered(w *neverWorld) {
 	equal(w, "capacity", w.stored(neverEntity, 0, "n").Capacity, 10_000)
 }
 
-// inLine is a reservation on its way to an item, without a caller. It knows a limit, or is blind.
+// inLine returns a waiter without a caller. known is the definition that it holds; nil if it holds
+// none.
 func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketitem.Waiter {
 	m := &bucketitem.Waiter{
 		Now: p.w.clock.Now().UnixMilli(), Number: p.store.buckets.Calls.Add(1), Answer: make(chan bucketitem.Result, 1),
@@ -152,8 +153,8 @@ func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketite
 	return m
 }
 
-// differentlyKnown: two go together to an item that the process has not seen. Only who knows its
-// definition takes from it without another look.
+// differentlyKnown: two requests wait for an item that the process has not seen. Only the one that
+// holds the item's definition is charged without another read of the item.
 func differentlyKnown(first, second int64) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 100))

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// writesCases are rules of the write paths that were broken once, each where it was.
+// writesCases returns rules of the writes that were broken once.
 func writesCases() []neverCase {
 	return slices.Concat(
 		writesLeftovers(), writesRefills(), writesTerms(), writesForgotten(), writesWithout(), writesCounted(),
@@ -21,7 +21,7 @@ func writesCases() []neverCase {
 	)
 }
 
-// interrupted does something once, before an update is sent that matches.
+// interrupted calls do once, before the first update that matches is sent.
 func interrupted(matches func(u *bucketUpdate) bool, do func()) *wrong {
 	var once sync.Once
 	return &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
@@ -37,7 +37,7 @@ func (u *bucketUpdate) redefines() bool {
 	return slices.ContainsFunc(u.sets, u.of(schema.FieldCapacity))
 }
 
-// adjusted is what the Python library's adjust adds to an item.
+// adjusted returns what the Python library's adjust adds to an item.
 func adjusted(limit string, units int64) map[string]int64 {
 	return map[string]int64{
 		schema.BucketAttribute(limit, schema.FieldBalance):  -units * 1000,
@@ -45,7 +45,7 @@ func adjusted(limit string, units int64) map[string]int64 {
 	}
 }
 
-// add adds to numbers of a bucket item as another program would, whether or not it is there.
+// add adds to numbers of a bucket item without a condition, as another program would.
 func (w *neverWorld) add(entity string, numbers map[string]int64) {
 	w.Helper()
 	e := &client.Expression{}
@@ -61,7 +61,7 @@ func (w *neverWorld) add(entity string, numbers map[string]int64) {
 	}
 }
 
-// line is a process's way to the first item of a bucket.
+// line returns a process's queue of the first shard of a bucket.
 func (p *process) line(entity string) *bucketitem.Queue {
 	s := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: neverResource})
 	defer s.Release()

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// writesWithout is about limiters that keep no resolutions, and limits that no table has.
+// writesWithout returns cases of limiters without a cache, and of limits that are on no table.
 func writesWithout() []neverCase {
 	none, some := limiter.Options{CacheTTL: -1}, limiter.Options{CacheTTL: time.Minute}
 	return []neverCase{
@@ -23,7 +23,7 @@ func writesWithout() []neverCase {
 	}
 }
 
-// tenOf admits up to ten, and not more.
+// tenOf checks that ten units are admitted, and no more.
 func (p *process) tenOf(ask func(units int64) error) {
 	p.w.Helper()
 	for _, units := range []int64{1, 1, 1, 7} {
@@ -38,7 +38,7 @@ func (p *process) tenOf(ask func(units int64) error) {
 	}
 }
 
-// ownLimits are stored nowhere: no read of the table finds them.
+// ownLimits: the limiter's own limits are not stored, so no read of the table finds them.
 func ownLimits(o limiter.Options) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		o.Limits = []weir.Limit{still("n", 10)}
@@ -63,8 +63,8 @@ func broughtEachTime(o limiter.Options) func(w *neverWorld) {
 	}
 }
 
-// uncachedReads: a process whose limiter keeps nothing reads once for each reservation, beside its
-// write, and goes by no configuration that it has not read.
+// uncachedReads: a process without a cache reads once for each reservation, at the same time as its
+// write, and uses only a configuration that it has just read.
 func uncachedReads(w *neverWorld) {
 	w.system(still("n", 1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})

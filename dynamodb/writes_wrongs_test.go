@@ -11,9 +11,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// wrongWrites are the worst of what was found, as far as it can be done between weir and the table,
-// with the cases that notice. A division by what a leftover does not define is made in the process,
-// where nothing stands between.
+// wrongWrites returns the worst faults found, as far as they can be injected between weir and the
+// table, with the cases that catch them. A division by a missing definition happens inside the
+// process and cannot be injected.
 func wrongWrites() []*wrong {
 	return []*wrong{
 		{name: "a charge goes by what a process believes", caught: []string{"refill: what it filled up"},
@@ -42,11 +42,11 @@ func wrongWrites() []*wrong {
 	}
 }
 
-// generous does not charge what is too much to count. It says that there is no end to what a limit
-// can hold: otherwise the limiter would refuse such a cost before it comes here.
+// generous does not charge a cost that would overflow. It reports limits without an end, because
+// otherwise the limiter would refuse such a cost itself.
 type generous struct{ *Store }
 
-// ReadConfig returns limits without an end.
+// ReadConfig returns the limits with the largest capacity.
 func (g generous) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
@@ -64,7 +64,7 @@ func (g generous) ReadConfig(
 	return c, nil
 }
 
-// Reserve takes the rest of what is asked, under the definitions that there are.
+// Reserve takes the remaining costs, under the stored definitions.
 func (g generous) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	c := *p
 	c.Subjects, c.Takes = slices.Clone(p.Subjects), nil
