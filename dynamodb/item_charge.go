@@ -193,7 +193,8 @@ func (ic *itemCharge) shardsWithEnough(images []*bucketitem.Image, now int64) []
 }
 
 // takeFromShards takes the charge in parts from several shards. It reports false if they have too
-// little together, or if other callers were faster; the parts taken are then refunded.
+// little together, or if other callers were faster; the parts taken are then refunded. It reports
+// true if the charge was taken, or failed with an error.
 func (ic *itemCharge) takeFromShards(ctx context.Context, images []*bucketitem.Image) bool {
 	now := ic.now
 	parts := make([][]bucketitem.Take, len(images))

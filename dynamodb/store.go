@@ -11,9 +11,9 @@
 // the costs of each limit.
 //
 //  1. Charge. Reserve makes one item charge for each subject of the plan. A bucket item holds
-//     all limits of a subject, or one shard of it; of several shards, the charge picks one at
-//     random. If the process remembers a denial that covers the request, Reserve denies it
-//     without a write.
+//     all limits of a subject on one shard; on a subject with several shards the charge picks
+//     one at random. If the process remembers a denial that covers the request, Reserve denies
+//     it without a write.
 //  2. Queue. Each charge waits in the queue of its item. The process has one write of an item in
 //     flight at a time; the charges that arrive during a write go with the next one.
 //  3. Write. The queue sends one UpdateItem without having read the item. Its condition requires
@@ -90,8 +90,9 @@ type Options struct {
 	HTTP *http.Client
 	// Client changes the options of the SDK's client, after all other options. Default: nothing.
 	Client []func(*dynamodb.Options)
-	// Transactional makes each reservation with BatchGetItem and TransactWriteItems: it is atomic
-	// over several items, at four times the cost. Default: false.
+	// Transactional makes each reservation with BatchGetItem and TransactWriteItems. It is atomic
+	// over several items, at twice the write units and a consistent read of each item. Default:
+	// false.
 	Transactional bool
 	// NoSpeculation reads each bucket item before it is written. Default: false.
 	NoSpeculation bool

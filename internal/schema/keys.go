@@ -3,10 +3,10 @@
 // calls, and takes time and random numbers as arguments.
 //
 // For each kind of item there is a type with an Item method that encodes it and a Parse function
-// that decodes it: [Bucket], [Config], [Entity], [AuditEvent], [Usage], [Namespace], [Version],
-// [Provisioner], and the registries [Resources] and [EntityConfigResources]. Functions such as
-// [EntityPK] build the keys and their Parse counterparts read them. [Table] is the definition of a
-// table.
+// that decodes it: [Bucket], [Config], [Entity], [AuditEvent], [Usage], [Namespace], [Version] and
+// [Provisioner]. The registries [Resources] and [EntityConfigResources] are only decoded, because
+// updates of single names and counts write them. Functions such as [EntityPK] build the keys, and
+// their Parse counterparts read them. [Table] is the definition of a table.
 //
 // The library has features that weir lacks, so a type does not hold everything that an item may
 // have. Attributes that no field holds are kept in Extra, as they were read, and are written again.

@@ -22,9 +22,8 @@ type Evaluation struct {
 type effect struct {
 	// net is the amount that the write takes; below zero for a refund.
 	net int64
-	// need is the least balance that must be there for all waiters to fit, without the credit for
-	// the time since the last refill. asked is true if a waiter takes of the limit; need counts
-	// only then.
+	// need is the balance that the waiters need: the stored balance and what the write credits must
+	// come to at least that. asked is true if a waiter takes of the limit; need counts only then.
 	need  int64
 	asked bool
 	// charged is true if units are taken.
@@ -192,10 +191,9 @@ func (r *Evaluation) canRequireDefinitions(m *Image) bool {
 }
 
 // balanceBounds returns the bounds of the stored balance within which a limit can be charged
-// without a refill: at least the need, and at most the capacity less the gain since the last
-// refill. Above the upper bound the limit has been full for a while and gained nothing. A take that
-// leaves rf alone would make room for that gain, and the next refill would credit the time twice
-// (ADR 16).
+// without a refill: at least the need, and at most the capacity less the gain from the last refill
+// until now. Above the upper bound the limit was full for a part of that time. A take that leaves
+// rf alone would make room, and the next refill would credit that part too (ADR 16).
 func (m *Image) balanceBounds(r *Evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
 	rate := ShareOf(&c.BucketLimit, m.Shards)

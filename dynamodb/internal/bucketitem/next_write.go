@@ -80,9 +80,11 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	c.rejectUnjudgeable()
 	c.limitRefunds()
 	c.rejectOverflowing()
+	// An item that weir cannot judge by still takes charges and refunds of leases (ADR 17).
 	if len(c.Waiters) == 0 && len(c.Updates) > 0 && c.image.restricted() {
 		return c.forced()
 	}
+	// Another item has shown a higher shard count: judge by the smaller shares.
 	if n := c.subject.ShardCount(); n > c.image.Shards {
 		c.image = newImage(c.image.Item, c.image, n, c.now())
 	}
@@ -95,6 +97,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	if !c.pending() {
 		return nil, nil, nil
 	}
+	// Evaluate with the limits of the configuration, so that the write brings the item to them.
 	base := c.image
 	if c.config != nil && !c.config.matches(base) {
 		base = base.WithConfig(c.config, c.removedLimits)
@@ -118,6 +121,8 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 		(!c.ns.Options.NoSpeculation || c.round > 1) {
 		return c.writer().speculativeWrite(base, r), r, nil
 	}
+	// A normal write sets the limits and the ttl of the item. It needs the configuration if the ttl
+	// has passed, and it writes definitions only after a consistent read of them (ADR 23).
 	t := c.config
 	if t == nil {
 		if t = c.agreedConfig(); t == nil && base.Item.TTL != 0 && base.Item.TTL <= seconds(r.latest) ||
@@ -197,7 +202,7 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *Evaluation, error) {
 }
 
 // nextShard returns the write that creates a shard with half of another one. Reservations are
-// redirected to other shards if another writer was faster once, or if no other shard exists yet.
+// redirected to other shards if other writers were faster, or if no other shard exists yet.
 // Updates, which are never denied, create an empty shard in the end.
 func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *Evaluation, error) {
 	if c.round > 1 {

@@ -21,9 +21,10 @@
 // units and leaves the time of the refill (rf), a normal write credits every limit and moves rf,
 // and a create writes an item that does not exist. Each write carries conditions under which the
 // evaluation is valid. If a condition fails, DynamoDB returns the item as it is; the commit makes a
-// new image of it and evaluates the batch again, so it reads nothing. A waiter that does not fit is
-// denied only by an image that is at least as recent as the reservation itself. After [MaxRounds]
-// rounds the remaining reservations are denied as contended; updates go on.
+// new image of it and evaluates the batch again, so it reads nothing. If no image is known, the
+// commit sends a cold write, whose conditions the item itself decides. A waiter that does not fit
+// is denied only by an image that is at least as recent as the reservation itself. After
+// [MaxRounds] rounds the remaining reservations are denied as contended; updates go on.
 //
 // Before a commit answers its waiters it publishes the image, so a caller that has its answer sees
 // its own charge. If a caller has left, its charge is enqueued as a [Compensation] and refunded

@@ -91,8 +91,8 @@ func (b *itemWriter) updateInput(e *itemExpression) *dynamodb.UpdateItemInput {
 }
 
 // coldMS is the greatest age of the last refill, in milliseconds, for a write that does not know
-// the time of that refill. An older item may have been full for a while; a take that leaves rf
-// alone would let the next refill credit that time twice (ADR 16).
+// the time of that refill. An older item may have been full for a while; after a take that leaves
+// rf alone, the next refill would credit that time too (ADR 16).
 const coldMS = 1000
 
 // coldWrite returns the write on an item that this process has not seen. It takes what the waiters

@@ -7,8 +7,8 @@
 // items, and that the namespace is registered.
 //
 // The items of a namespace are stored under an ID. Two registry items lead from the name to the ID
-// and back; every change of the registry writes both in one transaction. A deleted namespace loses
-// its name and keeps its data until a [Purge] deletes that for good.
+// and back; registering, deleting and recovering a namespace change both in one transaction. A
+// deleted namespace loses its name and keeps its data until a [Purge] deletes that for good.
 //
 // No value has state of its own, so there are no locks: conditions on the items decide between
 // callers.
