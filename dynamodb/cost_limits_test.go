@@ -21,7 +21,7 @@ type costOfLimits struct {
 	bytes  int
 	// seed is the size and the cost in ADR-115.
 	seed       string
-	full, lean int64 // putItem units of a warm reservation that names all limits, in thousandths
+	full, lean int64 // write units of a warm reservation that names all limits, in thousandths
 }
 
 // String returns the row in Markdown.

@@ -24,7 +24,7 @@ type scene struct {
 	table     *Table
 	namespace string
 	clock     *conformance.Clock
-	// first is the process that the scene began with.
+	// first is the first process of the scene.
 	first *party
 }
 

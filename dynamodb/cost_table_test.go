@@ -27,7 +27,7 @@ type costRow struct {
 	later func(sentRequest) bool
 	// before and after are the calls until the answer, and the calls that were held.
 	before, after string
-	// full and lean are the units consumed on the two kinds of table, all together.
+	// full and lean are the sums of units consumed on the two kinds of table.
 	full, lean costUnits
 }
 

@@ -27,11 +27,11 @@ type wire struct {
 // sentRequest is the part of a request that these tests look at.
 type sentRequest struct {
 	operation string
-	// entity is whose bucket item is written; empty for other items and for batches.
+	// entity is the entity of the bucket item written; empty for other items and for batches.
 	entity string
 	// redefines is true if the request writes the definition of a limit to an existing item.
 	redefines bool
-	// items is how many items a transaction writes.
+	// items is the number of items that a transaction writes.
 	items int64
 }
 

@@ -95,7 +95,7 @@ func (f *failingChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
 }
 
 // TestCredentialsNotRenewed checks that credentials that cannot be renewed for a while are an
-// outage, and that a caller that leaves is not told that there are none.
+// outage, and that a caller that leaves does not get a missing-credentials error.
 func TestCredentialsNotRenewed(t *testing.T) {
 	t.Parallel()
 	chain := &failingChain{}

@@ -349,10 +349,10 @@ func TestEntityMetadata(t *testing.T) {
 		t.Errorf("a float: got %v, want invalid", err)
 	}
 	if _, _, err := s.admin.EntityMetadata(ctx, "nobody", true); !errors.Is(err, weir.NotFound) {
-		t.Errorf("nobody: got %v, want not found", err)
+		t.Errorf("undeclared: got %v, want not found", err)
 	}
 	if err := s.admin.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {
-		t.Errorf("nobody: got %v, want not found", err)
+		t.Errorf("undeclared: got %v, want not found", err)
 	}
 }
 

@@ -33,7 +33,7 @@ type faultBucket struct {
 	takes, refunds, grown int64
 	// standing is the number of units for which live and completed leases stand.
 	standing int64
-	// admitted and denied count calls; highest is the most that was in use after an admission.
+	// admitted and denied count calls; highest is the largest use after an admission.
 	admitted, denied, highest int64
 }
 

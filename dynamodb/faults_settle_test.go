@@ -140,7 +140,7 @@ func TestFaultsSettleInPart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		broken        string
 		first, second func(context.Context, *weir.Lease) error
-		half, taken   int64 // on the half that works, after the first; on both, in the end
+		half, taken   int64 // taken on the half that works, after the first call; on both, in the end
 	}{
 		"more, the parent fails":      {"top", complete(7), complete(7), 7, 7},
 		"more, the child fails":       {"acme", complete(7), complete(7), 7, 7},

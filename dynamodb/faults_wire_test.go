@@ -31,7 +31,7 @@ type faultWire struct {
 
 // wireWrite is one write: one request, or all attempts of one transaction.
 type wireWrite struct {
-	milli    int64 // what it takes from all limits together, less what it gives back
+	milli    int64 // the units taken from all limits, less the refunds
 	applied  bool
 	told     bool // the process got a definite outcome
 	doubtful bool // an attempt had no answer

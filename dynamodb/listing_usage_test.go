@@ -113,6 +113,6 @@ func TestListsSkipUsage(t *testing.T) {
 	}
 	after := weir.EntityQuery{Size: 100, After: "busy-2-nobody"}
 	if got := s.listed(t, after); !slices.Equal(got, want[slices.Index(want, "c-000"):]) {
-		t.Errorf("behind one that is not declared: got %v", got)
+		t.Errorf("after one that is not declared: got %v", got)
 	}
 }

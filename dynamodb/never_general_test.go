@@ -143,7 +143,7 @@ func refundedOnce(w *neverWorld) {
 	crowd(16, func(i int) {
 		q := p
 		if i%4 == 3 {
-			q = other // which does not know the lease
+			q = other // a process that does not have the lease
 		}
 		if _, err := q.Cancel(w.Context(), l.ID); err != nil && q == p {
 			w.Errorf("cancel: %v", err)

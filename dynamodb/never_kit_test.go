@@ -156,7 +156,7 @@ func still(name string, capacity int64) weir.Limit {
 	return per(name, capacity, 1, stillPeriod*time.Second)
 }
 
-// stillPeriod is that period in seconds.
+// stillPeriod is the period of still in seconds.
 const stillPeriod = 100 * 365 * 24 * 60 * 60
 
 const (

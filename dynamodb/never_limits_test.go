@@ -37,7 +37,7 @@ func neverPlaces() map[string]weir.Subject {
 	}
 }
 
-// cacheTime is the time for which a limiter goes by the configuration that it has read.
+// cacheTime is the time for which a limiter uses the configuration that it has read.
 const cacheTime = time.Minute
 
 // addedLimit: a limit that is added to an existing item starts full, and is then judged like any
@@ -180,7 +180,7 @@ func broughtLimits(w *neverWorld) {
 		}
 	}
 	equal(w, "admitted", admitted, 2)
-	if _, err := bring(1000); err != nil { // a higher one raises nothing
+	if _, err := bring(1000); err != nil { // a higher brought limit raises nothing
 		w.Errorf("brought a higher limit: %v", err)
 	}
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 96_000)

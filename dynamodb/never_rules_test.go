@@ -216,7 +216,7 @@ func stampedItem(w *neverWorld) {
 	w.edit(neverEntity, 0, map[string]int64{schema.AttrVU: 0})
 	p.admit(neverEntity, weir.Costs{"n": 1})
 	if vu := w.bucket(neverEntity, 0).ValidUntil; vu != nil {
-		w.Errorf("vu is %d, want it gone with a write that refills", *vu)
+		w.Errorf("vu is %d, want it removed by a write that refills", *vu)
 	}
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 88_000)
 }

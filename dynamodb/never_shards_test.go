@@ -124,7 +124,7 @@ func shardsExist(w *neverWorld) {
 	}
 	admit(1)
 	// Twice as often as the shards can be doubled, and further until they are: all requests may
-	// go to shards that are just made, which are not crowded.
+	// go to new shards, which are not crowded.
 	for round := 0; round < 10 || w.count(neverEntity) < bucketitem.MaxShards; round++ {
 		if round == 100 {
 			w.Fatalf("%d shards after %d rounds, want %d", w.count(neverEntity), round, bucketitem.MaxShards)

@@ -59,11 +59,11 @@ func TestAudit(t *testing.T) {
 	}
 	events := s.audited(t, weir.Subject{Entity: "acme"}, "")
 	if rest := s.audited(t, weir.Subject{Entity: "acme"}, events[1].ID); len(rest) != 3 || rest[0].ID != events[2].ID {
-		t.Errorf("behind the second: got %+v", rest)
+		t.Errorf("after the second: got %+v", rest)
 	}
 	lower := strings.ToLower(events[1].ID)
 	if rest := s.audited(t, weir.Subject{Entity: "acme"}, lower); len(rest) != 3 || rest[0].ID != events[2].ID {
-		t.Errorf("behind the second, in lower case: got %+v", rest)
+		t.Errorf("after the second, in lower case: got %+v", rest)
 	}
 	for _, after := range []string{"nonsense", "~", "\xff", events[1].ID + "0", strings.Repeat("x", 2000)} {
 		err := firstError(s.admin.ReadAudit(t.Context(), acme, after, false))

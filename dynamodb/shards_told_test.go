@@ -73,7 +73,7 @@ func halvedStamped(w *neverWorld) {
 		p.summon(trial(n), "b", 2)
 		b := w.bucket(trial(n), 0)
 		if a := b.Limit("a"); b.ValidUntil == nil && a.Capacity != 50_000 {
-			w.Fatalf("the stamp is gone, and the capacity is still %d", a.Capacity)
+			w.Fatalf("vu is gone, and the capacity is still %d", a.Capacity)
 		}
 		if got := p.takeAll(trial(n), "a", 50); got > 50 {
 			w.Errorf("%d of 50 were admitted", got)
@@ -92,14 +92,14 @@ func stampedUnknown(w *neverWorld) {
 	w.edit(neverEntity, 0, map[string]int64{schema.AttrVU: later})
 	p.admit(neverEntity, weir.Costs{"a": 1})
 	if vu := w.bucket(neverEntity, 0).ValidUntil; vu == nil || *vu != later {
-		w.Errorf("a stamp of a second later is gone")
+		w.Errorf("a vu that lies one second ahead is gone")
 	}
 	w.system(still("a", 50))
 	w.clock.Advance(time.Second)
 	p.admit(neverEntity, weir.Costs{"a": 1})
 	b := w.bucket(neverEntity, 0)
 	if b.ValidUntil != nil || b.Limit("a").Capacity != 50_000 {
-		w.Errorf("the stamp is there: %t, and the capacity %d, want it gone and 50000",
+		w.Errorf("vu exists: %t, and the capacity is %d, want no vu and 50000",
 			b.ValidUntil != nil, b.Limit("a").Capacity)
 	}
 	if got := p.takeAll(neverEntity, "a", 50); got > 50 || got < 46 {

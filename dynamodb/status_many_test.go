@@ -58,6 +58,6 @@ func TestStatusOfMany(t *testing.T) {
 		t.Errorf("together: got %+v\nalone: %+v", got, alone)
 	}
 	if none, err := counted.Status(t.Context(), configNow, nil); err != nil || len(none) > 0 {
-		t.Errorf("of nobody: got %v, %v", none, err)
+		t.Errorf("of no subjects: got %v, %v", none, err)
 	}
 }

@@ -47,7 +47,7 @@ func (p *process) refused(c weir.Costs) {
 	}
 }
 
-// hugeTogether: three requests wait behind a first write, as if the table throttled it. Two of them
+// hugeTogether: three requests wait for a first write, as if the table throttled it. Two of them
 // together do not pass the limit; all three do, and overflow an integer.
 func hugeTogether(w *neverWorld) {
 	const cost = 4_000_000_000_000_000

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// writesTerms returns cases of limits that change while a request goes by older ones.
+// writesTerms returns cases of limits that change while a request uses older ones.
 func writesTerms() []neverCase {
 	return []neverCase{
 		{"terms: what was read before a lost write does not come back over what is newer", readBeforeLost},
@@ -114,7 +114,7 @@ func setReaches(o Options) func(w *neverWorld) {
 	}
 }
 
-// setUnanswered: a caller that is told that limits are set can rely on the item.
+// setUnanswered: a caller whose change of limits succeeds can rely on the item.
 func setUnanswered(w *neverWorld) {
 	w.limits(neverSubject(), still("n", 100))
 	var lost atomic.Bool

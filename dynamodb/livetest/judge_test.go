@@ -71,7 +71,7 @@ func (f *fleet) judgeHistory(t testing.TB, h *History) {
 		t.Errorf("%s: %d milli-units are not accounted for", name, a.Off)
 	}
 	if a.Consumed < h.Consumed()-less || a.Consumed > h.Consumed()+more {
-		t.Errorf("%s: the items say that %d milli-units were consumed, the callers were told %d "+
+		t.Errorf("%s: the items say that %d milli-units were consumed, the callers %d "+
 			"(unknown are %d less and %d more)", name, a.Consumed, h.Consumed(), less, more)
 	}
 	if f.scarce[h.Limit] == h.Entity {

@@ -1,7 +1,7 @@
 package schema
 
-// The registries are written by updates that add one name or count. Tests write them whole, to show
-// that a reader loses nothing.
+// In production, updates of one name or count write the registries. Tests write them as a whole, to
+// check that a reader loses nothing.
 
 // Item returns the item as it is stored. DynamoDB has no empty sets, so an empty set is left out.
 func (r *Resources) Item() Item {

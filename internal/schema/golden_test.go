@@ -23,12 +23,13 @@ type writes struct {
 	usageAt   string // the clock when usage was written
 	// events are the IDs of the audit, in the order of events.
 	events [8]string
-	// pgen and pinc are those of proj-1, key-1 and solo; zero in version 0.10.
+	// pgen and pinc are the values for proj-1, key-1 and solo; zero in version 0.10.
 	pgen [3]int64
 	pinc [3]string
-	// acquired is when, in Unix milliseconds, key-1 (with proj-1), solo and anon drew.
+	// acquired are the times of acquire by key-1 (with proj-1), solo and anon, in Unix milliseconds.
 	acquired [3]int64
-	// custom tells whether the limits of an entity's default are its own; since version 0.17.
+	// custom reports whether the limits of an entity's default count as its own, as from version
+	// 0.17 on.
 	custom bool
 }
 
