@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// adoptTimeout is how long an abandoned reservation is kept for a repeat once it is known to
-	// have been carried out.
+	// adoptTimeout is how long an abandoned reservation waits for a repeat once it is known to have
+	// been carried out.
 	adoptTimeout = time.Second
-	// maxWithdrawals is how many reservations are withdrawn concurrently. The client batches
-	// concurrent calls.
+	// maxWithdrawals is how many reservations are withdrawn at the same time. TigerBeetle's client
+	// sends concurrent calls together.
 	maxWithdrawals = 64
-	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to
-	// maxPause.
+	// minPause is the pause before a failed withdrawal is tried again; it doubles up to maxPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 	// closeTimeout is how long Close waits for abandoned reservations to be withdrawn.
@@ -33,20 +32,21 @@ const (
 // cannot be recalled once it was sent.
 type inflightReserve struct {
 	op *reserveOp
-	// done is closed once err, and the outcome of op, are set.
+	// done is closed once err and the outcome of op are set.
 	done chan struct{}
 	err  error
 
-	// The fields below matter once the caller has left.
+	// The fields below are used once the caller has left.
 
-	// adopted is closed when a repeat has taken the reservation over, withdrawn when it was given
-	// back, or when there is nothing to give back. withdrawing excludes adoption. All three are
-	// guarded by abandoned.mu.
+	// adopted is closed when a repeat has taken the reservation over. withdrawn is closed when it
+	// was given back, or when there is nothing to give back. withdrawing excludes adoption.
+	// abandoned.mu guards all three.
 	adopted, withdrawn chan struct{}
 	withdrawing        bool
 }
 
-// abandoned are the reservations whose callers have left.
+// abandoned is the set of reservations whose callers have left. For each of them a goroutine,
+// watchAbandoned, waits for the outcome.
 type abandoned struct {
 	count atomic.Int64
 
@@ -57,9 +57,9 @@ type abandoned struct {
 	permits chan struct{}
 }
 
-// runReserve runs a reservation and waits for its outcome, or for the end of the context. A chain
-// in flight cannot be recalled then: if it was carried out, it is withdrawn unless a repeat adopts
-// it.
+// runReserve runs a reservation and waits for its outcome, or for the end of the context. If the
+// context ends first, the chain may be in flight and cannot be recalled: it is abandoned to
+// watchAbandoned, which withdraws it if it was carried out, unless a repeat adopts it.
 func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 	a := &inflightReserve{op: c}
 	if ctx.Done() == nil {
@@ -89,10 +89,10 @@ func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 	return a.err
 }
 
-// charged reports whether the reservation was carried out. It must have ended.
+// charged reports whether the reservation was carried out. The reservation must be done.
 func (a *inflightReserve) charged() bool { return a.err == nil && !a.op.out.Denied && !a.op.out.Replay }
 
-// abandon takes charge of a reservation whose caller leaves.
+// abandon registers a reservation whose caller leaves, and starts its watcher.
 func (s *Store) abandon(a *inflightReserve) {
 	s.counts.abandoned.Add(1)
 	if a.done == nil {
@@ -105,7 +105,7 @@ func (s *Store) abandon(a *inflightReserve) {
 	if old := l.byLease[a.op.plan.ID]; old != nil {
 		l.count.Add(-1)
 		if !old.withdrawing {
-			close(old.adopted) // by a, which has sent its chain again
+			close(old.adopted) // by a, which has sent the same chain again
 		}
 	}
 	l.byLease[a.op.plan.ID] = a
@@ -115,8 +115,8 @@ func (s *Store) abandon(a *inflightReserve) {
 	go s.watchAbandoned(a)
 }
 
-// forget drops a reservation that needs no more care, unless another one of the lease has taken
-// its place.
+// forget drops a reservation that needs no more care, unless another one of the same lease has
+// taken its place.
 func (l *abandoned) forget(a *inflightReserve) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +127,8 @@ func (l *abandoned) forget(a *inflightReserve) {
 	close(a.withdrawn)
 }
 
-// watchAbandoned waits until it is known what became of an abandoned reservation, and withdraws it
-// if it was carried out and no repeat has adopted it.
+// watchAbandoned waits for the outcome of an abandoned reservation, gives a repeat adoptTimeout to
+// adopt it, and withdraws it if it was carried out or its outcome is unknown.
 func (s *Store) watchAbandoned(a *inflightReserve) {
 	l := &s.abandoned
 	defer l.watchers.Done()
@@ -160,7 +160,7 @@ func (s *Store) watchAbandoned(a *inflightReserve) {
 	s.withdrawSurely(a)
 }
 
-// withdrawSurely withdraws a reservation, and tries again for as long as the store is open.
+// withdrawSurely withdraws a reservation, and tries again until it succeeds or the store is closed.
 func (s *Store) withdrawSurely(a *inflightReserve) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		did, err := s.withdraw(s.life, a)
@@ -180,11 +180,10 @@ func (s *Store) withdrawSurely(a *inflightReserve) {
 	}
 }
 
-// resumeReserve answers a reservation that was abandoned before and is still watched. A repeat is
-// neither denied nor sent before it is known what became of the abandoned one, which could
-// otherwise be charged after the denial. The outcome stays empty if the cluster has to be asked;
-// earlier is then the reservation of which only the cluster knows whether it was carried out, or
-// nil.
+// resumeReserve answers a reservation that repeats an abandoned one. The repeat is neither denied
+// nor sent before the outcome of the abandoned one is known, which could otherwise be charged after
+// the denial. If out stays empty, the cluster has to be asked; earlier is then the abandoned
+// reservation of which only the cluster knows whether it was carried out, or nil.
 func (s *Store) resumeReserve(
 	ctx context.Context, p *driver.Plan, out *driver.Outcome,
 ) (earlier *reserveOp, err error) {
@@ -213,10 +212,10 @@ func (s *Store) resumeReserve(
 			return nil, err
 		}
 	}
-	return nil, nil // There is none.
+	return nil, nil // Nothing is abandoned.
 }
 
-// keepStatuses keeps the statuses of a reservation that was carried out, for the call that recovers
+// keepStatuses keeps the statuses of a reservation that was carried out for the call that recovers
 // its lease next.
 func (s *Store) keepStatuses(a *inflightReserve) {
 	select {
@@ -228,7 +227,7 @@ func (s *Store) keepStatuses(a *inflightReserve) {
 	}
 }
 
-// wait waits until a channel is closed, or the context ends.
+// wait waits until a channel is closed or the context ends.
 func wait(ctx context.Context, closed <-chan struct{}) error {
 	select {
 	case <-closed:
@@ -246,7 +245,8 @@ func (l *abandoned) withdraws(a *inflightReserve) bool {
 }
 
 // adopt takes over a reservation that was carried out. It returns over if there is nothing left to
-// adopt. If other limits apply by now, the lease has to be recovered.
+// adopt. If the limits of the plan have changed, it only marks the outcome as a replay, and the
+// engine recovers the lease.
 func (l *abandoned) adopt(a *inflightReserve, p *driver.Plan, out *driver.Outcome) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,15 +272,15 @@ func (l *abandoned) adopt(a *inflightReserve, p *driver.Plan, out *driver.Outcom
 	return false, nil
 }
 
-// drop hands a reservation over to its adopter. l.mu is held.
+// drop marks a reservation as adopted. l.mu is held.
 func (l *abandoned) drop(a *inflightReserve) {
 	close(a.adopted)
 	delete(l.byLease, a.op.plan.ID)
 	l.count.Add(-1)
 }
 
-// answered records that a caller has had an answer for a lease. An abandoned reservation of which
-// nothing was known is over then: either that caller has the lease, or a denial has used up the
+// answered records that a caller has had an answer for a lease. An abandoned reservation of unknown
+// outcome needs no more care then: either that caller has the lease, or the denial has used up the
 // IDs of its chain.
 func (l *abandoned) answered(id weir.LeaseID) {
 	if l.count.Load() == 0 {
@@ -293,8 +293,8 @@ func (l *abandoned) answered(id weir.LeaseID) {
 	}
 }
 
-// closeAbandoned withdraws abandoned reservations at once when the store closes, and waits for
-// those of which nothing is known yet, both for closeTimeout at most.
+// closeAbandoned waits for closeTimeout at most until the watchers have finished; after s.stop is
+// closed they withdraw at once. Then it ends the withdrawals that are left.
 func (s *Store) closeAbandoned() {
 	done := make(chan struct{})
 	go func() {
@@ -311,8 +311,8 @@ func (s *Store) closeAbandoned() {
 }
 
 // withdraw gives back what a reservation was charged, unless the lease has been adopted on another
-// server or has ended. If it is unknown whether the reservation was carried out, the lease ID is
-// voided first, so that it can no longer be.
+// server or has ended. If the outcome of the reservation is unknown, the lease ID is voided first,
+// so that the reservation can no longer be carried out.
 func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err error) {
 	id := a.op.plan.ID
 	var holdings []driver.Holding
@@ -338,7 +338,7 @@ func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err
 	return out != nil, err
 }
 
-// cancelUpdate is the update that cancels a lease.
+// cancelUpdate returns the update that cancels a lease.
 func cancelUpdate(id weir.LeaseID, holdings []driver.Holding) *driver.Update {
 	u := &driver.Update{ID: id, Verb: weir.VerbCancel, Changes: make([]driver.Change, len(holdings))}
 	for i := range holdings {

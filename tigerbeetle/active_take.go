@@ -12,49 +12,52 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// activeTake is a take of a plan while the store works on it.
+// activeTake is a take of a plan, or of an update, while the store works on it. Other calls share
+// its limitState, which has a mutex; the other fields belong to this call.
 type activeTake struct {
 	*limitState
 	*driver.Take
 	cost int64
-	// belowCapacity is by how much the request's ceiling is below the capacity.
+	// belowCapacity is the capacity less the request's ceiling.
 	belowCapacity int64
-	// version is that of the definitions by which the take is judged.
+	// version is the version of the definitions that the take is judged by.
 	version uint32
-	// fromAnchor is the bucket's anchor that the chain moves, and nextAnchor the one after it, if
-	// movesAnchor is set. What is known may change before the chain is sent: a move from a later
-	// anchor could go back.
+	// fromAnchor is the anchor that the chain replaces and nextAnchor the one that it writes, if
+	// movesAnchor is set. They are copied when the move is claimed: the estimate may change before
+	// the chain is sent, and a move from a later anchor could go back in time.
 	fromAnchor, nextAnchor anchor
 	movesAnchor            bool
 	// fromForgotten is set if the bucket was forgotten, so that it starts full.
 	fromForgotten bool
 	// readInCall is set once the limit was read from the cluster during this call.
 	readInCall bool
-	// observed is what the cluster said last, as of one instant, if a denial is to go by it: the
-	// estimate also has chains in flight. Otherwise nil.
+	// observed is what the cluster said last, as of one instant, if a denial is to be judged by it;
+	// otherwise nil. The estimate may differ, because it also has what chains of this server did
+	// during the read.
 	observed *estimate
-	// passed is set for a limit that a denial does not name: the cluster has checked it and found
-	// enough, or by the estimate at the time of the denial it was not exceeded.
+	// passed is set for a limit that the denial does not name: the cluster has checked it and found
+	// enough, or the estimate said so at the time of the denial.
 	passed bool
-	// takes and returns are the units that the chain takes or gives back.
+	// takes and returns are the units that the chain takes and gives back.
 	takes, returns int64
-	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit:
-	// an extend renews only slots.
+	// refundsOnly is set if the chain takes nothing from the limit. skipped is set if the chain
+	// does not touch the limit: an extend renews only slots.
 	refundsOnly, skipped bool
-	// period is the account of the budget's period, which ends at periodEnd in Unix milliseconds.
+	// period is the account of the budget's current period, which ends at periodEnd, in Unix
+	// milliseconds.
 	period    tb.Uint128
 	periodEnd int64
-	// mark is that of the piece that the take makes.
+	// mark is the mark of the piece that the take makes.
 	mark int64
-	// uncountable is set for a shadow limit that cannot count more.
+	// uncountable is set for a shadow limit whose account cannot count more units.
 	uncountable bool
 }
 
-// need is what must be available.
+// need returns how many units of the capacity must be available for the take to fit.
 func (s *activeTake) need() int64 { return s.cost + s.belowCapacity }
 
-// capacity is that of the limit in force: for a bucket, the one of its anchor, which may be newer
-// than the plan.
+// capacity returns the capacity in force. For a bucket it is the one of the anchor, which may be
+// newer than the plan.
 func (s *activeTake) capacity() int64 {
 	if k := &s.judgedBy().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
 		return kernel.Units(k.anchor.rate.CapacityMilli)
@@ -62,32 +65,33 @@ func (s *activeTake) capacity() int64 {
 	return s.Limit.Capacity
 }
 
-// otherPeriodsUse is what a budget has in use in periods of another calendar, as this server knows
-// it.
+// otherPeriodsUse returns what is in use of a budget in periods other than the current one, which
+// come from another calendar, as far as this server knows.
 func (s *activeTake) otherPeriodsUse() uint64 {
 	var sum uint64
 	for i := range s.periods {
 		if s.periods[i].account != s.period {
-			sum = min(sum+uint64(s.periods[i].used), fundUnits) // no ceiling is above
+			sum = min(sum+uint64(s.periods[i].used), fundUnits) // no ceiling is higher
 		}
 	}
 	return sum
 }
 
-// includesOtherPeriods reports whether the cluster's check includes what this server knows of
-// other periods.
+// includesOtherPeriods reports whether the check includes units that this server believes to be in
+// use in other periods.
 func (s *activeTake) includesOtherPeriods() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.key.kind == weir.Budget && s.otherPeriodsUse() > 0
 }
 
-// headroom is what must stay free besides the cost, in the account's own units.
+// headroom returns what must stay free in the account besides the cost, in the account's own units:
+// the account's fund less the ceiling. s.mu is held.
 func (s *activeTake) headroom() uint64 {
 	l := s.Limit
 	switch s.key.kind {
 	case weir.Bucket:
-	case weir.Budget: // what was used in periods of another calendar counts too
+	case weir.Budget: // use in periods of another calendar counts too
 		return fundUnits - uint64(s.Ceiling) + s.otherPeriodsUse()
 	default:
 		return fundUnits - uint64(s.Ceiling)
@@ -101,7 +105,7 @@ func (s *activeTake) headroom() uint64 {
 	return fundMilli - uint64(max(capacityMilli-s.belowCapacity*1000, 0))
 }
 
-// judge writes the limit's status by the estimate.
+// judge writes the limit's status by what is known of it. s.mu is held.
 func (s *activeTake) judge(now int64, status *weir.LimitStatus) {
 	l := s.Limit
 	available := s.availableKnown(now) - s.belowCapacity
@@ -119,7 +123,7 @@ func (s *activeTake) judge(now int64, status *weir.LimitStatus) {
 	}
 }
 
-// judgedBy is what the take is judged by.
+// judgedBy returns what the take is judged by: what was observed for a denial, or the estimate.
 func (s *activeTake) judgedBy() *estimate {
 	if s.observed != nil {
 		return s.observed
@@ -127,8 +131,8 @@ func (s *activeTake) judgedBy() *estimate {
 	return &s.estimate
 }
 
-// raiseEstimate raises what is estimated to be available, after the cluster has found as much as
-// was needed. It reports whether other servers must have given something back.
+// raiseEstimate raises what is believed to be available after the cluster found as much as was
+// needed. It reports whether only another server can have returned the difference. s.mu is held.
 func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
 	missing := s.need() - s.availableKnown(now)
 	if s.Limit.Shadow || missing <= 0 {
@@ -146,8 +150,8 @@ func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
 	return s.updatesInFlight == 0
 }
 
-// availableKnown is what is available by the estimate, in units; of a bucket, by the definition
-// that it has or is about to get.
+// availableKnown returns the units that are believed to be available; of a bucket, under the
+// definition that the chain would give it. s.mu is held.
 func (s *activeTake) availableKnown(now int64) int64 {
 	e := s.judgedBy()
 	if s.key.kind != weir.Bucket {
@@ -175,7 +179,8 @@ func (s *activeTake) redefinesLocked() bool {
 	return a.rate != rateOf(s.Limit) && !olderVersion(s.version, a.version)
 }
 
-// skipUncountable lets shadow limits that cannot count more take nothing: a balance has 64 bits.
+// skipUncountable makes a take of a shadow bucket take nothing if the balance would no longer fit
+// 64 bits.
 func (c *reserveOp) skipUncountable(now int64) {
 	for _, take := range c.takes {
 		if !take.Limit.Shadow || take.key.kind != weir.Bucket {
@@ -187,8 +192,9 @@ func (c *reserveOp) skipUncountable(now int64) {
 	}
 }
 
-// leaseEnd returns when a lease ends that its chain says ends at an instant: not before its slots,
-// whose time the cluster counts from a moment later.
+// leaseEnd returns when a lease ends that would end at expires by its header. A lease does not end
+// before its slots, and the cluster counts their timeouts from when it carries the chain out, a
+// little later.
 func leaseEnd(expires time.Time, kind weir.Kind, pieces []driver.Piece) time.Time {
 	if kind != weir.Concurrency {
 		return expires
@@ -201,7 +207,7 @@ func leaseEnd(expires time.Time, kind weir.Kind, pieces []driver.Piece) time.Tim
 	return expires
 }
 
-// lengthOf is how long a unit is occupied.
+// lengthOf returns how long a unit of a window or a slot is occupied.
 func lengthOf(l *weir.Limit) time.Duration {
 	if l.Kind == weir.Window {
 		return l.Window
@@ -209,8 +215,8 @@ func lengthOf(l *weir.Limit) time.Duration {
 	return l.Timeout
 }
 
-// addInFlight counts a chain in flight, with n of 1, or its return, with -1, on the limits of its
-// takes.
+// addInFlight adds n to the chains in flight of the limits of takes, with what the chain takes and
+// returns: 1 when a chain is sent, and -1 when it has been answered.
 func addInFlight(takes []*activeTake, n int64, settles bool) {
 	for _, take := range takes {
 		take.mu.Lock()
@@ -227,8 +233,8 @@ func addInFlight(takes []*activeTake, n int64, settles bool) {
 	}
 }
 
-// markUncertain records that the answer to a chain was lost. The cluster may have carried it out,
-// so the limits are read again before they are estimated.
+// markUncertain records that the answer to a chain was lost. The cluster may have carried the chain
+// out, so the limits are read again before their estimates are used.
 func markUncertain(takes []*activeTake) {
 	for _, take := range takes {
 		take.mu.Lock()

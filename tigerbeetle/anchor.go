@@ -15,19 +15,21 @@ import (
 
 func rateOf(l *weir.Limit) kernel.Rate { return l.Definition().Rate() }
 
-// anchor is until when a bucket has been filled, and by which definition it fills from then on.
+// anchor is the instant up to which a bucket has been refilled, and the rate at which it refills
+// from then on.
 type anchor struct {
-	// b is in Unix milliseconds; k counts the anchors of one millisecond, up to 63.
+	// b is the instant, in Unix milliseconds; k numbers the anchors of one millisecond, from 0 to
+	// 63.
 	b int64
 	k uint8
-	// version is that of the definitions which it was made under, less the bits above 24.
+	// version is the low 24 bits of the version of the definitions that rate is from.
 	version uint32
 	rate    kernel.Rate
 }
 
-// The widths of what an anchor carries: capacity and refill amount fill user_data_128 but for 20
-// bits, which have the lowest of the period. The next 20 are above b in user_data_64, and the last
-// two between version and k in user_data_32.
+// The widths in bits of an anchor's fields on its transfer. user_data_128 holds the capacity and
+// the refill amount, in units, and the lowest 20 bits of the period. The next 20 bits of the period
+// are above b in user_data_64, and the last two are between version and k in user_data_32.
 const (
 	timeBits   = 44
 	amountBits = 54
@@ -37,11 +39,11 @@ const (
 	amountMask = 1<<amountBits - 1
 	pieceMask  = 1<<pieceBits - 1
 	countMask  = 1<<countBits - 1
-	// versionMask is what an anchor keeps of a version.
+	// versionMask selects the bits of a version that an anchor keeps.
 	versionMask = 1<<24 - 1
 )
 
-// write puts the anchor on the transfer that makes it.
+// write stores the anchor in the user data of the transfer that makes it.
 func (a *anchor) write(t *tb.Transfer) {
 	capacity, amount := uint64(a.rate.CapacityMilli/1000), uint64(a.rate.RefillMilli/1000)
 	period := uint64(a.rate.PeriodMS)
@@ -53,7 +55,7 @@ func (a *anchor) write(t *tb.Transfer) {
 	t.UserData32 = a.version&versionMask<<8 | uint32(period>>(2*pieceBits))<<countBits | uint32(a.k)
 }
 
-// readAnchor is the anchor that a transfer made.
+// readAnchor returns the anchor that a transfer made.
 func readAnchor(t *tb.Transfer) anchor {
 	lo, hi := t.UserData128.Uint64()
 	return anchor{
@@ -68,10 +70,10 @@ func readAnchor(t *tb.Transfer) anchor {
 	}
 }
 
-// nextAnchor is the anchor after the one that is known: at an instant, under a definition. It is
-// false if nothing would change. It moves even if nothing has been regained: a chain that moves
-// the anchor fails if another server has moved it, so it knows the capacity that its check is made
-// for.
+// nextAnchor returns the anchor that follows the known one at an instant and under a rate, or false
+// if they are the same. It moves each millisecond, even if the bucket regains nothing: a chain that
+// moves the anchor fails if another server has moved it, and that is how this server learns of a
+// capacity that another one has changed.
 func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (anchor, bool) {
 	a := k.anchor
 	changed := a.rate != r && (a.b == 0 || !olderVersion(version, a.version))
@@ -89,18 +91,20 @@ func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (a
 	return a, true
 }
 
-// olderVersion reports whether a version came before another one; they begin again after 24 bits.
+// olderVersion reports whether a version precedes another one. Anchors keep 24 bits of a version,
+// so the comparison wraps around.
 func olderVersion(version, other uint32) bool {
 	return (version-other)&versionMask > versionMask/2
 }
 
-// leewayMS is how long calls leave a bucket's anchor alone while another call of the process is
-// moving it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+// leewayMS bounds how old an anchor may be, in milliseconds, that calls use without moving it while
+// another call of the process is moving it (docs/adr/0020-tigerbeetle-ledger.md).
 const leewayMS = 100
 
-// claimAnchors decides which buckets' anchors a call moves, and waits if another call is moving
-// one that is too old. It returns the instant for which the chain is built. Every claim must be
-// released with releaseAnchors.
+// claimAnchors decides which buckets' anchors the call moves. If another call is moving an anchor
+// that this call cannot use as it is, claimAnchors gives up what it has claimed, waits, and starts
+// again: waiting with a claim could deadlock two calls. It returns the instant for which to build
+// the chain. The caller releases the claims with releaseAnchors.
 func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, error) {
 	version := s.ownVersion()
 	for {
@@ -122,8 +126,8 @@ func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, e
 	}
 }
 
-// claimAnchor makes this call the one that moves the bucket's anchor, if the anchor has to move,
-// or returns a channel to wait for.
+// claimAnchor claims the move of the bucket's anchor for this call if the anchor has to move. It
+// returns a channel to wait for if another call has the claim and this call cannot go without.
 func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	if s.key.kind != weir.Bucket || s.skipped {
 		return nil
@@ -133,15 +137,15 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	known := &s.bucket
 	r := known.anchor.rate
 	if s.key.Entity != "" {
-		r = rateOf(s.Limit) // of a limit without a name, nothing but the anchor is known
+		r = rateOf(s.Limit) // the definition of an unnamed limit is not known, only its anchor
 	}
 	if s.refundsOnly && known.anchor.rate == r {
-		return nil // less is spent, whenever that is counted
+		return nil // a refund commutes with refills: both lower what is spent
 	}
 	if known.moving {
-		// The call cannot go ahead before the first anchor, nor during a change of the definition:
-		// its chain might be carried out first, and would then take from a bucket that has no
-		// anchor, or another capacity.
+		// Wait for the first anchor and for a change of the definition. If this call's chain were
+		// carried out first, it would take from a bucket without an anchor, or with another
+		// capacity.
 		same := known.next.rate == r && known.anchor.rate == r
 		if same && known.next.b >= now-leewayMS && known.moveRecent() {
 			return nil
@@ -161,14 +165,16 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 // anchorMoved updates the estimate after the anchor was moved. s.mu is held.
 func (s *activeTake) anchorMoved() { s.bucket.move(s.nextAnchor, s.fromForgotten) }
 
-// moveRecent reports whether the move in flight spans no more time than under steady traffic. The
-// move may fail with its chain; what was taken without it is then regained with the next move, as
-// far as that reaches back. So a call waits for a move that spans more.
+// moveRecent reports whether the move in flight covers no more time than leewayMS and the duration
+// of a move, as it does under steady traffic. If that move fails with its chain, the next one
+// covers the same time and gives back what other calls have taken meanwhile. So calls wait for a
+// longer move.
 func (k *bucketEstimate) moveRecent() bool {
 	return k.next.b-k.anchor.b <= leewayMS+k.moveMS
 }
 
-// releaseAnchors ends the call's claim on every anchor that it was to move, whether or not it did.
+// releaseAnchors ends the call's claims, whether or not the anchors were moved, and wakes the calls
+// that wait.
 func (s *Store) releaseAnchors(takes []*activeTake) {
 	now := s.clock.nowMS()
 	for _, take := range takes {
@@ -186,14 +192,14 @@ func (s *Store) releaseAnchors(takes []*activeTake) {
 	}
 }
 
-// redefine moves the anchors of a denied call's buckets whose definition has changed: a lowered
-// capacity trims the balance even if the call is denied. A forgotten bucket stays forgotten: there
-// is nothing to trim.
+// redefine moves the anchors of a denied call's buckets whose definition has changed, because a
+// lowered capacity trims the balance even if the call is denied. A forgotten bucket is left
+// forgotten: it is full, so there is nothing to trim.
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activeTake) error {
 	for _, take := range takes {
 		take.mu.Lock()
 		was := take.fromAnchor
-		moved := take.bucket.anchor != was // by another server: the next call redefines it if need be
+		moved := take.bucket.anchor != was // elsewhere: the next call redefines the bucket if needed
 		if !take.movesAnchor || moved || was.b == 0 || was.rate == take.nextAnchor.rate || take.fromForgotten {
 			take.mu.Unlock()
 			continue
@@ -208,7 +214,7 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activ
 		if v.created {
 			take.mu.Lock()
 			take.anchorMoved()
-			if take.observed != nil { // the retry-after is that of the new definition
+			if take.observed != nil { // the retry-after goes by the new definition
 				take.observed.bucket.move(take.nextAnchor, take.fromForgotten)
 			}
 			take.mu.Unlock()
@@ -219,11 +225,11 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activ
 	return nil
 }
 
-// refill moves the anchor, with what the bucket has regained until then and with the change of its
-// capacity.
+// refill adds the transfers that move the anchor: one with the units regained up to the new anchor,
+// and one with the change of the capacity, if it has changed.
 func (s *activeTake) refill(ch *chain, holding int) {
 	from := s.fromAnchor
-	gain := uint64(0) // it may be more than a balance can be: a deep debt takes up to twice as long
+	gain := uint64(0) // wider than a balance: a bucket in deep debt regains up to twice as much
 	if from.b > 0 {
 		gain = from.rate.WideGain(from.b, s.nextAnchor.b)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// role is what an event of a chain is for.
+// role is the purpose of an event of a chain.
 type role uint8
 
 const (
@@ -17,37 +17,38 @@ const (
 	roleRefill
 	roleCheck
 	roleTake
-	// roleResolve ends a pending transfer of the same chain or of one before.
+	// roleResolve ends a pending transfer that this chain or an earlier one made.
 	roleResolve
 	roleRecord
 	roleBack
 )
 
-// event is what one transfer of a call is for, and on which holding.
+// event is the purpose of one transfer of a call, and the index of the holding that it is for.
 type event struct {
 	role    role
 	holding int
-	// mark is that of the piece which ends.
+	// mark is the mark of the piece that the event ends.
 	mark int64
 }
 
-// chain is one call: events that stand for themselves first, then a linked chain of a lease.
+// chain is one create_transfers call: events that are not linked first, then the linked chain of a
+// lease.
 type chain struct {
 	n      *namespace
 	lease  weir.LeaseID
 	number tb.Uint128
-	// step numbers what is done to the lease, index the events of a step.
+	// step numbers the attempts and updates of the lease, index the events of a step.
 	step  int64
 	ids   stepBytes
 	index int
 
 	transfers []tb.Transfer
 	events    []event
-	// linked is where the chain begins.
+	// linked is the index of the first linked event.
 	linked int
 }
 
-// headerData is what a header says of its call.
+// headerData is the part of a header that depends on the call.
 type headerData struct {
 	code        uint16
 	fingerprint uint64
@@ -55,7 +56,7 @@ type headerData struct {
 	extra       uint32
 }
 
-// newChain begins a call for a lease; size is the capacity for its events.
+// newChain returns an empty chain for a lease; room is the number of events to allocate memory for.
 func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
 	c, ok := s.chains.Get().(*chain)
 	if !ok {
@@ -68,11 +69,12 @@ func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
 	return c
 }
 
-// recycle reuses the memory of a chain whose call has returned its results, because the client no
-// longer reads it. After a call that failed the client still may.
+// recycle keeps the memory of a chain for reuse. It may be called only after the call has returned
+// results: the client may still read the events of a call that failed.
 func (s *Store) recycle(c *chain) { s.chains.Put(c) }
 
-// addUnlinked adds an event that stands for itself. No event of the chain may have been added.
+// addUnlinked adds an event that succeeds or fails alone. It must be called before any linked event
+// is added.
 func (c *chain) addUnlinked(t *tb.Transfer, holding int) {
 	t.Ledger = c.n.ledger
 	c.transfers = append(c.transfers, *t)
@@ -80,8 +82,8 @@ func (c *chain) addUnlinked(t *tb.Transfer, holding int) {
 	c.linked = len(c.transfers)
 }
 
-// header is the first event of a chain, and the lease's token from then on: a pending transfer,
-// which the next update ends.
+// header adds the first linked event, a pending transfer that is the lease's token until the next
+// update ends it.
 func (c *chain) header(id tb.Uint128, h headerData) {
 	c.addWithID(&tb.Transfer{
 		ID: id, DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: h.code, Flags: flagPending,
@@ -89,7 +91,7 @@ func (c *chain) header(id tb.Uint128, h headerData) {
 	}, roleHeader, 0)
 }
 
-// add adds an event of the lease, and gives it its ID.
+// add adds an event of the lease and gives it the next ID of the step.
 func (c *chain) add(t *tb.Transfer, r role, holding int) {
 	c.index++
 	t.ID = c.ids.event(c.index)
@@ -97,7 +99,7 @@ func (c *chain) add(t *tb.Transfer, r role, holding int) {
 	c.addWithID(t, r, holding)
 }
 
-// addWithID adds an event that has an ID.
+// addWithID adds a linked event that already has an ID.
 func (c *chain) addWithID(t *tb.Transfer, r role, holding int) {
 	t.Ledger = c.n.ledger
 	t.Flags |= flagLinked
@@ -105,18 +107,19 @@ func (c *chain) addWithID(t *tb.Transfer, r role, holding int) {
 	c.events = append(c.events, event{r, holding, 0})
 }
 
-// mark is what marks a piece that the transfer added last has made.
+// mark returns the mark of a piece made by the event added last.
 func (c *chain) mark() int64 { return c.step<<markBits | int64(c.index) }
 
-// markBits is how many bits of a mark are the index.
+// markBits is the number of bits of a mark that hold the index of the event; the step is above
+// them.
 const markBits = 12
 
-// markedID is the ID of the transfer that a mark stands for.
+// markedID returns the ID of the transfer that a mark stands for.
 func markedID(lease weir.LeaseID, mark int64) tb.Uint128 {
 	return transferID(lease, mark>>markBits, int(mark&(1<<markBits-1)))
 }
 
-// keys records the keys of a lease's charges.
+// keys adds events that record the keys of a lease's charges.
 func (c *chain) keys(keys []uint64) {
 	for charge, key := range keys {
 		c.add(&tb.Transfer{
@@ -126,22 +129,23 @@ func (c *chain) keys(keys []uint64) {
 	}
 }
 
-// addVoidOrPost voids a pending transfer, or posts a part of it.
+// addVoidOrPost adds an event that voids a pending transfer, or posts amount of it.
 func (c *chain) addVoidOrPost(pending tb.Uint128, flag uint16, amount, total uint64, holding int) {
 	t := tb.Transfer{PendingID: pending, Flags: flag, Amount: tb.ToUint128(amount), UserData64: total}
 	c.add(&t, roleResolve, holding)
 }
 
-// chainResult is the first answer of a chain that says why it failed.
+// chainResult is what became of a chain: created, or the status of the event that made it fail.
 type chainResult struct {
 	created bool
 	status  tb.CreateTransferStatus
 	event   event
-	// at is when it was created, in Unix milliseconds.
+	// at is when the header was created, in Unix milliseconds.
 	at int64
 }
 
-// result reads the answers to a call.
+// result returns what became of the chain. Events that failed only because another one did are
+// skipped, so the status is that of the event at fault.
 func (c *chain) result(results []tb.CreateTransferResult) chainResult {
 	v := chainResult{created: true}
 	for i := c.linked; i < len(results) && i < len(c.events); i++ {
@@ -159,7 +163,7 @@ func (c *chain) result(results []tb.CreateTransferResult) chainResult {
 	return v
 }
 
-// exists reports whether an ID was used before, for the same or for something else.
+// exists reports whether a transfer with the ID exists, with the same content or another.
 func exists(s tb.CreateTransferStatus) bool {
 	return s == tb.TransferExists || s >= tb.TransferExistsWithDifferentFlags && s <= tb.TransferExistsWithDifferentCode ||
 		s == tb.TransferExistsWithDifferentLedger

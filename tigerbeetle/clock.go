@@ -12,23 +12,23 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// clusterClock knows the cluster's time from the timestamps in its answers, as a lower and an
-// upper bound. The lower bound, which is used nearly everywhere, is never ahead of the cluster,
-// because a timestamp was made before its answer arrived. The upper bound is never behind, because
-// the timestamp was made after the call was sent.
+// clusterClock knows the cluster's time within two bounds, from the timestamps in its answers. The
+// lower bound, which is used nearly everywhere, is never ahead of the cluster, because a timestamp
+// is made before its answer arrives. The upper bound is never behind, because a timestamp is made
+// after its call is sent (docs/adr/0028-cluster-time.md).
 type clusterClock struct {
 	now func() time.Time
-	// exact is the cluster's own clock, if the cluster is in the process; otherwise nil.
+	// exact is the clock of a cluster in this process, such as the emulator; otherwise nil.
 	exact func() time.Time
 
 	mu     sync.Mutex
 	begun  time.Time     // on the process's clock
-	offset time.Duration // of the cluster's time over what has passed since, at least
-	at     time.Duration // when the offset was learned
-	upper  time.Duration // the same offset, at most
-	sent   time.Duration // when the call was sent that upper was learned from
+	offset time.Duration // lower bound of the cluster's time less the time passed here
+	at     time.Duration // when offset was learned
+	upper  time.Duration // upper bound of the same difference
+	sent   time.Duration // when the call was sent from which upper was learned
 	known  bool
-	// answers counts the answers that had a timestamp.
+	// answers is the number of answers that had a timestamp.
 	answers int64
 }
 
@@ -40,14 +40,15 @@ func newClock(now func() time.Time, ledger Ledger) *clusterClock {
 	return c
 }
 
-// drift bounds how fast or slow a process's clock may run: by a thousandth.
+// drift bounds how fast or slow the process's clock may run: by one part in a thousand.
 const drift = 1000
 
-// passed is the time since the clock was created, on the process's clock.
+// passed returns the time that has passed on the process's clock after the clusterClock was
+// created.
 func (c *clusterClock) passed() time.Duration { return c.now().Sub(c.begun) }
 
-// observe learns from a timestamp of the cluster, in nanoseconds; sent is when its call was sent,
-// on the process's clock.
+// observe learns from a timestamp of the cluster, in nanoseconds. sent is when its call was sent,
+// as returned by passed.
 func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +57,8 @@ func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	if !c.known || lower >= c.lowerBound(passed) {
 		c.offset, c.at = lower, passed
 	}
-	// An upper bound below the lower one is from before the cluster's clock was set forward.
+	// The upper bound is also replaced if it is below the lower one: it is then from before the
+	// cluster's clock was set forward.
 	if !c.known || upper+(passed-sent)/drift <= c.upperBound(passed) || c.upperBound(passed) < c.lowerBound(passed) {
 		c.upper, c.sent = upper, sent
 	}
@@ -64,18 +66,19 @@ func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.answers++
 }
 
-// lowerBound is the smallest possible offset: the best one so far, less what the process's clock
-// may have gained since.
+// lowerBound returns the smallest possible offset: the best one so far, less what the process's
+// clock may have gained in the time after that.
 func (c *clusterClock) lowerBound(passed time.Duration) time.Duration {
 	return c.offset - (passed-c.at)/drift
 }
 
-// upperBound is the largest possible offset.
+// upperBound returns the largest possible offset.
 func (c *clusterClock) upperBound(passed time.Duration) time.Duration {
 	return c.upper + (passed-c.sent)/drift
 }
 
-// nowMS is the cluster's time in Unix milliseconds, once it has been learned. It is never ahead.
+// nowMS returns the lower bound of the cluster's time, in Unix milliseconds. It is valid after the
+// first call of observe.
 func (c *clusterClock) nowMS() int64 {
 	if c.exact != nil {
 		return c.exact().UnixMilli()
@@ -86,7 +89,7 @@ func (c *clusterClock) nowMS() int64 {
 	return int64((passed + c.lowerBound(passed)) / time.Millisecond)
 }
 
-// latestMS is the upper bound of the cluster's time, in Unix milliseconds.
+// latestMS returns the upper bound of the cluster's time, in Unix milliseconds.
 func (c *clusterClock) latestMS() int64 {
 	if c.exact != nil {
 		return c.exact().UnixMilli()
@@ -97,14 +100,14 @@ func (c *clusterClock) latestMS() int64 {
 	return int64((passed + max(c.upperBound(passed), c.lowerBound(passed))) / time.Millisecond)
 }
 
-// answersSeen is how many answers had a timestamp.
+// answersSeen returns how many answers had a timestamp.
 func (c *clusterClock) answersSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answers
 }
 
-// ahead is by how much the cluster's time is ahead of the process's clock.
+// ahead returns how far the cluster's clock is ahead of the process's clock.
 func (c *clusterClock) ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,17 +117,17 @@ func (c *clusterClock) ahead() time.Duration {
 	return c.offset - time.Duration(c.begun.UnixNano())
 }
 
-// timestampMS is the millisecond of a timestamp.
+// timestampMS returns a timestamp of the cluster in Unix milliseconds.
 func timestampMS(timestamp uint64) int64 { return int64(timestamp / uint64(time.Millisecond)) }
 
-// clockLedger is a ledger whose answers set a clock.
+// clockLedger is a ledger whose answers set a clusterClock.
 type clockLedger struct {
 	Ledger
 	*clusterClock
 }
 
-// CreateAccounts learns the time from the last result. That of an account which exists says when
-// the account was made.
+// CreateAccounts learns the time from the last result, unless it is of an account that exists: that
+// timestamp is of when the account was created.
 func (t clockLedger) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -136,8 +139,8 @@ func (t clockLedger) CreateAccounts(
 	return results, err
 }
 
-// CreateTransfers learns the time from the last result. That of a transfer which exists says when
-// the transfer was made.
+// CreateTransfers learns the time from the last result, unless it is of a transfer that exists:
+// that timestamp is of when the transfer was created.
 func (t clockLedger) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
@@ -149,8 +152,8 @@ func (t clockLedger) CreateTransfers(
 	return results, err
 }
 
-// askTime learns the cluster's time by a call that changes nothing: the cluster refuses an account
-// without an ID, with a timestamp.
+// askTime learns the cluster's time by a call that changes nothing: an account without an ID, which
+// the cluster refuses with a timestamp.
 func (s *Store) askTime(ctx context.Context) error {
 	results, err := s.ledger.CreateAccounts(ctx, []tb.Account{{}})
 	switch {

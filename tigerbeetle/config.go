@@ -21,9 +21,9 @@ func (s *Store) Declared(entity string) bool {
 	return ok
 }
 
-// WriteConfig puts other definitions in force, here at once and on the other servers at their next
-// poll: until they have the same ones, they are not ready. Invalid definitions are refused with
-// joined [*weir.Error]s of code [weir.Invalid], and the old ones stay in force.
+// WriteConfig puts other definitions in force, on this server at once. Other servers notice at
+// their next poll and are not ready until they have the same definitions. Invalid definitions are
+// refused with joined [*weir.Error]s of code [weir.Invalid], and the old ones stay in force.
 func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definitions) error {
 	if err := s.enter(true); err != nil {
 		return err
@@ -36,7 +36,8 @@ func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definition
 	return s.version.put(ctx, s, normal, true)
 }
 
-// limitName is the name of a limit by its hash, if these definitions have one of that name.
+// limitName returns the name of a limit by its hash, or a name that begins with unknown- if this
+// server's definitions have no limit of that name.
 func (s *Store) limitName(hash uint64) string {
 	for _, l := range s.config.Load().All {
 		if nameHash(l.Name) == hash {
@@ -46,7 +47,7 @@ func (s *Store) limitName(hash uint64) string {
 	return fmt.Sprintf("unknown-%016x", hash)
 }
 
-// ReadEntity returns what this server's definitions say of an entity, or nil. It never fails.
+// ReadEntity returns this server's definition of an entity, or nil. It never fails.
 func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefinition, error) {
 	return s.config.Load().Entity(name), nil
 }
@@ -58,7 +59,8 @@ func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.Enti
 }
 
 // Resources returns, in order, the resources on which the entity has limits of its own, or
-// something in use that this server took: the cluster knows no names. It never fails.
+// something in use that this server took; what other servers took is not known, because the cluster
+// has no names. It never fails.
 func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]string, error) {
 	return s.config.Load().ResourcesOf(entity, s.states.inUse(s.clock.nowMS())), nil
 }

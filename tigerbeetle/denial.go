@@ -10,10 +10,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// deny answers with a denial once it is clear which limits are exceeded. The cluster names only
-// the first one; those that it checked before are not exceeded. The others are read by one lookup,
-// with a query for each bucket, each budget, and unknown ends of expiring units. So is the named
-// one if the estimate does not explain the denial or other servers use the limits.
+// deny writes a denial after the cluster has found a limit exceeded, or returns false if the chain
+// has to be sent again.
+//
+// The cluster names only the first limit, by; those that it checked before are not exceeded. The
+// others that are exceeded by the estimate are read, with one lookup for all and a query for each
+// bucket, each budget, and unknown ends of expiring units. The named limit is read as well if the
+// estimate does not explain the denial or if other servers use the limits.
 func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done bool, err error) {
 	now = max(now, c.s.clock.nowMS())
 	c.markPassed(now, by)
@@ -22,7 +25,7 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	reads := c.likelyExceeded(now)
 	if at := slices.Index(reads, by); at >= 0 && !uncertain {
 		reads = slices.Delete(reads, at, at+1)
-	} else if at < 0 { // it is what the cluster named
+	} else if at < 0 { // the cluster has named it, whatever the estimate says
 		reads, by.passed = append(reads, by), false
 	}
 	if err := c.s.readForDenial(ctx, reads); err != nil {
@@ -30,7 +33,7 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	}
 	now = max(now, c.s.clock.nowMS())
 	if !c.estimateExceeds(now, by) {
-		return false, nil // units were returned meanwhile
+		return false, nil // units have been returned since
 	}
 	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
@@ -47,8 +50,8 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	return true, nil
 }
 
-// markPassed marks the limits of which the cluster found enough before it denied for one, and
-// forgets what was observed before.
+// markPassed marks the limits that the cluster checked and found free before it denied for another
+// one, and drops what was observed for an earlier denial.
 func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	checked := true
 	for _, s := range c.takes {
@@ -64,8 +67,8 @@ func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	}
 }
 
-// likelyExceeded are the limits that are exceeded by the estimate. The others are not named in the
-// denial, whatever is learned of them later: only the cluster can say that they are exceeded.
+// likelyExceeded returns the limits that are exceeded by the estimate. The denial does not name the
+// others, even if they turn out to be exceeded: it names only limits that the cluster says are.
 func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
 	return c.takesWhere(func(s *activeTake) bool {
 		if s.Limit.Shadow {
@@ -76,7 +79,7 @@ func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
 	})
 }
 
-// readEnds reads the ends of expiring units that the retry-after of exceeded limits need.
+// readEnds reads the ends of expiring units if the retry-after of an exceeded limit needs them.
 func (c *reserveOp) readEnds(ctx context.Context, now int64) error {
 	for _, s := range c.takesWhere(func(s *activeTake) bool {
 		return !s.passed && !s.Limit.Shadow && c.estimateExceeds(now, s)
@@ -88,22 +91,23 @@ func (c *reserveOp) readEnds(ctx context.Context, now int64) error {
 	return nil
 }
 
-// staleEstimate reports whether the limit was last read from the cluster over a second ago.
+// staleEstimate reports whether the limit was last read from the cluster a second ago or more.
 func (s *activeTake) staleEstimate(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return now-s.readAt >= rememberMS
 }
 
-// estimateExceeds reports whether the limit is exceeded by the estimate.
+// estimateExceeds reports whether the limit is exceeded by what is known of it.
 func (c *reserveOp) estimateExceeds(now int64, by *activeTake) bool {
 	by.mu.Lock()
 	defer by.mu.Unlock()
 	return by.availableKnown(now) < by.need()
 }
 
-// makeDenial makes the outcome a denial, unless no limit is exceeded any more: an update may have
-// come since the cluster answered, and such a denial would give no reason.
+// makeDenial makes the outcome a denial and reports whether it did. It does not if no limit is
+// exceeded any more: an update may have returned units after the cluster answered, and a denial
+// without an exceeded limit would give no reason.
 func (c *reserveOp) makeDenial(now int64) bool {
 	c.writeStatuses(now)
 	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }
@@ -118,8 +122,8 @@ func (c *reserveOp) makeDenial(now int64) bool {
 	return true
 }
 
-// setSeen records when the limit was judged, except for a bucket that has been forgotten: a denial
-// takes nothing from such a bucket, so it still counts as unused.
+// setSeen records when the limit was judged. It leaves a forgotten bucket alone: a denial takes
+// nothing from the bucket, so it still counts as unused.
 func (s *activeTake) setSeen(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +132,7 @@ func (s *activeTake) setSeen(now int64) {
 	}
 }
 
-// writeStatuses writes every limit's status.
+// writeStatuses writes the status of every limit into the outcome.
 func (c *reserveOp) writeStatuses(now int64) {
 	for i, take := range c.takes {
 		take.mu.Lock()
@@ -141,8 +145,8 @@ func (c *reserveOp) writeStatuses(now int64) {
 // rememberMS is how long a denial is remembered at most, in milliseconds.
 const rememberMS = 1000
 
-// rememberDenial remembers that the limit was exceeded, for its retry-after, but no longer than
-// maxMS.
+// rememberDenial remembers until the retry-after, but no longer than maxMS, that the limit was
+// exceeded. Of two denials it keeps the one with the lower need, which denies more requests.
 func (s *activeTake) rememberDenial(now, maxMS int64, status *weir.LimitStatus) {
 	if !status.Exceeded || status.Shadow {
 		return
@@ -155,9 +159,9 @@ func (s *activeTake) rememberDenial(now, maxMS int64, status *weir.LimitStatus) 
 	}
 }
 
-// deniedFromMemory denies without asking the cluster if it denied as much a moment ago and the
-// estimate still agrees. A lease that another server has reserved is not denied: it may be what
-// occupies the limit. Nor is one of which an earlier chain may still be carried out.
+// deniedFromMemory denies without sending a chain if as much was denied a moment ago and the
+// estimate agrees. It does not deny a lease that another server may have reserved, because that
+// lease may be what occupies the limit, nor one of which an earlier chain may still be carried out.
 func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error) {
 	now := c.s.clock.nowMS()
 	if c.resend || !c.denialRemembered(now) {
@@ -174,7 +178,7 @@ func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error)
 			return false, err
 		}
 	}
-	if c.repeat { // asked last: a lease that is reserved meanwhile may be what occupies the limit
+	if c.repeat { // asked last, because another server may reserve the lease during the reads
 		if header, err := c.s.lookupHeader(ctx, c.plan.ID); err != nil || header != nil {
 			return false, err
 		}
@@ -186,13 +190,13 @@ func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error)
 	return true, nil
 }
 
-// denialRemembered reports whether a denial is remembered and nothing has to be written to the
-// cluster.
+// denialRemembered reports whether a take is denied from memory, and no changed definition has to
+// be written to the cluster first.
 func (c *reserveOp) denialRemembered(now int64) bool {
 	recalls := false
 	for _, take := range c.takes {
 		if take.redefines() {
-			return false // the new definition must be written
+			return false // only a chain writes the new definition
 		}
 		recalls = recalls || take.deniedFromMemory(now)
 	}
@@ -206,9 +210,9 @@ func (s *activeTake) redefines() bool {
 	return s.redefinesLocked()
 }
 
-// deniedFromMemory reports whether a remembered denial still holds. It does not while an update is
-// in flight: the cluster may have carried it out, and another caller may have seen the units that
-// it gave back. A reservation in flight can only confirm the denial.
+// deniedFromMemory reports whether a remembered denial still holds. While an update is in flight it
+// does not: the cluster may have carried the update out, and another caller may have seen the units
+// that it returned. A reservation in flight can only confirm the denial.
 func (s *activeTake) deniedFromMemory(now int64) bool {
 	if s.Limit.Shadow {
 		return false
@@ -221,7 +225,7 @@ func (s *activeTake) deniedFromMemory(now int64) bool {
 	return s.availableKnown(now) < s.need()
 }
 
-// exceeded reports whether a limit is still exceeded by what is known or was observed.
+// exceeded reports whether a limit is still exceeded by what is known of it.
 func (c *reserveOp) exceeded(now int64) bool {
 	for _, s := range c.takes {
 		if !s.Limit.Shadow && !s.passed && c.estimateExceeds(now, s) {
@@ -231,15 +235,15 @@ func (c *reserveOp) exceeded(now int64) bool {
 	return false
 }
 
-// foreignMS is how long, in milliseconds, other servers are assumed to use the same limits after
-// the last sign of them.
+// foreignMS is how long, in milliseconds, a sign of another server counts: for that time the store
+// assumes that other servers use the same limits.
 const foreignMS = 60_000
 
-// noteForeign records that another server has changed what is in use.
+// noteForeign records a sign of another server: it has changed what is in use.
 func (s *Store) noteForeign() { s.foreignSeenAt.Store(s.clock.nowMS()) }
 
-// hasForeign reports whether other servers use the limits too: then the estimates of this one may
-// be stale, and it does not deny without asking.
+// hasForeign reports whether other servers are assumed to use the limits. If so, this server's
+// estimates may be stale, and it does not deny without asking the cluster.
 func (s *Store) hasForeign(now int64) bool {
 	at := s.foreignSeenAt.Load()
 	return at > 0 && now-at < s.foreignFor

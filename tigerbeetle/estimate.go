@@ -11,15 +11,15 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// estimate is what is believed to be in use of a limit: what the cluster said last, and what
-// chains of this server have done since. It counts with the kernel.
+// estimate is what is believed to be in use of a limit: what the cluster said last, and what chains
+// of this server have done since. The kernel does the arithmetic.
 type estimate struct {
 	bucket   bucketEstimate
 	expiring expiringEstimate
 	periods  []periodAccount
 }
 
-// available is what may still be taken of a limit of a kind at an instant, in units.
+// available returns the units that can be taken of a limit of a kind at an instant.
 func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
 	switch kind {
 	case weir.Bucket:
@@ -31,8 +31,8 @@ func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
 	}
 }
 
-// freeAt is the first millisecond at which need units are available without other calls, and
-// whether it may be later.
+// freeAt returns the first millisecond at which need units are available without other calls. bound
+// reports that it is a lower bound.
 func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, bound bool) {
 	switch kind {
 	case weir.Bucket:
@@ -46,7 +46,7 @@ func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, 
 	}
 }
 
-// periodAccount is an account of a budget.
+// periodAccount is what is known of the account of one period of a budget.
 type periodAccount struct {
 	account tb.Uint128
 	// end is in Unix milliseconds.
@@ -56,14 +56,14 @@ type periodAccount struct {
 	funded        bool
 }
 
-// usedAt is what a budget has used in periods that have not ended.
+// usedAt returns the units of a budget that are used in periods that have not ended.
 func (e *estimate) usedAt(now int64) int64 {
 	var few [4]kernel.Period
 	b := e.budget(few[:0])
 	return b.Used(now)
 }
 
-// budget returns the periods as a counter, which has them in the given memory if there is room.
+// budget returns the periods as a counter of the kernel. It appends them to memory.
 func (e *estimate) budget(memory []kernel.Period) kernel.Budget {
 	for i := range e.periods {
 		memory = append(memory, kernel.Period{EndMS: e.periods[i].end, Used: e.periods[i].used})
@@ -74,10 +74,11 @@ func (e *estimate) budget(memory []kernel.Period) kernel.Budget {
 // bucketEstimate is what is known of a bucket.
 type bucketEstimate struct {
 	anchor anchor
-	// balance is in milli-units, at the anchor, less what was taken since.
+	// balance is the balance at the anchor, less what was taken after that, in milli-units.
 	balance int64
 
-	// moving is set while a call moves the anchor to next; moved is closed when that call is over.
+	// moving is set while a call has the claim to move the anchor to next; moved is closed when
+	// that call releases it.
 	moving bool
 	next   anchor
 	moved  chan struct{}
@@ -85,7 +86,7 @@ type bucketEstimate struct {
 	moveMS int64
 }
 
-// balanceAt is the balance at an instant, in milli-units.
+// balanceAt returns the balance at an instant, in milli-units.
 func (k *bucketEstimate) balanceAt(now int64) int64 {
 	return k.anchor.rate.Refill(k.balance, k.anchor.b, now)
 }
@@ -97,17 +98,17 @@ func (k *bucketEstimate) freeAt(now, need int64) int64 {
 	return k.anchor.rate.ReachedAt(k.balanceAt(now), need*1000, now)
 }
 
-// forgotten reports whether the bucket counts as one that was never used (docs/semantics.md, 8.4).
-// Used is when it was last asked.
+// forgotten reports whether the bucket counts as never used (docs/semantics.md, 8.4); used is its
+// touched instant.
 func (k *bucketEstimate) forgotten(now, used int64) bool {
 	b := kernel.Bucket{Rate: k.anchor.rate, BalanceMilli: k.balance, SeenMS: k.anchor.b}
 	return now-used >= kernel.ForgetMS && b.Idle(now, kernel.ForgetMS)
 }
 
 // move updates the balance after the anchor was moved. A bucket that was forgotten starts full.
-func (k *bucketEstimate) move(to anchor, anew bool) {
+func (k *bucketEstimate) move(to anchor, fromForgotten bool) {
 	balance := to.rate.CapacityMilli
-	if k.anchor.b > 0 && !anew {
+	if k.anchor.b > 0 && !fromForgotten {
 		balance = min(balance, k.balanceAt(to.b))
 	}
 	k.anchor, k.balance = to, balance
@@ -120,16 +121,16 @@ func (k *bucketEstimate) fits(now, units int64) bool {
 }
 
 // expiringEstimate is the estimate of a window or a concurrency limit: the units whose ends are
-// known, and the number of others.
+// known, in the queue, and the number of the others.
 type expiringEstimate struct {
 	kernel.Queue
-	// others is the number, as it was read.
+	// others is the number of units in use whose ends are not known.
 	others int64
-	// until is when the last of them ends at the latest.
+	// until is when the last of the others ends at the latest.
 	until int64
 }
 
-// expire drops what has ended.
+// expire drops the units that have ended.
 func (h *expiringEstimate) expire(now int64) {
 	if now >= h.until {
 		h.others = 0
@@ -137,18 +138,20 @@ func (h *expiringEstimate) expire(now int64) {
 	h.Expire(now)
 }
 
-// occupied is what is in use at an instant.
+// occupied returns the units in use at an instant.
 func (h *expiringEstimate) occupied(now int64) int64 {
 	h.expire(now)
 	return h.Total() + h.others
 }
 
-// clone is a copy.
+// clone returns a deep copy.
 func (h *expiringEstimate) clone() expiringEstimate {
 	return expiringEstimate{h.Clone(), h.others, h.until}
 }
 
-// lower forgets n units that are in use no longer.
+// lower lowers the number of units in use by n. If the others do not suffice, it is not known which
+// units have returned, so the ends of all of them are dropped; the last ends at until at the
+// latest.
 func (h *expiringEstimate) lower(n, until int64) {
 	if n <= h.others {
 		h.others -= n
@@ -157,18 +160,19 @@ func (h *expiringEstimate) lower(n, until int64) {
 	*h = expiringEstimate{others: max(h.Total()+h.others-n, 0), until: until}
 }
 
-// lateMS is how much later than its lease believes the cluster may return a unit, in milliseconds.
+// lateMS is how much later than the lease says the cluster may return a unit, in milliseconds.
 const lateMS = 1000
 
-// remove forgets units that returned early. Units that were taken again, and read from the cluster
-// since, end a little later there; units of which only the number is known are among the others.
+// remove drops units that an update returned before their end. The queue may have them with an end
+// up to lateMS later, if they were taken again by an update and then read from the cluster. Units
+// that the queue does not have are among the others.
 func (h *expiringEstimate) remove(until, units int64) {
 	units -= h.Remove(until, until+lateMS, units)
 	h.others = max(h.others-units, 0)
 }
 
-// freeAt is the first instant at which no more than most units are in use, and whether it may be
-// later: the units whose ends are not known are assumed to return first.
+// freeAt returns the first instant at which no more than most units are in use. bound reports that
+// it is a lower bound: it assumes that the units whose ends are not known return first.
 func (h *expiringEstimate) freeAt(now, most int64) (at int64, bound bool) {
 	h.expire(now)
 	at = h.FreeAt(now, h.Total()-most)
@@ -178,7 +182,7 @@ func (h *expiringEstimate) freeAt(now, most int64) (at int64, bound bool) {
 	return max(at, now+1), true
 }
 
-// applyDelta counts what an update takes more or gives back.
+// applyDelta applies what an update takes or, with grown below zero, gives back.
 func (k *bucketEstimate) applyDelta(grown int64) {
 	if k.anchor.b == 0 {
 		return
@@ -187,8 +191,9 @@ func (k *bucketEstimate) applyDelta(grown int64) {
 		k.balance -= grown * 1000
 		return
 	}
-	// What it gained until now counts first, so that the refund is cut at the capacity. The anchor
-	// stays: spread over both, the sum is the same.
+	// The refund is added to the balance at the anchor and cut at the capacity there, although the
+	// bucket has regained more until now. The result is the same, because the refill after the
+	// anchor is cut at the capacity too.
 	milli := int64(fundUnits)
 	if -grown <= milli/1000 {
 		milli = -grown * 1000

@@ -14,15 +14,15 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// The codes of accounts say what they are.
+// The codes of accounts.
 const (
-	// codeVault is the account that all others deal with. It is the first on its ledger.
+	// codeVault is the account that all others deal with. It is the first account on its ledger.
 	codeVault uint16 = 1
-	// codeRegister takes the transfers that only record something.
+	// codeRegister is the account credited by transfers that only record something.
 	codeRegister uint16 = 2
 	codeBucket   uint16 = 10
-	// codeSpent is the other account of a bucket: what is spent and not refilled yet, in
-	// milli-units.
+	// codeSpent is the second account of a bucket. Its balance is what is spent and not refilled
+	// yet, in milli-units.
 	codeSpent       uint16 = 11
 	codeWindow      uint16 = 12
 	codeConcurrency uint16 = 13
@@ -31,28 +31,30 @@ const (
 	codeBudget uint16 = 14
 )
 
-// The codes of transfers say what they do. A post or void has that of its pending transfer.
+// The codes of transfers. A post or void has the code of its pending transfer.
 const (
 	codeFund    uint16 = 1
 	codeVersion uint16 = 2
 
-	// Headers, from the vault to the register. user_data_64 is the fingerprint of what was asked.
+	// Headers debit the vault and credit the register. user_data_64 of codeLease is the fingerprint
+	// of the request; that of codeAdjusted and codeExtended is the step.
 	codeLease     uint16 = 10
 	codeAdjusted  uint16 = 11
 	codeCompleted uint16 = 12
 	codeCancelled uint16 = 13
 	codeExtended  uint16 = 14
-	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is
+	// codeVoid is the header of a lease that was cancelled before it was reserved. It is not
 	// pending.
 	codeVoid uint16 = 16
 
-	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64
-	// is its hash. It is in the chain of the reservation.
+	// codeKey records the key of one of a lease's charges: user_data_32 is the number of the
+	// charge, user_data_64 the hash. It is part of the reservation's chain.
 	codeKey uint16 = 15
 
-	// What a lease does on a limit's account. user_data_32 is the part (see packPart), user_data_64
-	// of a take the request's fingerprint, of what an update did one more than the units that the
-	// part stands for since.
+	// The transfers of a lease on a limit's account. user_data_32 is the holding and charge (see
+	// packPart). user_data_64 is the request's fingerprint in a check or take of a reservation. In
+	// all others it is the units that the holding or part stands for from then on, plus one, so
+	// that zero means not recorded.
 	codeCheck  uint16 = 20
 	codeTake   uint16 = 21
 	codeGrown  uint16 = 22
@@ -63,8 +65,9 @@ const (
 	codeCapacity uint16 = 31
 )
 
-// What accounts are funded with. A balance of a bucket can fall as low as 64 bits hold, and the
-// units in use elsewhere add up to as much.
+// fundUnits and fundMilli are the constant credits that accounts are funded with, buckets in
+// milli-units and all others in units. fundMilli covers a full bucket and a debt of 2^63
+// milli-units; fundUnits is the most that can be in use of any other limit.
 const (
 	fundUnits uint64 = math.MaxInt64
 	fundMilli uint64 = math.MaxUint64
@@ -77,11 +80,11 @@ const (
 	flagVoid      = 1 << 3
 	flagBalancing = 1 << 4 // of the debit account
 
-	// accountBounded: debits must not exceed credits.
+	// accountBounded makes the cluster refuse debits that exceed the account's credits.
 	accountBounded = 1 << 1
 )
 
-// codeOf is the code of the account of a kind of limit.
+// codeOf returns the code of the accounts of a kind of limit.
 func codeOf(k weir.Kind) uint16 {
 	switch k {
 	case weir.Bucket:
@@ -95,7 +98,8 @@ func codeOf(k weir.Kind) uint16 {
 	}
 }
 
-// kindOf is the kind of limit whose account has a code; empty for an account of another sort.
+// kindOf returns the kind of limit that an account's code stands for, or "" if the account does not
+// belong to a limit.
 func kindOf(code uint16) weir.Kind {
 	switch code {
 	case codeBucket:
@@ -110,18 +114,18 @@ func kindOf(code uint16) weir.Kind {
 	return ""
 }
 
-// packPart says to which part of which holding a transfer belongs.
+// packPart packs the holding and the charge that a transfer belongs to into a user_data_32.
 func packPart(holding, charge int) uint32 { return uint32(holding)<<8 | uint32(charge) }
 
 func unpackPart(p uint32) (holding, charge int) { return int(p >> 8), int(p & 0xff) }
 
-// lowUint64 is a number below 2^64.
+// lowUint64 returns the low 64 bits of a number, which must be below 2^64.
 func lowUint64(n tb.Uint128) uint64 {
 	l, _ := n.Uint64()
 	return l
 }
 
-// digest is a hash of texts, each kept apart from the next.
+// digest hashes texts, each with its length before it, so that different lists differ.
 func digest(texts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	var length [4]byte
@@ -135,8 +139,8 @@ func digest(texts ...string) [sha256.Size]byte {
 	return sum
 }
 
-// idOf is the first 128 bits of a digest as a valid ID: neither 0 nor the maximum, and even, so
-// that its odd neighbour is free.
+// idOf returns the first 128 bits of a digest as a valid ID, neither 0 nor the maximum. The ID is
+// even, so that oddID can derive a second one from it.
 func idOf(sum [sha256.Size]byte) tb.Uint128 {
 	sum[0] &^= 1
 	sum[15] &= 0x7f
@@ -144,14 +148,14 @@ func idOf(sum [sha256.Size]byte) tb.Uint128 {
 	return tb.BytesToUint128([16]byte(sum[:16]))
 }
 
-// oddID is the neighbour of an even ID.
+// oddID returns the odd neighbour of an even ID.
 func oddID(id tb.Uint128) tb.Uint128 {
 	b := id.Bytes()
 	b[0] |= 1
 	return tb.BytesToUint128(b)
 }
 
-// namespace is a world of limits on a cluster.
+// namespace is a namespace's ledger and the accounts that belong to no limit.
 type namespace struct {
 	name            string
 	ledger          uint32
@@ -166,30 +170,31 @@ func newNamespace(name string) namespace {
 	}
 }
 
-// limitKey names a limit of one (entity, resource). A limit that changes its kind is another one.
+// limitKey identifies a limit of one subject. A limit whose kind is changed is another limit.
 type limitKey struct {
 	weir.Subject
 	name string
 	kind weir.Kind
 }
 
-// limitHash names a limit on the cluster: the number by which its accounts can be found.
+// limitHash returns the hash from which the IDs of a limit's accounts are made.
 func (n *namespace) limitHash(k limitKey) [sha256.Size]byte {
 	return digest("limit", n.name, k.Entity, k.Resource, k.name, string(k.kind))
 }
 
-// nameHash stands for the name of a limit on its accounts.
+// nameHash returns the hash of a limit's name, which is user_data_64 of its accounts.
 func nameHash(name string) uint64 {
 	sum := digest("name", name)
 	return binary.LittleEndian.Uint64(sum[:]) | 1
 }
 
-// subjectHash stands for an (entity, resource) on the accounts of its limits.
+// subjectHash returns the hash of an entity and resource, which is user_data_128 of the accounts of
+// their limits.
 func (n *namespace) subjectHash(s weir.Subject) tb.Uint128 {
 	return idOf(digest("subject", n.name, s.Entity, s.Resource))
 }
 
-// periodID is the account of one period of a budget.
+// periodID returns the ID of the account of one period of a budget.
 func periodID(limit [sha256.Size]byte, start, end int64) tb.Uint128 {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(start))
@@ -197,7 +202,7 @@ func periodID(limit [sha256.Size]byte, start, end int64) tb.Uint128 {
 	return idOf(digest("period", string(limit[:]), string(b[:])))
 }
 
-// leaseNumber is a lease's ID as a number: the same bits, the first one the most significant.
+// leaseNumber returns a lease's ID as a number, the first byte the most significant.
 func leaseNumber(id weir.LeaseID) tb.Uint128 {
 	var b [16]byte
 	for i := range b {
@@ -206,17 +211,17 @@ func leaseNumber(id weir.LeaseID) tb.Uint128 {
 	return tb.BytesToUint128(b)
 }
 
-// transferID is that of one event of a lease: by step and index, after the lease's time. So IDs
-// grow with time, which TigerBeetle needs to be fast, and cannot be guessed without hashing.
+// transferID returns the ID of the event of a lease with a step and an index. Its high bits are the
+// lease's time, because TigerBeetle is fast if IDs grow with time, and the bits below are a hash.
 func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {
 	return stepID(lease, step).event(index)
 }
 
-// stepBytes are what the IDs of a step's events have in common: 64 bits of a hash, and the lease's
+// stepBytes is the part that the IDs of one step's events share: 64 bits of a hash, and the lease's
 // time.
 type stepBytes [16]byte
 
-// stepID begins the IDs of a step.
+// stepID returns the shared part of the IDs of a step.
 func stepID(lease weir.LeaseID, step int64) stepBytes {
 	var b [1 + 16 + 8]byte
 	b[0] = 't'
@@ -229,19 +234,20 @@ func stepID(lease weir.LeaseID, step int64) stepBytes {
 		id[10+i] = lease[5-i]
 	}
 	if id[15] == 0xff {
-		id[15] = 0xfe // never the maximum
+		id[15] = 0xfe // the maximum is not a valid ID
 	}
 	return id
 }
 
-// event is the ID of an event; its index has at most 15 bits.
+// event returns the ID of the event with an index, which has at most 15 bits.
 func (s stepBytes) event(index int) tb.Uint128 {
-	binary.LittleEndian.PutUint16(s[:], uint16(index)<<1|1) // never 0
+	binary.LittleEndian.PutUint16(s[:], uint16(index)<<1|1) // 0 is not a valid ID
 	return tb.BytesToUint128(s)
 }
 
-// anchorID is that of the refill of a bucket which follows the anchor at b, the k-th of its
-// millisecond, and of the change of capacity that goes with it.
+// anchorID returns the ID of the transfer, a refill or a change of capacity, that replaces the
+// anchor of a bucket at b, the k-th anchor of that millisecond. It depends on the replaced anchor
+// alone, so of several servers that replace the same anchor only one succeeds.
 func anchorID(spent tb.Uint128, b int64, k uint8, code uint16) tb.Uint128 {
 	var at [11]byte
 	binary.LittleEndian.PutUint64(at[:], uint64(b))
@@ -262,30 +268,31 @@ func anchorID(spent tb.Uint128, b int64, k uint8, code uint16) tb.Uint128 {
 	return tb.BytesToUint128(id)
 }
 
-// fundID is that of the transfer that funds an account.
+// fundID returns the hash from which the ID of the transfer that funds an account is made.
 func fundID(account tb.Uint128) tb.Uint128 {
 	b := account.Bytes()
 	return idOf(digest("fund", string(b[:])))
 }
 
-// accountPiece is a piece that only says which account.
+// accountPiece returns a piece that holds an account's ID and no units.
 func accountPiece(id tb.Uint128) driver.Piece {
 	n := uint128.Of(id)
 	return driver.Piece{Until: int64(n.Lo), Mark: int64(n.Hi)}
 }
 
-// accountOf is the account that such a piece says.
+// accountOf returns the account that an accountPiece holds.
 func accountOf(p driver.Piece) tb.Uint128 {
 	return uint128.Number{Hi: uint64(p.Mark), Lo: uint64(p.Until)}.Uint128()
 }
 
-// tokenPiece is the first piece of a lease's first holding: the step of the token, the number of
-// the last adjust, and the highest step of an extend, or of a far adjust in the place of one. The
-// engine learns the number from its own adjusts alone, but here its holdings go with it. The step
-// of an extend is below zero, so that the piece is not taken for a slot.
+// tokenPiece returns the first piece of a lease's first holding, which carries what the next update
+// needs to know of the lease: the step of its token, the sequence number of its last adjust, and
+// the highest step of an extend, or of a far adjust that took the place of one. Another server may
+// have made the adjust, so the number travels with the holdings. The step of an extend is stored
+// below zero, so that the piece is not taken for a live slot.
 func tokenPiece(step, seq, extended int64) driver.Piece {
 	return driver.Piece{Units: seq, Until: -extended, Mark: step}
 }
 
-// ofToken reads such a piece.
+// ofToken returns what a tokenPiece carries.
 func ofToken(p driver.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }

@@ -15,12 +15,12 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// Recovered reports whether the namespace was there before: the cluster knows the leases of every
-// server.
+// Recovered reports whether the namespace existed before this store opened it. If it did, the
+// cluster may know leases of earlier processes and other servers. It never forgets a lease early.
 func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.fresh }
 
-// RecoverLease returns what the cluster knows of a lease, or nil if it is unknown. A cluster
-// forgets none.
+// RecoverLease returns what the cluster knows of a lease, or nil if the lease is unknown. The
+// cluster forgets no lease.
 func (s *Store) RecoverLease(
 	ctx context.Context, _ time.Time, id weir.LeaseID,
 ) (*driver.LeaseRecord, error) {
@@ -37,7 +37,7 @@ func (s *Store) RecoverLease(
 	if r.State == driver.LeaseLive && r.Expires.UnixMilli() <= now {
 		r.State, r.EndedAt, r.Holdings = driver.LeaseExpired, r.Expires, nil
 	}
-	if r.State == driver.LeaseLive { // another server took it, or this one before a restart
+	if r.State == driver.LeaseLive { // another server reserved it, or this one before a restart
 		s.noteForeign()
 	}
 	if answer, ok := s.replayLimits.LoadAndDelete(id); ok {
@@ -46,14 +46,15 @@ func (s *Store) RecoverLease(
 	return r, nil
 }
 
-// readHistory reads a lease from the cluster, whatever has become of it, or nil if there is none.
+// readHistory reads a lease from the cluster, live or ended. It returns nil if the lease was never
+// reserved.
 func (s *Store) readHistory(ctx context.Context, id weir.LeaseID) (*leaseHistory, error) {
 	h := &leaseHistory{header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
 	if err := s.readTransfers(ctx, id, h); err != nil {
 		return nil, err
 	}
 	if !h.exists {
-		return nil, nil // It is unknown.
+		return nil, nil // The lease is unknown.
 	}
 	h.record.ID = id
 	if h.record.State != driver.LeaseLive {
@@ -62,8 +63,8 @@ func (s *Store) readHistory(ctx context.Context, id weir.LeaseID) (*leaseHistory
 	return h, s.holdings(ctx, h)
 }
 
-// readTransfers has a history read all transfers of a lease, of which one that was adjusted often
-// has more than an answer holds.
+// readTransfers adds all transfers of a lease to its history. A lease that was adjusted often has
+// more than one answer holds.
 func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHistory) error {
 	most := uint32(s.ledger.MaxEvents())
 	filter := tb.QueryFilter{UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: most}
@@ -82,14 +83,14 @@ func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHist
 	}
 }
 
-// leaseHistory is a lease as read from its transfers.
+// leaseHistory is a lease as read from its transfers, in the order of the ledger.
 type leaseHistory struct {
 	header, end tb.Uint128
 	exists      bool
 	record      driver.LeaseRecord
-	// step is that of the chain which is being read, index the last event of it.
+	// step is the step of the chain being read, and index that of the chain's last event so far.
 	step, index int64
-	// extended is the highest step of an extend, or of a far adjust in the place of one.
+	// extended is the highest step of an extend, or of a far adjust that took the place of one.
 	extended int64
 	holdings []holdingHistory
 }
@@ -98,14 +99,14 @@ type leaseHistory struct {
 type holdingHistory struct {
 	account tb.Uint128
 	taken   int64  // in the account's own units
-	total   uint64 // in units, one more; 0 if no update has recorded it
+	total   uint64 // in units, plus one; 0 if no update has recorded it
 	parts   []driver.Part
 	pieces  []driver.Piece
-	ids     []tb.Uint128 // of the pieces
+	ids     []tb.Uint128 // the transfers of the pieces
 	length  uint32
 	mark    int64
-	checked bool // no shadow limit is
-	// voided is the piece that was ended last, voidedAt the mark of what ended it.
+	checked bool // set if the reservation checked the limit, so that it is not a shadow limit
+	// voided is the piece that was ended last, voidedAt the mark of the event that ended it.
 	voided   driver.Piece
 	voidedAt int64
 }
@@ -114,7 +115,7 @@ type holdingHistory struct {
 func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 	switch {
 	case t.ID == h.header && t.Code == codeVoid:
-		return // it was never reserved
+		return // the lease was never reserved
 	case t.ID == h.header:
 		h.exists = true
 		h.record.State = driver.LeaseLive
@@ -147,7 +148,7 @@ func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 		h.record.Keys = append(h.record.Keys, t.UserData64) // they are recorded in order
 	}
 	if t.Code < codeCheck {
-		return // nothing of a holding: a key, or the end of a token
+		return // a key, or the end of a token: it belongs to no holding
 	}
 	h.addHolding(t, h.step<<markBits|h.index)
 }
@@ -198,11 +199,11 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	}
 }
 
-// timeoutMS is how long a pending transfer lasts, in milliseconds.
+// timeoutMS returns the timeout of a pending transfer in milliseconds.
 func timeoutMS(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
 
-// addPiece adds what a transfer holds until an instant. The first of them has the time for which
-// the limit's units are occupied.
+// addPiece adds a piece for a pending transfer. The first piece has the full length of the limit's
+// window or timeout.
 func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 	units := int64(lowUint64(t.Amount))
 	if t.Code == codeCheck {
@@ -213,9 +214,11 @@ func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 	x.length = cmp.Or(x.length, t.Timeout)
 }
 
-// untilOf is the end of units that an update took: that of the units of which they are the rest,
-// or that of the first ones. The cluster returns them up to a second later, which must not add up.
-// What was extended, or added after that, has an end of its own.
+// untilOf returns the end of units that an update took again. The cluster returns them up to a
+// second later, because it counts timeouts in whole seconds, and over several updates these seconds
+// must not add up. So the end is that of the piece just voided, of which they are the rest, or that
+// of the holding's first piece. Units that an extend renewed, or that were added after the first
+// piece ended, end by their own timeout.
 func (x *holdingHistory) untilOf(t *tb.Transfer, mark, step int64) int64 {
 	at := timestampMS(t.Timestamp)
 	switch extended := step&1 == stepExtend&1; {
@@ -235,7 +238,7 @@ func (x *holdingHistory) first(account tb.Uint128, charge int) {
 	}
 }
 
-// addPart applies what a charge stands for.
+// addPart applies a record of what a charge stands for.
 func (x *holdingHistory) addPart(charge int, units int64) {
 	at := slices.IndexFunc(x.parts, func(p driver.Part) bool { return p.Charge == charge })
 	if at < 0 {
@@ -243,12 +246,12 @@ func (x *holdingHistory) addPart(charge int, units int64) {
 		x.parts = append(x.parts, driver.Part{Charge: charge})
 	}
 	x.parts[at].Units, x.total = units, 0
-	if len(x.parts) == 1 { // if nothing had to be moved
+	if len(x.parts) == 1 { // an adjust that moved no units has no other record
 		x.total = uint64(units) + 1
 	}
 }
 
-// holdings makes the holdings of a live lease from its history.
+// holdings adds the holdings of a live lease to its record.
 func (s *Store) holdings(ctx context.Context, h *leaseHistory) error {
 	ids := make([]tb.Uint128, len(h.holdings))
 	for i := range h.holdings {
@@ -273,13 +276,13 @@ func (s *Store) holdings(ctx context.Context, h *leaseHistory) error {
 	return nil
 }
 
-// setToken begins the chain of an update, whose header is the lease's token from then on.
+// setToken begins the chain of an update, whose header is the lease's new token.
 func (h *leaseHistory) setToken(t *tb.Transfer) {
 	h.step, h.index = int64(t.UserData64), 0
 	h.extended = extendedBy(h.extended, h.token())
 }
 
-// token is the step of the lease's token.
+// token returns the step of the lease's token.
 func (h *leaseHistory) token() int64 {
 	if h.step < stepAdjust {
 		return 0
@@ -287,8 +290,8 @@ func (h *leaseHistory) token() int64 {
 	return h.step & stepMask
 }
 
-// holding is one of a lease that was recovered. Its limit is the one that this server knows, as far
-// as it knows it.
+// holding returns a holding of a recovered lease. Its limit is the one that this server knows, as
+// far as it does.
 func (s *Store) holding(x *holdingHistory, a *tb.Account) driver.Holding {
 	kind := kindOf(a.Code)
 	limit, subject := s.names(a, kind, x)
@@ -321,8 +324,9 @@ func (s *Store) holding(x *holdingHistory, a *tb.Account) driver.Holding {
 	return hold
 }
 
-// names finds the limit and the subject of an account: by what this server has used, or else the
-// limit's name alone, by its definitions.
+// names returns the limit and the subject that an account belongs to. If this server has used the
+// limit, both are known. Otherwise the definitions may have the limit's name, and the rest is made
+// up from the transfers.
 func (s *Store) names(a *tb.Account, kind weir.Kind, x *holdingHistory) (*weir.Limit, weir.Subject) {
 	if state := s.states.byAccountName(accountName{a.UserData128, a.UserData64, kind}); state != nil {
 		if l := state.last.Load(); l != nil {

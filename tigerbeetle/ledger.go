@@ -11,15 +11,15 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Ledger is what a [Store] needs of TigerBeetle, in TigerBeetle's own types. Its methods may be
-// called concurrently.
+// Ledger is the part of TigerBeetle's API that a [Store] uses, in TigerBeetle's own types. Its
+// methods may be called concurrently.
 //
-// A call that returns an error has an unknown outcome: it may be carried out, even later.
-// Repeating it is safe, since whatever is created has an ID. Results are dense: one for each
-// event, in order.
+// A call that returns an error has an unknown outcome: it may be carried out, even later. It is
+// safe to repeat, because everything that it creates has an ID. Otherwise the calls that create
+// return one result for each event, in order.
 //
-// After a call that failed, its arguments may still be read. After a call that returned results
-// they must not be: the store reuses them.
+// A ledger may read the arguments of a call that failed at any later time. It must not read them
+// after a call that returned results, because the store reuses them.
 type Ledger interface {
 	CreateAccounts(ctx context.Context, accounts []tb.Account) ([]tb.CreateAccountResult, error)
 	CreateTransfers(ctx context.Context, transfers []tb.Transfer) ([]tb.CreateTransferResult, error)
@@ -28,12 +28,12 @@ type Ledger interface {
 	AccountTransfers(ctx context.Context, filter tb.AccountFilter) ([]tb.Transfer, error)
 	QueryAccounts(ctx context.Context, filter tb.QueryFilter) ([]tb.Account, error)
 	QueryTransfers(ctx context.Context, filter tb.QueryFilter) ([]tb.Transfer, error)
-	// MaxEvents is how many events fit one call, as far as is known.
+	// MaxEvents returns how many events fit one call, as far as is known.
 	MaxEvents() int
 	Close() error
 }
 
-// unexpected says that the cluster answered what it never should.
+// unexpected returns the error for an answer that the cluster should never give.
 func unexpected(call, status string) error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "TigerBeetle answered " + call + " with " + status}
 }
@@ -42,26 +42,25 @@ func readOnly() error {
 	return &weir.Error{Code: weir.Unsupported, Reason: "the store was opened for reading only"}
 }
 
-// counts are what [Store.Stats] returns.
+// counts are the counters behind [Store.Stats].
 type counts struct {
 	transferCalls, transfers, lookups, queries, remembered, again, contended, abandoned, withdrawn atomic.Int64
 }
 
-// Stats are counts since the store was opened.
+// Stats counts what a store has done after it was opened.
 type Stats struct {
-	// TransferCalls is how many create_transfers calls there were, Transfers how many events they
-	// had.
+	// TransferCalls is the number of create_transfers calls, Transfers the number of their events.
 	TransferCalls, Transfers int64
-	// Lookups and Queries are the calls that only read.
+	// Lookups and Queries are the numbers of calls that only read.
 	Lookups, Queries int64
-	// Remembered is how many denials were given without asking the cluster.
+	// Remembered is the number of denials given without asking the cluster.
 	Remembered int64
-	// Again is how many chains were sent once more because another server or the clock was quicker.
+	// Again is the number of chains sent again because another server or the clock was quicker.
 	Again int64
-	// Contended counts reservations that were denied because other servers were quicker every time.
+	// Contended is the number of reservations denied because other servers won every try.
 	Contended int64
-	// Abandoned counts reservations whose callers left before their outcome was known, Withdrawn
-	// those that were carried out nevertheless and given back.
+	// Abandoned is the number of reservations whose callers left before the outcome was known,
+	// Withdrawn the number of those that were carried out nevertheless and given back.
 	Abandoned, Withdrawn int64
 }
 
@@ -76,7 +75,7 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Counts yields the counts of [Stats] by the names that metrics have.
+// Counts yields the counts of [Stats] under the names of their metrics.
 func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 	c := &s.counts
 	for _, of := range []struct {
@@ -99,7 +98,7 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 	}
 }
 
-// countingLedger is a ledger whose calls are counted, those that fail too.
+// countingLedger counts the calls of a ledger, including those that fail.
 type countingLedger struct {
 	Ledger
 	*counts

@@ -15,95 +15,95 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limitState is what a server knows of one limit of one subject. It is an estimate, for statuses
-// and to deny without asking; only the cluster decides.
+// limitState is what a server knows of one limit of one subject. It is an estimate, used for
+// statuses and for denials from memory; only the cluster decides.
 type limitState struct {
 	key limitKey
-	// account is the limit's account, for a budget nil: its accounts are those of its periods.
-	// spent is the other account of a bucket.
+	// account is the limit's account. A budget does not use it, because each of its periods has an
+	// account. spent is the second account of a bucket.
 	account, spent tb.Uint128
 	hash           [32]byte
-	// last is the definition that a reservation found last.
+	// last is the definition used by the latest reservation.
 	last atomic.Pointer[weir.Limit]
 
 	mu sync.Mutex
-	// accountsExist is set once the accounts are known to exist and the use was read.
+	// accountsExist is set once the accounts are known to exist and have been read.
 	accountsExist bool
 	// funded is set once the account is known to be funded.
 	funded bool
-	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for
-	// what it is forgotten by: a denial does not bring back a bucket that had been full for long
-	// before.
+	// usedAtMS is when the limit was last used here, in the cluster's milliseconds. touched decides
+	// whether a bucket is forgotten: a denial by a forgotten bucket and an extend leave it as it
+	// is.
 	usedAtMS, touched int64
 
-	// readAt is when the cluster was asked last, in its milliseconds.
+	// readAt is when the limit was last read from the cluster, in the cluster's milliseconds.
 	readAt int64
-	// inFlight is how many chains of this process that change the limit are in flight, begun how
-	// many were ever sent, and updatesInFlight how many of those in flight are updates, which may
-	// give units back.
+	// inFlight is the number of chains of this process in flight that change the limit, begun the
+	// number ever sent, and updatesInFlight the number of updates in flight, which may give units
+	// back.
 	inFlight, begun, updatesInFlight int64
-	// uncertain is set if the limit was read while chains were in flight, or the answer to one was
-	// lost: what they did may be counted twice, or not at all.
+	// uncertain is set if the limit was read while chains were in flight, or if the answer to a
+	// chain was lost: the estimate may count what these chains did twice, or not at all.
 	uncertain bool
 
-	// addingInFlight and returningInFlight are the units that chains in flight may take or give
-	// back; added and returned are the sums of what chains have taken and given back.
+	// addingInFlight and returningInFlight are the units that chains in flight may take and give
+	// back; added and returned are the sums of what completed chains have taken and given back.
 	addingInFlight, returningInFlight, added, returned int64
 
 	estimate
-	// since is a timestamp: accounts of a budget that were made before are of periods that have
-	// ended.
+	// since is a timestamp of the cluster. Accounts of a budget that were created before it are of
+	// periods that have ended, so they are not read.
 	since uint64
 
 	denied rememberedDenial
 }
 
-// rememberedDenial is what was denied last, so that it need not be denied by the cluster again and
-// again.
+// rememberedDenial is a denial that may be given again without asking the cluster.
 type rememberedDenial struct {
-	// need is what had to be free, in units below the capacity, until when it is remembered.
+	// need is the number of units that had to be free and were not; until is when the denial is
+	// forgotten, in the cluster's milliseconds.
 	need  int64
 	until int64
 }
 
-// unnamedSubject is the subject of a limit whose names this server does not know: its account's
-// number.
+// unnamedSubject returns the subject of a limit whose names this server does not know. Its resource
+// is the account's ID in hexadecimal.
 func unnamedSubject(account tb.Uint128) weir.Subject {
 	b := account.Bytes()
 	return weir.Subject{Resource: hex.EncodeToString(b[:])}
 }
 
-// limitStates are those that are known. Those that were not used for long are forgotten when
-// another one is looked up.
+// limitStates holds the limit states of a store. find drops those that have been idle for long.
 type limitStates struct {
 	mu    sync.Mutex
 	byKey map[limitKey]*limitState
-	// byName finds them by what stands on their accounts.
+	// byName finds limit states by the hashes on their accounts.
 	byName map[accountName]*limitState
-	// sweptAt is when the idle ones were looked for last.
+	// sweptAt is when idle states were last dropped.
 	sweptAt int64
 }
 
-// accountName is what an account says of the limit that it belongs to.
+// accountName is what an account says of its limit: the hashes of the subject and the name, and the
+// kind.
 type accountName struct {
 	subject tb.Uint128
 	name    uint64
 	kind    weir.Kind
 }
 
-// nameOf is what a limit's accounts say.
+// nameOf returns what the accounts of a limit say of it.
 func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }
 
-// lookup returns the state of a limit, or nil.
+// lookup returns the state of a limit, or nil if there is none.
 func (s *limitStates) lookup(k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKey[k]
 }
 
-// valueOf reads a field of a limit state under its lock; of nil it is zero.
+// valueOf returns a field of a limit state, read under its lock. For a nil state it returns zero.
 func valueOf[T any](state *limitState, field func(*limitState) T) (value T) {
 	if state == nil {
 		return value
@@ -113,13 +113,12 @@ func valueOf[T any](state *limitState, field func(*limitState) T) (value T) {
 	return field(state)
 }
 
-// touched is when a limit was last asked while it was remembered, as far as this server knows.
+// touched returns the touched instant of a limit, or 0 if the limit is not known here.
 func (s *limitStates) touched(k limitKey) int64 {
 	return valueOf(s.lookup(k), func(state *limitState) int64 { return state.touched })
 }
 
-// since is the timestamp before which no account of a budget needs to be looked at, as far as is
-// known.
+// since returns the timestamp before which accounts of a budget need not be read, or 0.
 func (s *limitStates) since(k limitKey) uint64 {
 	return valueOf(s.lookup(k), func(state *limitState) uint64 { return state.since })
 }
@@ -134,7 +133,8 @@ func (s *limitStates) byAccountName(n accountName) *limitState {
 // forgetMS is how long an unused limit state is kept, in milliseconds.
 const forgetMS = 10 * 60 * 1000
 
-// find returns the state of a limit, which it creates if there is none.
+// find returns the state of a limit, and creates it if there is none. Once a minute it drops the
+// states that are idle.
 func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +159,8 @@ func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	return state
 }
 
-// idle reports whether nothing is in use and no call has come for long. A call that is about to
-// use the limit state has marked it as used.
+// idle reports whether nothing of the limit is in use and no call has used it for forgetMS. A new
+// state has no usedAtMS and is never idle; a locked one is in use.
 func (s *limitState) idle(now int64) bool {
 	if !s.mu.TryLock() {
 		return false
@@ -169,7 +169,7 @@ func (s *limitState) idle(now int64) bool {
 	return s.usedAtMS > 0 && now-s.usedAtMS > forgetMS && !s.bucket.moving && !s.busy(now)
 }
 
-// setAccounts works the accounts' IDs out.
+// setAccounts derives the IDs of the accounts from the key.
 func (s *limitState) setAccounts(n *namespace) {
 	if s.key.Entity == "" {
 		if b, err := hex.DecodeString(s.key.Resource); err == nil && len(b) == 16 {
@@ -184,12 +184,12 @@ func (s *limitState) setAccounts(n *namespace) {
 	s.hash = hash
 }
 
-// periodAccountID is the account of one of a budget's periods.
+// periodAccountID returns the ID of the account of one of a budget's periods.
 func (s *limitState) periodAccountID(start, end int64) tb.Uint128 {
 	return periodID(s.hash, start, end)
 }
 
-// inUse returns the subjects of the limits that are known to be in use.
+// inUse yields the subjects of the limits that are in use, as far as this server knows.
 func (s *limitStates) inUse(now int64) iter.Seq[weir.Subject] {
 	return func(yield func(weir.Subject) bool) {
 		s.mu.Lock()
@@ -203,7 +203,7 @@ func (s *limitStates) inUse(now int64) iter.Seq[weir.Subject] {
 	}
 }
 
-// inUse reports whether something is taken and has not returned.
+// inUse reports whether units have been taken that have not returned.
 func (s *limitState) inUse(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

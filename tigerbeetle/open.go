@@ -27,7 +27,7 @@ func Open(ctx context.Context, addresses []string, o *Options) (*Store, error) {
 	}
 	s, err := OpenLedger(opening, c, o)
 	if err != nil {
-		_ = c.Close() // it never fails
+		_ = c.Close() // Close never fails
 		return nil, err
 	}
 	return s, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Store is a [driver.Store] on a ledger. There is none in a binary that was built without cgo.
+// Store is a [driver.Store] on a ledger. A binary that was built without cgo cannot open one.
 type Store struct{ driver.Store }
 
 // Open fails with [weir.Unsupported]: TigerBeetle's client needs cgo, which this binary was built

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Options tune a store. Nil means all defaults.
+// Options configure a store. Nil means all defaults.
 type Options struct {
 	// Cluster is the ID of the cluster, from 0 to 2^128-1. Default: 0, which TigerBeetle reserves
 	// for tests.
@@ -16,22 +16,23 @@ type Options struct {
 	Namespace string
 	// Definitions are the limits and entities of this server's limits file. Default: none.
 	Definitions *weir.Definitions
-	// OnError is called with every error that occurs outside of calls; the store tries again by
-	// itself. Default: nothing is called.
+	// OnError is called with every error that occurs outside calls; the store retries on its own.
+	// Default: errors are ignored.
 	OnError func(error)
 	// Poll is how often the store checks whether other definitions are in force; if negative, it
 	// never does. Default: 1 s.
 	Poll time.Duration
-	// Now is the process's clock. It only bridges the time between two answers of the cluster,
-	// whose own clock counts. Default: [time.Now].
+	// Now is the process's clock. The store goes by the cluster's clock, and uses Now only to
+	// measure the time since the cluster's last answer. Default: [time.Now].
 	Now func() time.Time
-	// Follow never replaces definitions in force by the store's own: if others are in force, the
-	// store is not ready. It is for commands that act once, next to servers that decide. Default:
-	// false.
+	// Follow keeps the store from replacing definitions that are in force with its own: if others
+	// are in force, the store is not ready. It is for commands that act once, beside servers that
+	// decide. Default: false.
 	Follow bool
-	// PutInForce puts the definitions in force even if they were before and have been superseded,
-	// to go back to an older limits file. Default: false.
+	// PutInForce puts the store's definitions in force even if they were in force before and have
+	// been superseded, to go back to an older limits file. Default: false.
 	PutInForce bool
-	// ReadOnly refuses whatever would change anything with [weir.Unsupported]. Default: false.
+	// ReadOnly refuses every call that would change anything, with [weir.Unsupported]. Default:
+	// false.
 	ReadOnly bool
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// provision makes sure that the accounts of all takes exist and that what is in use is known. It
-// asks the cluster only about limits that this process has not used yet, about a budget's new
-// period, and about estimates that are uncertain, unless a chain in flight would make them
-// uncertain again.
+// provision makes sure that the accounts of all takes exist and that their use is known. It calls
+// the cluster only for limits that this process has not used yet, for a budget's new period, and
+// for uncertain estimates. An uncertain estimate is left alone while chains of its limit are in
+// flight, because they would make the new one uncertain again.
 func (s *Store) provision(ctx context.Context, takes []*activeTake) error {
 	missing, ends := s.takesToRead(takes)
 	if s.clock.latestMS() >= ends {
-		// A call that comes after a period must not be charged to it.
+		// The period may have ended on the cluster. A call made after its end must not be charged
+		// to it.
 		if err := s.askTime(ctx); err != nil {
 			return err
 		}
@@ -33,8 +34,8 @@ func (s *Store) provision(ctx context.Context, takes []*activeTake) error {
 	return s.createAccounts(ctx, missing)
 }
 
-// takesToRead returns the takes whose limits must be read from the cluster, and when the first of
-// the budgets' periods ends.
+// takesToRead returns the takes whose limits must be read from the cluster, and the earliest end of
+// a budget's current period, in Unix milliseconds.
 func (s *Store) takesToRead(takes []*activeTake) (missing []*activeTake, ends int64) {
 	now := s.clock.nowMS()
 	ends = math.MaxInt64
@@ -49,14 +50,14 @@ func (s *Store) takesToRead(takes []*activeTake) (missing []*activeTake, ends in
 	return missing, ends
 }
 
-// periodEnded reports whether a budget's period has ended while the call waited for its turn.
+// periodEnded reports whether a budget's period ended while the call waited for an anchor.
 func periodEnded(takes []*activeTake, now int64) bool {
 	return slices.ContainsFunc(takes, func(s *activeTake) bool {
 		return s.key.kind == weir.Budget && s.periodEnd <= now
 	})
 }
 
-// readTakes asks the cluster what is in use on the limits of takes.
+// readTakes reads the limits of takes from the cluster.
 func (s *Store) readTakes(ctx context.Context, takes []*activeTake) error {
 	states := make([]*limitState, len(takes))
 	for i, take := range takes {
@@ -65,7 +66,7 @@ func (s *Store) readTakes(ctx context.Context, takes []*activeTake) error {
 	return s.readLimits(ctx, states)
 }
 
-// mustRead finds the budget's period and reports whether the cluster must be asked.
+// mustRead sets a budget's period and reports whether the limit must be read from the cluster.
 func (s *activeTake) mustRead(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +80,8 @@ func (s *activeTake) mustRead(now int64) bool {
 	return !ready || !s.current(now).accountExists
 }
 
-// current is the take's period among those that have not ended. s.mu is held.
+// current returns the account of the take's period, and drops the other periods that have ended.
+// s.mu is held.
 func (s *activeTake) current(now int64) *periodAccount {
 	s.periods = slices.DeleteFunc(s.periods, func(p periodAccount) bool {
 		return p.end <= now && p.account != s.period
@@ -93,7 +95,7 @@ func (s *activeTake) current(now int64) *periodAccount {
 	return &s.periods[len(s.periods)-1]
 }
 
-// createAccounts makes the accounts that do not exist.
+// createAccounts creates the accounts of takes that are not known to exist.
 func (s *Store) createAccounts(ctx context.Context, takes []*activeTake) error {
 	var accounts []tb.Account
 	for _, take := range takes {
@@ -105,7 +107,7 @@ func (s *Store) createAccounts(ctx context.Context, takes []*activeTake) error {
 	if s.options.ReadOnly {
 		return readOnly()
 	}
-	results, err := s.ledger.CreateAccounts(ctx, accounts) // fewer than the chain's events
+	results, err := s.ledger.CreateAccounts(ctx, accounts) // fewer than the chain has events
 	if err != nil {
 		return client.Unavailable(err)
 	}
@@ -125,7 +127,7 @@ func (s *Store) createAccounts(ctx context.Context, takes []*activeTake) error {
 	return nil
 }
 
-// accounts appends those of the limit that are not known to exist.
+// accounts appends the limit's accounts that are not known to exist.
 func (s *activeTake) accounts(to []tb.Account, n *namespace) []tb.Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +152,8 @@ func (s *activeTake) accounts(to []tb.Account, n *namespace) []tb.Account {
 	return append(to, account)
 }
 
-// fund adds the transfer that funds an account, if it may be the first.
+// fund adds the transfer that funds an account, unless the account is known to be funded. Its ID
+// depends on the account alone, so if several servers send it, the account is funded once.
 func (s *Store) fund(ch *chain, take *activeTake, holding int) {
 	take.mu.Lock()
 	defer take.mu.Unlock()
@@ -172,7 +175,7 @@ func (s *Store) fund(ch *chain, take *activeTake, holding int) {
 	}, holding)
 }
 
-// markFunded notes which accounts a call has funded.
+// markFunded records which accounts a call has funded.
 func markFunded(ch *chain, takes []*activeTake, results []tb.CreateTransferResult) {
 	for i := range min(ch.linked, len(results)) {
 		if st := results[i].Status; st != tb.TransferCreated && st != tb.TransferExists {
@@ -189,7 +192,7 @@ func markFunded(ch *chain, takes []*activeTake, results []tb.CreateTransferResul
 	}
 }
 
-// reset makes the next call ask for the accounts again.
+// reset makes the next call read the limit and create its accounts again.
 func (s *limitState) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,26 +21,26 @@ const (
 
 	queryReversed = 1 << 0
 
-	// maxReply is how many accounts or transfers an answer holds, on every cluster.
+	// maxReply is how many accounts or transfers an answer holds on every cluster.
 	maxReply = 8189
 	// maxPeriod is longer than any period of a budget: a month in which clocks change.
 	maxPeriod = 33 * 24 * time.Hour
 )
 
-// readRounds is how often at most a bucket is read whose anchor moves meanwhile.
+// readRounds bounds how often a bucket is read whose anchor moves during the read.
 const readRounds = 3
 
-// readLimit is readLimits of one limit.
+// readLimit is readLimits for one limit.
 func (s *Store) readLimit(ctx context.Context, state *limitState) error {
 	return s.readLimits(ctx, []*limitState{state})
 }
 
-// readLimits asks the cluster what is in use on limits: by one lookup for all, one query for the
-// anchor of each bucket that is there, and one for the periods of each budget.
+// readLimits reads from the cluster what is in use on limits: by one lookup for all, one query for
+// the anchor of each bucket, and one for the periods of each budget.
 //
-// A balance is valid only with the anchor that it belongs to: with an older one, the refill
-// between the two would count twice. So the accounts are read first and the anchor after them, and
-// if it may have moved in between, both are read again. The last round counts in any case: the
+// A balance is valid only with the anchor that it belongs to: with an older one, the refill between
+// the two would count twice. So the accounts are read first and the anchor after them, and if the
+// anchor may have moved in between, both are read again. The last round counts in any case: the
 // estimate then lacks the refill of some milliseconds.
 func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	all := make([]limitRead, len(states))
@@ -50,8 +50,8 @@ func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	return s.readAll(ctx, all)
 }
 
-// readForDenial is readLimits for a call that is to be denied: its takes are judged by what the
-// cluster says, as of one instant.
+// readForDenial is readLimits for a call that is about to deny. What was read is also stored in the
+// takes' observed fields, so that each limit is judged as of one instant.
 func (s *Store) readForDenial(ctx context.Context, takes []*activeTake) error {
 	all := make([]limitRead, len(takes))
 	for i, take := range takes {
@@ -86,15 +86,15 @@ func (s *Store) readAll(ctx context.Context, all []limitRead) error {
 // limitRead is one read of a limit.
 type limitRead struct {
 	*limitState
-	// anchorBefore and the fields below are what the limit state had before the read.
+	// anchorBefore and the fields below are the limit state's values from before the read.
 	anchorBefore                anchor
 	inFlightBefore, begunBefore int64
 	addedBefore, returnedBefore int64
-	// into also gets the answer, if it is not nil.
+	// into is where to store the answer as well, if not nil.
 	into **estimate
 }
 
-// before records what is known before the cluster is asked.
+// before records the limit state's values before the cluster is asked.
 func (l *limitRead) before() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,13 +102,13 @@ func (l *limitRead) before() {
 	l.addedBefore, l.returnedBefore = l.added, l.returned
 }
 
-// overlapped reports whether chains were in flight meanwhile. l.mu is held.
+// overlapped reports whether chains were in flight during the read. l.mu is held.
 func (l *limitRead) overlapped() bool { return l.inFlightBefore > 0 || l.begun != l.begunBefore }
 
-// after records whether what was read is certain. l.mu is held.
+// after records whether what was read is uncertain. l.mu is held.
 func (l *limitRead) after(moved bool) { l.uncertain = moved || l.overlapped() }
 
-// readAccounts reads once, and returns the buckets whose anchor may have moved meanwhile.
+// readAccounts reads once, and returns the buckets whose anchor may have moved during the read.
 func (s *Store) readAccounts(ctx context.Context, reads []limitRead) ([]limitRead, error) {
 	before := s.clock.nowMS()
 	var ids []tb.Uint128
@@ -141,7 +141,8 @@ func (s *Store) readAccounts(ctx context.Context, reads []limitRead) ([]limitRea
 		if err != nil {
 			return nil, err
 		}
-		// One that was known, or made, before the accounts were read was there when they were.
+		// An anchor that was known before the lookup, or made before it, was in place when the
+		// accounts were read.
 		moved := last != nil && *last != l.anchorBefore && at >= before
 		l.applyBucket(limit, spent, last, moved)
 		if moved {
@@ -166,8 +167,8 @@ func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]
 	return accounts, nil
 }
 
-// latestEnd is when units in use now return at the latest: units that were taken again may return
-// up to a second late.
+// latestEnd returns when units that are in use now return at the latest. Units that an update took
+// again may return up to a second late.
 func (s *limitState) latestEnd(now int64) int64 {
 	l := s.last.Load()
 	if l == nil {
@@ -176,8 +177,8 @@ func (s *limitState) latestEnd(now int64) int64 {
 	return now + lengthOf(l).Milliseconds() + 1000
 }
 
-// apply updates the estimate by the account of a window or concurrency limit; a is nil if there is
-// none. It reports whether other servers have changed what is in use.
+// apply updates the estimate by the account of a window or concurrency limit; a is nil if the
+// account does not exist. It reports whether other servers have changed what is in use.
 func (l *limitRead) apply(now int64, a *tb.Account) (elsewhere bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,14 +192,14 @@ func (l *limitRead) apply(now int64, a *tb.Account) (elsewhere bool) {
 	held := clampInt64(lowUint64(a.DebitsPending))
 	if l.into != nil {
 		*l.into = &estimate{expiring: expiringEstimate{others: held, until: l.latestEnd(now)}}
-		if held == l.expiring.Total() { // then the ends are those that are known
+		if held == l.expiring.Total() { // the known ends are of the same units
 			(*l.into).expiring = l.expiring.clone()
 			(*l.into).expiring.others = 0
 		}
 	}
-	// A chain in flight may have been carried out before the account was read, and one that was
-	// answered since may have been carried out after. Only what these do not explain was done by
-	// other servers.
+	// A chain in flight may have been carried out before the account was read, and a chain answered
+	// since may have been carried out after. Together they explain a use between least and most;
+	// only what is outside was done by other servers.
 	known := l.expiring.Total() + l.expiring.others
 	least := held - l.addingInFlight - (l.returned - l.returnedBefore)
 	most := held + l.returningInFlight + (l.added - l.addedBefore)
@@ -228,8 +229,9 @@ func (l *limitRead) applyBucket(limit, spent *tb.Account, last *anchor, moved bo
 	}
 }
 
-// balance is that of a bucket, in milli-units, by its spent account. Servers that do not know of
-// one another may together run up a debt beyond 64 bits: then it is the largest that 64 bits hold.
+// balance returns a bucket's balance, in milli-units, by its spent account. Servers that do not
+// know of one another may together run up a debt that does not fit 64 bits; the result is then the
+// lowest balance that does.
 func balance(spent *tb.Account, capacityMilli int64) int64 {
 	out := uint128.Of(spent.CreditsPosted).Minus(uint128.Of(spent.DebitsPosted))
 	full := uint64(capacityMilli)
@@ -241,7 +243,8 @@ func balance(spent *tb.Account, capacityMilli int64) int64 {
 
 func clampInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// lastAnchor is the latest anchor of a bucket and when it was made, in Unix milliseconds, or nil.
+// lastAnchor returns the latest anchor of a bucket and when it was made, in Unix milliseconds, or
+// nil.
 func (s *Store) lastAnchor(ctx context.Context, state *limitState) (last *anchor, at int64, err error) {
 	t, err := s.lastDebit(ctx, state.spent, codeRefill)
 	if err != nil || t == nil {
@@ -251,7 +254,7 @@ func (s *Store) lastAnchor(ctx context.Context, state *limitState) (last *anchor
 	return &a, timestampMS(t.Timestamp), nil
 }
 
-// lastDebit returns the latest transfer of a code that debits an account, or nil.
+// lastDebit returns the latest transfer with a code that debits an account, or nil.
 func (s *Store) lastDebit(ctx context.Context, account tb.Uint128, code uint16) (*tb.Transfer, error) {
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
 		AccountID: account, Code: code, Limit: 1, Flags: filterDebits | filterReversed,
@@ -294,12 +297,12 @@ func (s *Store) readBudget(ctx context.Context, l limitRead) error {
 	return nil
 }
 
-// periodEnd is when the period of a budget's account ends, in Unix milliseconds.
+// periodEnd returns when the period of a budget's account ends, in Unix milliseconds.
 func periodEnd(a *tb.Account) int64 { return int64(a.UserData32) * 1000 }
 
-// periodsOf returns the accounts of a budget's periods, including all that have not ended, of any
-// calendar, and the timestamp from which accounts have to be read next time: older ones have
-// ended.
+// periodsOf returns the accounts of a budget's periods, of any calendar, including all that have
+// not ended. since is the timestamp from which the next read has to look: accounts made before it
+// have ended.
 func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb.Account, since uint64, err error) {
 	if state.key.Entity == "" {
 		accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{state.account})
@@ -309,7 +312,7 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 		return accounts, 0, nil
 	}
 	now := s.clock.nowMS()
-	// An account is made in its own period.
+	// An account is created during its own period.
 	filter := tb.QueryFilter{
 		UserData128: s.namespace.subjectHash(state.key.Subject), UserData64: nameHash(state.key.name),
 		Ledger: s.namespace.ledger, Code: codeBudget, Limit: maxReply, Flags: queryReversed,
@@ -335,10 +338,10 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 	return accounts, since, nil
 }
 
-// timestampOf is the cluster's timestamp of a millisecond.
+// timestampOf returns the cluster's timestamp of a millisecond.
 func timestampOf(ms int64) uint64 { return uint64(max(ms, 0)) * uint64(time.Millisecond) }
 
-// usedOf is what is in use of an account that is funded in units.
+// usedOf returns the units in use of an account that is funded in units.
 func usedOf(a *tb.Account) int64 {
 	credits, debits := uint128.Of(a.CreditsPosted), uint128.Of(a.DebitsPosted)
 	fund := uint128.Number{Lo: fundUnits}
@@ -349,8 +352,8 @@ func usedOf(a *tb.Account) int64 {
 }
 
 // readExpiring reads the ends of expiring units, if a retry-after needs them and they are not
-// known. One query returns as many transfers as a call holds; if that is not enough, the
-// retry-after is a lower bound.
+// known. It reads as many transfers as one call returns; if there are more, the retry-after is a
+// lower bound.
 func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) error {
 	if k := take.key.kind; k != weir.Window && k != weir.Concurrency {
 		return nil
@@ -382,13 +385,13 @@ func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) e
 	if back := take.returned - asked.returnedBefore; back > 0 { // returned by this server, and perhaps not in the answer
 		take.observed.expiring.lower(min(back, holds.Total()+holds.others), take.latestEnd(now))
 	}
-	if !asked.overlapped() { // otherwise the estimate has what chains did meanwhile
+	if !asked.overlapped() { // otherwise keep the estimate, which has what the chains did
 		take.expiring = holds.clone()
 	}
 	return nil
 }
 
-// expiringOf returns the units that have not ended of an account's transfers, which are the newest
+// expiringOf returns the units that have not ended by now, from an account's transfers, newest
 // first.
 func expiringOf(found []tb.Transfer, now int64) expiringEstimate {
 	var h expiringEstimate

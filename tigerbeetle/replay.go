@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// answerConflict refuses a lease ID that was used for another request, and says if that lease has
-// ended.
+// answerConflict returns the error for a lease ID that was used for another request. It says so if
+// that lease has ended.
 func (c *reserveOp) answerConflict(ctx context.Context) error {
 	e := usedOtherwise(c.plan.ID)
 	h, err := c.s.readHistory(ctx, c.plan.ID)
@@ -28,7 +28,8 @@ func (c *reserveOp) answerConflict(ctx context.Context) error {
 	return e
 }
 
-// replay answers for a lease ID that the cluster knows: a repeat of the request, or another one.
+// replay answers a reservation whose lease ID the cluster knows: a repeat of the request, or a
+// conflict.
 func (c *reserveOp) replay(ctx context.Context) error {
 	header, err := c.s.lookupHeader(ctx, c.plan.ID)
 	if err != nil {
@@ -58,33 +59,33 @@ func (c *reserveOp) replay(ctx context.Context) error {
 	return nil
 }
 
-// voided refuses a lease ID that has ended without having been reserved.
+// voided returns the error for a lease ID that has ended without having been reserved.
 func voided(id weir.LeaseID) *weir.Error {
 	return &weir.Error{
 		Code: weir.Ended, Field: "lease_id", Value: id.String(), Reason: "was cancelled before it was reserved",
 	}
 }
 
-// lookupHeader returns the transfer by which a lease was reserved, or nil.
+// lookupHeader returns the header of a lease's reservation, or nil.
 func (s *Store) lookupHeader(ctx context.Context, id weir.LeaseID) (*tb.Transfer, error) {
 	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(id, 0, 0)})
 	if err != nil {
 		return nil, client.Unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, nil // it has not been reserved
+		return nil, nil // the lease has not been reserved
 	}
 	return &found[0], nil
 }
 
-// usedOtherwise refuses a lease ID that has been used for other content.
+// usedOtherwise returns the error for a lease ID that was used for another request.
 func usedOtherwise(id weir.LeaseID) *weir.Error {
 	return &weir.Error{
 		Code: weir.Conflict, Field: "lease_id", Value: id.String(), Reason: "was used for another request",
 	}
 }
 
-// AdoptLease keeps the server that carried a reservation out from withdrawing it.
+// AdoptLease prevents the server that carried a reservation out from withdrawing it.
 func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fingerprint uint64) error {
 	if err := s.enter(false); err != nil {
 		return err
@@ -115,9 +116,9 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 }
 
 // adoptLease renews the token of a lease that another server, or this one before a restart, has
-// reserved and that was not updated since. From that, the server that sent the reservation, whose
-// caller may have left, sees that it must not withdraw it: the lease was given to a caller. A
-// token that has been renewed before says the same.
+// reserved and that was not updated since. The server that sent the reservation, whose caller may
+// have left, then fails to withdraw it: the lease belongs to a caller of this server. If the token
+// has been renewed before, nothing is left to do (docs/adr/0026-abandoned-reservations.md).
 func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
 	step := stepExtend + 2*s.clock.nowMS()
 	ch := s.newChain(id, step, 2)
@@ -137,10 +138,10 @@ func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Tran
 	return unexpected("create_transfers", v.status.String())
 }
 
-// VoidLease records that a lease has ended without having been reserved, by a transfer with the
-// ID of the lease's header: a chain that reserves it later fails at its first event, on every
-// server and after a restart. It reports whether the lease has been reserved meanwhile; then
-// nothing is recorded. The engine asks for no ID that a reserve would refuse anyway.
+// VoidLease records that a lease has ended without having been reserved, by a transfer with the ID
+// of the lease's header: a chain that reserves the lease later fails at its first event, on every
+// server and after a restart. It reports whether the lease exists; if it does, nothing is recorded.
+// The engine does not ask for an ID that a reserve would refuse anyway.
 func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (exists bool, err error) {
 	if err := s.enter(true); err != nil {
 		return false, err
@@ -149,7 +150,7 @@ func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (ex
 	return s.void(ctx, id)
 }
 
-// void records that a lease ID is used up, unless the lease exists. The same again changes nothing.
+// void records that a lease ID is used up, unless the lease exists. Repeating it changes nothing.
 func (s *Store) void(ctx context.Context, id weir.LeaseID) (reserved bool, err error) {
 	n := &s.namespace
 	ch := s.newChain(id, 0, 1)

@@ -15,12 +15,13 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// maxTries is how often a chain is sent at most if other servers are quicker.
+// maxTries bounds how often a chain is sent if other servers win each time.
 const maxTries = 16
 
-// Reserve takes a reservation by one linked chain in one call. It is sent again if another server
-// has moved a bucket's anchor meanwhile, or has used up the attempt's IDs. If the caller's context
-// ends while the chain is in flight, nothing stays charged: see [Store.runReserve].
+// Reserve takes a reservation by one linked chain in one call. The chain is sent again if another
+// server has moved a bucket's anchor in the meantime or has used up the attempt's IDs. If the
+// caller's context ends while the chain is in flight, nothing stays charged: see
+// [Store.runReserve].
 func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if err := s.enter(true); err != nil {
 		return err
@@ -35,14 +36,14 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *d
 		return err
 	}
 	c := newReserveOp(s, p)
-	if earlier != nil { // its chain may still be carried out, unless this one uses up its IDs
+	if earlier != nil { // its chain may still succeed, so this call sends the same IDs
 		c.attempt, c.resend = earlier.attempt, true
 	}
 	c.findLimits()
 	if err := s.checkFits(c.takes); err != nil {
 		return err
 	}
-	if superseded { // it was carried out before
+	if superseded { // the cluster has the lease
 		err = c.replay(ctx)
 	} else {
 		err = s.runReserve(ctx, c)
@@ -53,22 +54,23 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *d
 	return err
 }
 
-// reserveOp is one Reserve.
+// reserveOp is the state of one Reserve.
 type reserveOp struct {
 	s *Store
 	// plan and out are copies, because a chain in flight may outlive the call.
 	plan  driver.Plan
 	out   *driver.Outcome
 	takes []*activeTake
-	// attempt is the number of the chain, and is on the header: see [reserveOp.nextAttempt].
+	// attempt is the number of the chain, part of its IDs and of the header: see
+	// [reserveOp.nextAttempt].
 	attempt int64
-	// repeat is false if the engine has made the lease ID for this call, so that it cannot have
-	// been used before.
+	// repeat is false if the engine made the lease ID for this call, so that no earlier call can
+	// have used it.
 	repeat bool
 	// resend is set if an earlier chain of the lease may still be carried out.
 	resend bool
-	// unknown is set once a chain was sent that the ledger may carry out although it returned an
-	// error.
+	// unknown is set if the last chain was sent and its outcome is unknown, so that the cluster may
+	// carry it out.
 	unknown bool
 }
 
@@ -80,20 +82,21 @@ func newReserveOp(s *Store, p *driver.Plan) *reserveOp {
 	return c
 }
 
-// An attempt's number stands above the number of charges on the header.
+// A header's user_data_32 holds the number of charges in its low chargeBits bits and the number of
+// the attempt above.
 const (
 	chargeBits  = 8
 	attemptBits = 32 - chargeBits
 )
 
-// orderedAttempts is how many attempts of a lease every server makes in the same order. So a
-// denial by one server uses up the IDs of a chain that another server has in flight, and that
-// chain fails.
+// orderedAttempts is the number of attempts of a lease that every server numbers in the same order.
+// A denial uses up an ID of the attempt, so it also makes another server's chain of the same
+// attempt fail, which could otherwise be charged after the caller was told of the denial.
 const orderedAttempts = 4
 
-// nextAttempt takes the next attempt, because a denial uses up the IDs of one. A lease may be
-// denied any number of times, by any number of servers, before it is admitted, so the later ones
-// are random.
+// nextAttempt moves on to the next attempt, because a failed transfer uses up its ID. Any number of
+// servers may deny a lease any number of times before one admits it, so the later attempts have
+// random numbers.
 func (c *reserveOp) nextAttempt() {
 	if c.attempt < orderedAttempts {
 		c.attempt++
@@ -102,7 +105,7 @@ func (c *reserveOp) nextAttempt() {
 	c.attempt = orderedAttempts + 1 + rand.Int64N(1<<attemptBits-orderedAttempts-1)
 }
 
-// findLimits finds the state of each take's limit.
+// findLimits finds or creates the limit state of each take.
 func (c *reserveOp) findLimits() {
 	now, version := c.s.clock.nowMS(), c.s.ownVersion()
 	takes := make([]activeTake, len(c.plan.Takes))
@@ -117,7 +120,7 @@ func (c *reserveOp) findLimits() {
 	}
 }
 
-// takesWhere returns the takes for which a condition holds.
+// takesWhere returns the takes that satisfy a condition.
 func (c *reserveOp) takesWhere(are func(*activeTake) bool) []*activeTake {
 	var some []*activeTake
 	for _, take := range c.takes {
@@ -128,10 +131,10 @@ func (c *reserveOp) takesWhere(are func(*activeTake) bool) []*activeTake {
 	return some
 }
 
-// run sends chains until one has an answer.
+// run sends chains until one has a definite result.
 func (c *reserveOp) run(ctx context.Context) error {
-	// Other servers may have taken from a bucket without moving its anchor; the new definition
-	// applies to what is left.
+	// Read buckets whose definition changes here: other servers may have taken units without moving
+	// the anchor, and the new definition applies to the balance that is left.
 	if err := c.s.readTakes(ctx, c.takesWhere((*activeTake).redefines)); err != nil {
 		return err
 	}
@@ -159,7 +162,7 @@ func (c *reserveOp) run(ctx context.Context) error {
 	return nil
 }
 
-// send sends one chain and reads its result. It is not done if the chain has to be sent again.
+// send sends one chain and handles its result. It returns false if the chain has to be sent again.
 func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, client.Unavailable(err) // the caller has left
@@ -201,12 +204,12 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	return c.handleFailure(ctx, now, v)
 }
 
-// handleFailure answers for a chain that failed, or prepares the next one.
+// handleFailure handles a chain that failed: it writes the outcome, or prepares the next attempt.
 func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult) (done bool, err error) {
 	if v.event.role == roleHeader && exists(v.status) {
 		return true, c.replay(ctx)
 	}
-	if len(c.takes) == 0 { // the chain has a header alone, and perhaps keys
+	if len(c.takes) == 0 { // the chain has only a header, and perhaps keys
 		return false, unexpected("create_transfers", v.status.String())
 	}
 	take := c.takes[v.event.holding]
@@ -228,14 +231,15 @@ func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult)
 	case v.status == tb.TransferExceedsCredits:
 		c.nextAttempt()
 		return c.deny(ctx, now, take)
-	case exists(v.status): // an attempt of another server is in flight
+	case exists(v.status): // another server has an attempt in flight
 		c.nextAttempt()
 		return false, nil
 	}
 	return false, unexpected("create_transfers", v.status.String())
 }
 
-// buildChain builds the call.
+// buildChain builds the chain of an attempt: funding, header, anchors, checks and takes, and keys.
+// The anchors come before the checks, so that a check sees the refilled balance.
 func (c *reserveOp) buildChain(now int64) *chain {
 	ch := c.s.newChain(c.plan.ID, c.attempt, 1+4*len(c.takes)+len(c.plan.Keys))
 	for i, take := range c.takes {
@@ -262,7 +266,11 @@ func (c *reserveOp) buildChain(now int64) *chain {
 	return ch
 }
 
-// appendTake adds the check and the take of one limit.
+// appendTake adds the check and the take of one limit. The check makes a pending transfer of the
+// units plus what must stay free, which fails if the limit is exceeded. A bucket or budget then
+// posts the units alone. Units of a window or slots must return by themselves, so their check is
+// voided and a second pending transfer, with a timeout, takes them. A shadow limit is taken without
+// a check.
 func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 	t := s.Take
 	to, units := ch.n.vault, uint64(s.cost)
@@ -289,7 +297,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
 		}
 		if units == 0 {
-			check.Timeout = timeout // only this records how long the window is
+			check.Timeout = timeout // with no take, only the check records the window's length
 		}
 		ch.add(&check, roleCheck, holding)
 		if posted && units > 0 {
@@ -316,7 +324,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 	}
 }
 
-// addPart adds a record of what one of several charges stands for.
+// addPart adds a record of the units that one of several charges takes.
 func (c *chain) addPart(holding int, p driver.Part, from tb.Uint128, none bool) {
 	if none {
 		p.Units = 0
@@ -327,7 +335,7 @@ func (c *chain) addPart(holding int, p driver.Part, from tb.Uint128, none bool) 
 	}, roleRecord, holding)
 }
 
-// applyTaken counts what an admitted chain has taken, and writes the outcome.
+// applyTaken updates the estimates after a chain was admitted, and writes the outcome.
 func (c *reserveOp) applyTaken(now, at int64) {
 	c.out.At = time.UnixMilli(at)
 	for i, take := range c.takes {
@@ -345,7 +353,7 @@ func (c *reserveOp) applyTaken(now, at int64) {
 		} else if take.key.kind != weir.Concurrency {
 			taken.Units = 0
 		}
-		if i == 0 { // the lease's token: see updateOp
+		if i == 0 { // for the lease's token; zeros mean that nothing has updated it
 			taken.Pieces = append(taken.Pieces, driver.Piece{})
 		}
 		taken.Pieces = append(taken.Pieces, take.applyTaken(at)...)
@@ -355,8 +363,8 @@ func (c *reserveOp) applyTaken(now, at int64) {
 	}
 }
 
-// applyTaken counts what was taken, and returns its pieces. A budget's second piece is its
-// period's account.
+// applyTaken updates the estimate and returns the pieces of what was taken. The second piece of a
+// budget holds its period's account. s.mu is held.
 func (s *activeTake) applyTaken(at int64) []driver.Piece {
 	p := driver.Piece{Units: s.cost, Mark: s.mark}
 	if s.uncountable {

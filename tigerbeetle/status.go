@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Status reports limits as they are on the cluster: all of one instant, as many as one lookup
-// gets. It creates nothing.
+// Status returns the statuses of limits as they are on the cluster. All accounts that one lookup
+// returns are of one instant. It creates nothing.
 func (s *Store) Status(
 	ctx context.Context, _ time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
@@ -39,26 +39,26 @@ func (s *Store) Status(
 type statusTarget struct {
 	level weir.Level
 	limit *weir.Limit
-	spot  *limitState
+	state *limitState
 	// ids are the accounts to read.
 	ids []tb.Uint128
 }
 
-// accountsFor finds the accounts of a limit.
+// accountsFor sets the accounts of a limit.
 func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.Subject) error {
-	v.spot = &limitState{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
-	v.spot.setAccounts(&s.namespace)
+	v.state = &limitState{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
+	v.state.setAccounts(&s.namespace)
 	switch v.limit.Kind {
 	case weir.Bucket:
-		v.ids = []tb.Uint128{v.spot.spent}
+		v.ids = []tb.Uint128{v.state.spent}
 		return nil
 	case weir.Budget:
-		accounts, _, err := s.periodsOf(ctx, v.spot)
+		accounts, _, err := s.periodsOf(ctx, v.state)
 		if err != nil {
 			return err
 		}
 		now := s.clock.nowMS()
-		from, to := v.limit.Period(time.UnixMilli(now)) // its account may be made meanwhile
+		from, to := v.limit.Period(time.UnixMilli(now)) // its account may be created after the query
 		if s.clock.latestMS() >= to.UnixMilli() {
 			if err := s.askTime(ctx); err != nil {
 				return err
@@ -66,7 +66,7 @@ func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.S
 			now = s.clock.nowMS()
 			from, to = v.limit.Period(time.UnixMilli(now))
 		}
-		v.ids = []tb.Uint128{v.spot.periodAccountID(from.UnixMilli(), to.UnixMilli())}
+		v.ids = []tb.Uint128{v.state.periodAccountID(from.UnixMilli(), to.UnixMilli())}
 		for i := range accounts {
 			end := periodEnd(&accounts[i])
 			if id := accounts[i].ID; end > now && id != v.ids[0] {
@@ -75,18 +75,18 @@ func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.S
 		}
 		return nil
 	}
-	v.ids = []tb.Uint128{v.spot.account}
+	v.ids = []tb.Uint128{v.state.account}
 	return nil
 }
 
-// statusRounds is how often at most the cluster is read for one status if buckets' anchors move
-// meanwhile.
+// statusRounds bounds how often the cluster is read for one status if buckets' anchors move during
+// the read.
 const statusRounds = 4
 
 // readStatus reads all accounts at once, and then the buckets' anchors. A balance is valid only
 // with the anchor that it belongs to: with an older one, what the bucket has regained would count
-// twice. So it reads again if an anchor may be newer. If anchors move all the time, the last read
-// counts: it may lack what a bucket regains during one call.
+// twice. So it reads again if an anchor may be newer than its account. If anchors move each time,
+// the last read counts: it may lack what a bucket regains during one call.
 func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.LimitStatus, error) {
 	var ids []tb.Uint128
 	for i := range targets {
@@ -117,7 +117,7 @@ func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.
 		v := &targets[i]
 		l := v.limit
 		out[i] = weir.LimitStatus{
-			Entity: v.spot.key.Entity, Resource: v.spot.key.Resource, Limit: l.Name, Kind: l.Kind,
+			Entity: v.state.key.Entity, Resource: v.state.key.Resource, Limit: l.Name, Kind: l.Kind,
 			Level: v.level, Capacity: l.Capacity, Available: s.availableOn(now, v, accounts), Shadow: l.Shadow,
 			Superseded: superseded,
 		}
@@ -125,25 +125,25 @@ func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.
 	return out, nil
 }
 
-// anchored reads a bucket's anchor after its account, and reports whether it is the one that the
-// account had: it was made before the lookup, by the cluster's time or because the round before
-// found it too.
+// anchored reads a bucket's anchor after its account, and reports whether the account was read with
+// that anchor in place: the anchor was made before the lookup, by the cluster's time, or the round
+// before found it too.
 func (s *Store) anchored(
 	ctx context.Context, v *statusTarget, accounts map[tb.Uint128]*tb.Account, before int64,
 ) (bool, error) {
-	if v.limit.Kind != weir.Bucket || accounts[v.spot.spent] == nil {
+	if v.limit.Kind != weir.Bucket || accounts[v.state.spent] == nil {
 		return true, nil
 	}
-	last, at, err := s.lastAnchor(ctx, v.spot)
+	last, at, err := s.lastAnchor(ctx, v.state)
 	if err != nil || last == nil {
 		return true, err // nothing was taken yet
 	}
-	same := *last == v.spot.bucket.anchor || at < before
-	v.spot.bucket.anchor = *last
+	same := *last == v.state.bucket.anchor || at < before
+	v.state.bucket.anchor = *last
 	return same, nil
 }
 
-// availableOn is what a limit has available, in units.
+// availableOn returns the units that a limit has available.
 func (s *Store) availableOn(now int64, v *statusTarget, accounts map[tb.Uint128]*tb.Account) int64 {
 	capacity := v.limit.Capacity
 	var used uint64
@@ -162,15 +162,15 @@ func (s *Store) availableOn(now int64, v *statusTarget, accounts map[tb.Uint128]
 	return capacity - int64(used)
 }
 
-// availableInBucket is what a bucket has available under the definition that it would have with
-// the next call.
+// availableInBucket returns the units that a bucket has available under the definition that the
+// next call would give it.
 func (s *Store) availableInBucket(now int64, v *statusTarget, spent *tb.Account) int64 {
-	k := &v.spot.bucket
+	k := &v.state.bucket
 	if k.anchor.b == 0 {
 		return v.limit.Capacity
 	}
 	k.balance = balance(spent, k.anchor.rate.CapacityMilli)
-	if k.forgotten(now, s.states.touched(v.spot.key)) {
+	if k.forgotten(now, s.states.touched(v.state.key)) {
 		return v.limit.Capacity
 	}
 	return kernel.Units(min(k.balanceAt(now), v.limit.Capacity*1000))

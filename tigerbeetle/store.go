@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// Store is a [driver.Store] on a ledger. Its methods may be called concurrently.
+// Store is a [driver.Store] on a [Ledger]. Its methods may be called concurrently.
 type Store struct {
 	ledger    Ledger
 	namespace namespace
@@ -24,23 +24,25 @@ type Store struct {
 	states    limitStates
 	config    atomic.Pointer[weir.Definitions]
 	version   version
-	// fresh is set for the store that created the namespace.
+	// fresh is set if this store created the namespace.
 	fresh bool
 	// rememberFor is how long a denial is remembered at most, in milliseconds.
 	rememberFor int64
 	counts      counts
-	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter
-	// asks.
+	// replayLimits maps the ID of a lease whose reservation was repeated to the statuses of its
+	// limits, until the engine recovers the lease.
 	replayLimits sync.Map
-	// chains is memory of calls that are over.
+	// chains holds chains whose calls have returned, for reuse.
 	chains sync.Pool
-	// foreignSeenAt is when another server was last noticed, in the cluster's milliseconds.
+	// foreignSeenAt is when this store last saw a sign of another server, in the cluster's
+	// milliseconds.
 	foreignSeenAt atomic.Int64
 	// foreignFor is how long such a sign counts, in milliseconds.
 	foreignFor int64
-	// abandoned are the reservations whose callers have left.
+	// abandoned holds the reservations whose callers have left.
 	abandoned abandoned
-	// life lasts until end is called, when Close has done what it can for them.
+	// life is the context of withdrawals. Close cancels it, by calling end, after it has given them
+	// time to finish.
 	life context.Context //nolint:containedctx // It is the store's own, of no call.
 	end  context.CancelFunc
 
@@ -52,8 +54,8 @@ type Store struct {
 }
 
 // OpenLedger opens a store on a ledger, which [Store.Close] closes. It fails with
-// [weir.Unavailable] if the ledger does not answer before the context ends, and with
-// [weir.Invalid] if the namespace's ledger is not weir's.
+// [weir.Unavailable] if the ledger does not answer before the context ends, and with [weir.Invalid]
+// if the namespace's ledger holds accounts that weir did not create.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
 	s := &Store{stop: make(chan struct{}), rememberFor: rememberMS, foreignFor: foreignMS}
 	if o != nil {
@@ -97,8 +99,8 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	return s, nil
 }
 
-// initNamespace creates the namespace's accounts, and puts the definitions in force unless newer
-// ones are.
+// initNamespace creates the namespace's accounts if needed, and puts the store's definitions in
+// force unless newer ones are.
 func (s *Store) initNamespace(ctx context.Context) error {
 	if err := s.checkLedger(ctx); err != nil {
 		return err
@@ -111,8 +113,8 @@ func (s *Store) initNamespace(ctx context.Context) error {
 	if s.options.ReadOnly {
 		accounts = nil
 	}
-	// Of an account that exists the answer says when it was made. One without an ID is refused,
-	// with the time.
+	// The result for an account that exists has the time at which that account was created. The
+	// extra account has no ID, so the cluster refuses it, with its current time (see clockLedger).
 	results, err := s.ledger.CreateAccounts(ctx, append(accounts, tb.Account{}))
 	if err != nil {
 		return client.Unavailable(err)
@@ -126,13 +128,13 @@ func (s *Store) initNamespace(ctx context.Context) error {
 			return unexpected("create_accounts", st.String())
 		}
 	}
-	if !s.fresh { // there may be other servers
+	if !s.fresh { // another server may use the namespace
 		s.noteForeign()
 	}
 	return s.version.start(ctx, s)
 }
 
-// checkLedger refuses a ledger whose first account is not the vault.
+// checkLedger refuses a ledger whose first account is not the namespace's vault.
 func (s *Store) checkLedger(ctx context.Context) error {
 	first, err := s.ledger.QueryAccounts(ctx, tb.QueryFilter{Ledger: s.namespace.ledger, Limit: 1})
 	if err != nil {
@@ -147,9 +149,9 @@ func (s *Store) checkLedger(ctx context.Context) error {
 	return nil
 }
 
-// Traits says that the store enforces every kind, eight ancestors deep. Units that an adjust left
-// or added return up to a second late, and the cluster gives units back some milliseconds after
-// their end.
+// Traits returns what the store supports: every kind of limit, and cascades of eight ancestors.
+// Units that an adjust kept or added return up to a second late, because TigerBeetle counts
+// timeouts in whole seconds, and the cluster needs some milliseconds to return expired units.
 func (s *Store) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
@@ -159,8 +161,8 @@ func (s *Store) Traits() driver.Traits {
 	}
 }
 
-// ClockOffset is by how much the cluster's clock is ahead of the process's, if that is more than
-// 100 ms.
+// ClockOffset returns how far the cluster's clock is ahead of the process's clock, or 0 if the two
+// differ by 100 ms or less.
 func (s *Store) ClockOffset() time.Duration {
 	if d := s.clock.ahead(); d.Abs() > 100*time.Millisecond {
 		return d.Truncate(time.Millisecond)
@@ -168,8 +170,8 @@ func (s *Store) ClockOffset() time.Duration {
 	return 0
 }
 
-// enter begins a call, which Close waits for. A store that was opened for reading only refuses
-// writes.
+// enter begins a call; Close waits for its exit. It refuses all calls after Close, and writes if
+// the store was opened for reading only.
 func (s *Store) enter(writes bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,9 +187,9 @@ func (s *Store) enter(writes bool) error {
 
 func (s *Store) exit() { s.calls.Done() }
 
-// Close waits for the calls in progress and closes the ledger. Abandoned reservations are
-// withdrawn before, as far as the cluster answers within a second. A chain that it has not
-// answered by then may still be carried out, and stays charged until its lease ends.
+// Close waits for the calls in progress, gives the withdrawals of abandoned reservations one second
+// to finish, and closes the ledger. A chain that the cluster has not answered by then may still be
+// carried out; its units stay charged until the lease ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -203,11 +205,11 @@ func (s *Store) Close() error {
 	return s.ledger.Close()
 }
 
-// maxEvents is how many events a chain has at most: as many as a call holds, and no more than
-// marks can number.
+// maxEvents returns how many events a chain may have: no more than one call holds, and no more than
+// the index in a mark can number.
 func (s *Store) maxEvents() int { return min(s.ledger.MaxEvents(), 1<<markBits-1) }
 
-// fits refuses a chain that no call can hold.
+// fits returns an error if a chain does not fit one call.
 func (s *Store) fits(ch *chain) error {
 	if most := s.maxEvents(); len(ch.transfers) > most {
 		return client.TooLarge(len(ch.transfers), most)
@@ -215,8 +217,9 @@ func (s *Store) fits(ch *chain) error {
 	return nil
 }
 
-// checkFits refuses a reservation whose chain might not fit one call, before anything is created
-// for it. Which server funds the accounts or moves the anchors makes no difference.
+// checkFits refuses a reservation whose chain might not fit one call, before any account is created
+// for it. It counts the funding and the anchor of every take, so the answer does not depend on
+// which server funds the accounts or moves the anchors.
 func (s *Store) checkFits(takes []*activeTake) error {
 	events := 1 // the header
 	for _, t := range takes {
@@ -238,7 +241,7 @@ func (s *Store) checkFits(takes []*activeTake) error {
 	return nil
 }
 
-// carryOut sends a chain and reads its result.
+// carryOut sends a chain and returns its result.
 func (s *Store) carryOut(ctx context.Context, ch *chain) (chainResult, error) {
 	results, err := s.send(ctx, ch)
 	if err != nil {
@@ -249,7 +252,8 @@ func (s *Store) carryOut(ctx context.Context, ch *chain) (chainResult, error) {
 	return v, nil
 }
 
-// send sends a chain, whose last event ends the linked ones.
+// send sends a chain and returns the results of its events. It clears the linked flag of the last
+// event, because TigerBeetle refuses a chain that does not end within its call.
 func (s *Store) send(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
 	ch.transfers[len(ch.transfers)-1].Flags &^= flagLinked
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)

@@ -16,28 +16,30 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
+// The steps of a lease. Steps below stepAdjust are the attempts of its reservation.
 const (
-	stepAdjust = 1 << attemptBits // even, and twice the sequence number
-	stepExtend = stepAdjust + 1   // odd, and twice the millisecond
+	stepAdjust = 1 << attemptBits // even: stepAdjust plus twice the sequence number
+	stepExtend = stepAdjust + 1   // odd: stepExtend plus twice the millisecond
 	stepEnd    = 1 << 46
-	// A chain that is sent again with other IDs has its number above the step.
+	// A chain that is sent again with other IDs has the number of the repeat above the step.
 	againBits = 47
 	stepMask  = 1<<againBits - 1
 
-	// farSeq is the first sequence number that is too large for a step of its own.
+	// farSeq is the first sequence number that has no step of its own below stepEnd.
 	farSeq = 1 << 44
 )
 
-// step is that of the update: the same update of the same lease has the same step on every server.
+// step returns the step of the update. The same update of the same lease has the same step on every
+// server, so of two servers that send it only one succeeds.
 //
-// An adjust from farSeq on takes the place after the last extend instead, and its step stands above
-// stepEnd. As every adjust after it has a larger number, and the places are counted on by extends
-// and far adjusts alike, no two updates of a lease share a step.
+// An adjust with a sequence number of farSeq or more has the step after the last extend instead,
+// with stepEnd added. Every later adjust of the lease has a higher sequence number, and each extend
+// or far adjust takes a step above the highest that either has used, so no two updates of a lease
+// share a step.
 func (c *updateOp) step(now int64) int64 {
 	switch {
 	case c.u.Verb == weir.VerbExtend:
-		// Another extend may have had this millisecond, under other definitions.
+		// Another extend may have used this millisecond, under other definitions.
 		return max(stepExtend+2*now, c.extended+2)
 	case c.u.Verb == weir.VerbAdjust && c.u.Seq < farSeq:
 		return stepAdjust + 2*c.u.Seq
@@ -47,8 +49,8 @@ func (c *updateOp) step(now int64) int64 {
 	return stepEnd
 }
 
-// extendedBy is the highest step of an extend, counting the step of the token, which is that of an
-// extend or of an adjust.
+// extendedBy returns the highest step of an extend, given the highest so far and the step of the
+// next token. A far adjust counts as the extend whose place it took.
 func extendedBy(extended, step int64) int64 {
 	switch {
 	case step > stepEnd: // of a far adjust
@@ -59,9 +61,9 @@ func extendedBy(extended, step int64) int64 {
 	return extended
 }
 
-// Update makes a lease stand for something else by one linked chain in one call: all of it or
+// Update makes a lease stand for other totals by one linked chain in one call: all of it or
 // nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would no
-// longer fit. The chain renews the lease's token, so that of two servers that update it at the
+// longer fit. The chain ends the lease's token, so that of two servers that update the lease at the
 // same time one fails: its update is stale.
 func (s *Store) Update(ctx context.Context, _ time.Time, u *driver.Update, out *driver.Outcome) error {
 	if err := s.enter(true); err != nil {
@@ -69,7 +71,7 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *driver.Update, out *
 	}
 	defer s.exit()
 	c := newUpdateOp(s, u)
-	// After the context has ended, what the chain does is still counted when its results come.
+	// The chain goes on after the context has ended, and its results are still counted.
 	found, err := client.Await(ctx, func() (*driver.Outcome, error) { return c.run(ctx) })
 	if err == nil {
 		*out = *found
@@ -77,9 +79,10 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *driver.Update, out *
 	return err
 }
 
-// run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
+// run sends chains until one has a definite result. The outcome is nil if an abandoned lease is not
+// to be withdrawn.
 func (c *updateOp) run(ctx context.Context) (*driver.Outcome, error) {
-	if len(c.changes) == 0 && !c.withdrawing { // no holding has the lease's token
+	if len(c.changes) == 0 && !c.withdrawing { // no holding carries the lease's token
 		h, err := c.s.readHistory(ctx, c.u.ID)
 		if err != nil || h == nil {
 			return nil, cmp.Or(err, unknown(c.u.ID))
@@ -101,21 +104,21 @@ func (c *updateOp) run(ctx context.Context) (*driver.Outcome, error) {
 	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other servers were quicker each time"}
 }
 
-// updateOp is one Update.
+// updateOp is the state of one Update.
 type updateOp struct {
 	s *Store
-	// u is a copy, without its changes, because a chain in flight may outlive the call.
+	// u is a copy without the changes, because a chain in flight may outlive the call.
 	u       driver.Update
 	changes []activeChange
-	// token is the step of the lease's token, seq the number of the last adjust that the holdings
-	// are of.
+	// token is the step of the lease's token, and seq the sequence number of the adjust that the
+	// holdings reflect.
 	token, seq int64
-	// extended is the highest step of an extend of the lease, or of a far adjust in the place of
-	// one, as far as it is known here.
+	// extended is the highest step of an extend of the lease, or of a far adjust that took the
+	// place of one, as far as it is known here.
 	extended int64
 	// expires is when the lease ends after an extend.
 	expires time.Time
-	// attempts counts the chains whose IDs were used up.
+	// attempts counts the chains that used up their IDs.
 	attempts int64
 	// withdrawing is set for an abandoned lease, which is given back as it was reserved or not at
 	// all. claimedElsewhere is set once another caller is known to have the lease or to have ended
@@ -123,19 +126,20 @@ type updateOp struct {
 	withdrawing, claimedElsewhere bool
 }
 
-// activeChange is what an update does to one holding.
+// activeChange is a change of one holding while the store works on it.
 type activeChange struct {
 	activeTake
 	holding  driver.Holding
 	pieces   []driver.Piece
 	from, to int64
 	parts    []driver.Part
-	// unchanged is set if a shadow limit cannot count more, so that the parts stay as before.
+	// unchanged is set if a shadow limit cannot count more, so that the parts stay as they were.
 	unchanged bool
-	// returnedMarks are the pieces that have ended on the cluster.
+	// returnedMarks are the marks of the pieces that have already expired on the cluster.
 	returnedMarks map[int64]bool
 
-	// The pieces after the chain, those that it voids, and the one that it adds.
+	// after are the pieces after the chain, voids those that it voids, and grown the one that it
+	// adds. changed is set if an event of the chain records the holding's new total.
 	after   []driver.Piece
 	voids   []driver.Piece
 	grown   driver.Piece
@@ -163,7 +167,7 @@ func newUpdateOp(s *Store, u *driver.Update) *updateOp {
 	return c
 }
 
-// readChange copies what is asked of one holding.
+// begin copies a change, because a chain in flight may outlive the call.
 func (x *activeChange) begin(s *Store, now int64, of *driver.Change) {
 	x.holding = *of.Holding
 	x.holding.Parts = slices.Clone(x.holding.Parts)
@@ -176,8 +180,8 @@ func (x *activeChange) begin(s *Store, now int64, of *driver.Change) {
 	x.from, x.to = of.From, of.To
 }
 
-// attempt sends a chain, unless another update is known to have been quicker. It returns nil if it
-// has to be tried again.
+// attempt sends a chain, unless the lease is known to have a later adjust. It returns nil if it has
+// to be repeated.
 func (c *updateOp) attempt(ctx context.Context) (*driver.Outcome, error) {
 	if c.u.Verb == weir.VerbAdjust && c.u.Seq <= c.seq {
 		return nil, c.stale(ctx)
@@ -188,7 +192,8 @@ func (c *updateOp) attempt(ctx context.Context) (*driver.Outcome, error) {
 	return c.send(ctx)
 }
 
-// readUnknown reads the buckets that this process has not used.
+// readUnknown reads the buckets that this process has not used, because their anchors are not
+// known.
 func (c *updateOp) readUnknown(ctx context.Context) error {
 	var unknown []*limitState
 	for i := range c.changes {
@@ -204,7 +209,7 @@ func (c *updateOp) readUnknown(ctx context.Context) error {
 	return c.s.readLimits(ctx, unknown)
 }
 
-// leaseLives reports whether the lease goes on.
+// leaseLives reports whether the lease is still live after the update.
 func (c *updateOp) leaseLives() bool { return !c.u.Ends() }
 
 func (c *updateOp) countError(i int, reason string) error {
@@ -262,7 +267,8 @@ func (c *updateOp) send(ctx context.Context) (*driver.Outcome, error) {
 	return c.outcome(v.at, step), nil
 }
 
-// handleFailure answers for a chain that failed, or corrects the next one.
+// handleFailure handles a chain that failed: it returns an error, or nil after it has corrected
+// what the next chain is made from.
 func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*driver.Outcome, error) {
 	if v.event.role == roleHeader && exists(v.status) {
 		return nil, c.stale(ctx)
@@ -271,7 +277,7 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*driver.Ou
 	case tb.TransferPendingTransferAlreadyVoided, tb.TransferPendingTransferAlreadyPosted:
 		return nil, c.stale(ctx)
 	}
-	if len(c.changes) == 0 { // the chain has a header and the end of the token alone
+	if len(c.changes) == 0 { // the chain has only a header and the end of the token
 		return nil, unexpected("create_transfers", v.status.String())
 	}
 	x := &c.changes[v.event.holding]
@@ -300,8 +306,8 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*driver.Ou
 	return nil, unexpected("create_transfers", v.status.String())
 }
 
-// stale reads a lease that another caller, or this update before, has changed, and returns it to
-// the engine. A lease that is to be withdrawn is left alone.
+// stale reads a lease that another caller, or an earlier try of this update, has changed, and
+// returns it to the engine in a StaleError. A lease that is being withdrawn is left alone.
 func (c *updateOp) stale(ctx context.Context) error {
 	if c.withdrawing {
 		c.claimedElsewhere = true
@@ -324,7 +330,7 @@ func unknown(id weir.LeaseID) error {
 	return &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String()}
 }
 
-// outcome is the answer to an update that was applied at an instant.
+// outcome returns the outcome of an update that was applied at an instant.
 func (c *updateOp) outcome(at, step int64) *driver.Outcome {
 	out := &driver.Outcome{At: time.UnixMilli(at), Taken: make([]driver.Taken, len(c.changes))}
 	if !c.leaseLives() {
@@ -352,8 +358,8 @@ func (c *updateOp) outcome(at, step int64) *driver.Outcome {
 	return out
 }
 
-// checkSettleable refuses an adjust after which a complete or cancel of the lease might take more
-// events than one call holds.
+// checkSettleable refuses an adjust after which a complete or cancel of the lease might need more
+// events than one call holds. Without it the lease could grow until it can only expire.
 func (c *updateOp) checkSettleable(now int64) error {
 	if c.u.Verb != weir.VerbAdjust {
 		return nil
@@ -386,7 +392,7 @@ func (c *updateOp) checkSettleable(now int64) error {
 	return nil
 }
 
-// applyUpdated counts what a chain that was carried out has done.
+// applyUpdated updates the estimates after a chain was carried out.
 func (c *updateOp) applyUpdated(now int64) {
 	for i := range c.changes {
 		x := &c.changes[i]
@@ -443,8 +449,8 @@ func (x *activeChange) applyExpiring(now int64) {
 	}
 }
 
-// renewed sets when the slots that an extend has renewed end on the cluster, which carried it out
-// at an instant.
+// renewed sets the ends of the slots that an extend has renewed, from when the cluster carried it
+// out.
 func (x *activeChange) renewed(at int64) {
 	length := lengthOf(x.Limit).Milliseconds()
 	for k := range x.after {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// buildChain builds the call.
+// buildChain builds the chain of an update: tokens, anchors, and the changes of the holdings.
 func (c *updateOp) buildChain(now int64) (*chain, error) {
 	ch := c.s.newChain(c.u.ID, c.step(now)|c.attempts<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
@@ -32,7 +32,7 @@ func (c *updateOp) buildChain(now int64) (*chain, error) {
 	return ch, nil
 }
 
-// tokens ends the lease's token, and makes a new one if the lease lives on.
+// tokens adds the events that end the lease's token and, if the lease stays live, make a new one.
 func (c *updateOp) tokens(ch *chain, now int64) {
 	u := &c.u
 	token := transferID(u.ID, c.token, 0)
@@ -56,7 +56,8 @@ func (c *updateOp) tokens(ch *chain, now int64) {
 	ch.addVoidOrPost(token, flagVoid, 0, 0, 0)
 }
 
-// endMark distinguishes the transfer that ends a lease from one that renews its token.
+// endMark in user_data_32 distinguishes the transfer that ends a lease from one that renews its
+// token.
 const endMark = 1 << 31
 
 // appendChange adds the events for one holding.
@@ -126,8 +127,8 @@ func (x *activeChange) changeBudget(ch *chain, now int64, i int) {
 		t.DebitAccountID, t.CreditAccountID, t.Code = account, ch.n.vault, codeGrown
 		t.Amount = tb.ToUint128(uint64(x.to - x.from))
 		if x.pieces[0].Until <= now {
-			// The period is over, so it limits no request, and its account takes only what it can
-			// count.
+			// The period is over and limits no request any more. Its account takes no more than it
+			// can count.
 			t.Flags = flagBalancing
 		}
 		ch.add(&t, roleTake, i)
@@ -140,7 +141,7 @@ func (x *activeChange) changeBudget(ch *chain, now int64, i int) {
 	}
 }
 
-// record adds what the parts stand for, unless another event of the chain says it.
+// record adds records of what the parts stand for, unless another event of the chain says it.
 func (x *activeChange) record(ch *chain, i int) {
 	same := slices.Equal(x.parts, x.holding.Parts)
 	if same || x.changed && len(x.parts) == 1 {
@@ -155,15 +156,16 @@ func (x *activeChange) record(ch *chain, i int) {
 	}
 }
 
-// hasReturned reports whether a piece's units have returned.
+// hasReturned reports whether a piece's units have returned, by the clock or because a chain has
+// failed on it.
 func (x *activeChange) hasReturned(now int64, p *driver.Piece) bool {
 	return p.Until <= now || x.returnedMarks[p.Mark]
 }
 
-// remainingSeconds is the time until an instant, rounded up to whole seconds.
+// remainingSeconds returns the time until an instant, rounded up to whole seconds, at least one.
 func remainingSeconds(now, until int64) uint32 { return uint32(max((until-now+999)/1000, 1)) }
 
-// voidPiece voids what a piece stands for.
+// voidPiece adds the event that voids a piece.
 func (x *activeChange) voidPiece(ch *chain, p *driver.Piece, i int) {
 	ch.addVoidOrPost(markedID(ch.lease, p.Mark), flagVoid, 0, uint64(x.to)+1, i)
 	last := &ch.events[len(ch.events)-1]
@@ -172,7 +174,7 @@ func (x *activeChange) voidPiece(ch *chain, p *driver.Piece, i int) {
 	x.changed = true
 }
 
-// appendHold takes units until an instant, and returns their piece.
+// appendHold adds the event that takes units until an instant, and returns their piece.
 func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32, i int) driver.Piece {
 	ch.add(&tb.Transfer{
 		DebitAccountID: x.account, CreditAccountID: ch.n.vault, Amount: tb.ToUint128(uint64(units)),
@@ -183,8 +185,9 @@ func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32,
 	return driver.Piece{Units: units, Until: until, Mark: ch.mark()}
 }
 
-// changeExpiring returns units, the latest first, or takes more. What stays keeps its end, up to
-// the next whole second.
+// changeExpiring returns units, the piece that ends last first, or takes more. A piece that is
+// returned in part is voided, and its rest is taken again until the same end, rounded up to the
+// next whole second.
 func (x *activeChange) changeExpiring(ch *chain, now int64, i int) {
 	keep := slices.Clone(x.pieces)
 	left := x.from - x.to
@@ -211,8 +214,9 @@ func (x *activeChange) changeExpiring(ch *chain, now int64, i int) {
 	}
 }
 
-// keptPieces are the pieces that have units, and a window's first, which says when it ends. Those
-// whose units have returned, and which are only counted, are one.
+// keptPieces returns the pieces that have units, and a window's first piece even without, because
+// it says when the window ends. Pieces whose units have returned count but cannot be voided; they
+// are joined in one.
 func (x *activeChange) keptPieces(now int64, keep []driver.Piece) []driver.Piece {
 	var left []driver.Piece
 	for k, p := range keep {
@@ -226,13 +230,13 @@ func (x *activeChange) keptPieces(now int64, keep []driver.Piece) []driver.Piece
 	return left
 }
 
-// maxWindowPieces is how many pieces a window has before what it grows by is added to one that
-// ends at the same time: two events instead of one, so that a lease that keeps growing can still
-// be completed or cancelled in one call.
+// maxWindowPieces is the number of pieces from which a growing window joins new units with a piece
+// that ends at the same time. That costs two events instead of one, but bounds the pieces of a
+// lease that keeps growing, so that one call can still complete or cancel it.
 const maxWindowPieces = 8
 
-// grow takes more units, until those that were reserved first return, or for the limit's full time
-// if they have. A piece that it joins with the new one has no units left in keep.
+// grow takes more units: until the first piece ends, or for the limit's full length if it has
+// ended. It sets the units of a piece that it joins with the new one to zero in keep.
 func (x *activeChange) grow(ch *chain, now int64, keep []driver.Piece, i int) driver.Piece {
 	n := x.to - x.from
 	length := lengthOf(x.Limit)

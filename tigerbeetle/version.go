@@ -19,31 +19,34 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// version knows which definitions are in force in the namespace: those that were put in force
-// last. Each server has its own, from its limits file; one whose definitions were in force before,
-// and are no longer, is not ready.
+// version tracks which definitions are in force in the namespace: the ones that were put in force
+// last. Each server has its own from its limits file. A server whose definitions were in force
+// before and have been superseded is not ready (docs/adr/0029-superseded-limits.md).
 type version struct {
-	// putting is held while definitions are put in force, so that the last ones are also this
-	// server's.
+	// putting is held while definitions are put in force, so that the definitions put last are also
+	// this server's.
 	putting sync.Mutex
 
 	mu sync.Mutex
-	// own is the digest of this server's definitions, number what they were put in force as.
+	// own is the digest of this server's definitions, number the version as which they were put in
+	// force.
 	own    tb.Uint128
 	number uint64
-	// inForce and since are of the latest.
+	// inForce is the latest version and since when it was put in force, in Unix milliseconds. stale
+	// is set if it is not this server's.
 	inForce uint64
 	since   int64
 	stale   bool
 }
 
-// start puts the store's first definitions in force, if they are new or the options say so.
+// start puts the store's first definitions in force if they were never in force or the options say
+// so.
 func (v *version) start(ctx context.Context, s *Store) error {
 	return v.put(ctx, s, s.config.Load(), s.options.PutInForce && !s.options.ReadOnly)
 }
 
-// put makes definitions the server's own, and puts them in force. Unless always is set, it leaves
-// newer ones in force.
+// put makes definitions the server's own and puts them in force. Unless always is set, it leaves
+// others in force if follows says so.
 func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions, always bool) error {
 	own, err := digestOf(d)
 	if err != nil {
@@ -78,8 +81,8 @@ func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions, always
 	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
 }
 
-// follows reports whether the store leaves in force what is: it must not replace it, or it is
-// newer than the store's own definitions, which were in force before.
+// follows reports whether the store leaves the definitions in force as they are: because it must
+// not replace them, or because its own were in force before and have been superseded.
 func (s *Store) follows(ctx context.Context, latest *tb.Transfer, own tb.Uint128) (bool, error) {
 	switch {
 	case s.options.ReadOnly:
@@ -92,8 +95,8 @@ func (s *Store) follows(ctx context.Context, latest *tb.Transfer, own tb.Uint128
 	return s.wasInForce(ctx, own)
 }
 
-// write puts definitions in force after the latest ones. It is not done if another server was
-// quicker.
+// write puts definitions in force after the latest ones. It returns false if another server was
+// first: the ID of the transfer depends on the number of the version alone.
 func (v *version) write(
 	ctx context.Context, s *Store, latest *tb.Transfer, mine tb.Uint128,
 ) (done bool, err error) {
@@ -134,7 +137,7 @@ func versionID(namespace string, n uint64) tb.Uint128 {
 func (v *version) setInForce(latest *tb.Transfer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if latest == nil || latest.UserData64 < v.inForce { // it was read before others were put in force
+	if latest == nil || latest.UserData64 < v.inForce { // a later version was recorded during the read
 		return
 	}
 	v.inForce, v.since = latest.UserData64, timestampMS(latest.Timestamp)
@@ -144,9 +147,9 @@ func (v *version) setInForce(latest *tb.Transfer) {
 	}
 }
 
-// superseded reports whether other definitions are in force than this server's. Then it refuses a
-// reservation, before it is judged by limits that do not count any more, unless the cluster has its
-// lease.
+// superseded reports whether other definitions than this server's are in force and the cluster has
+// the lease, so that the call is a replay. If it does not have the lease, the reservation is
+// refused: this server would judge it by limits that no longer count.
 func (s *Store) superseded(ctx context.Context, p *driver.Plan) (bool, error) {
 	refusal := s.version.check()
 	if refusal == nil {
@@ -184,15 +187,15 @@ func (v *version) check() error {
 	}
 }
 
-// ownVersion is the number of this server's definitions.
+// ownVersion returns the version of this server's definitions, as anchors keep it.
 func (s *Store) ownVersion() uint32 {
 	s.version.mu.Lock()
 	defer s.version.mu.Unlock()
 	return uint32(s.version.number & versionMask)
 }
 
-// Ready reports why the store cannot reserve: other definitions are in force, or the cluster does
-// not answer.
+// Ready returns an error if the store cannot reserve: other definitions are in force, or the
+// cluster does not answer.
 func (s *Store) Ready(ctx context.Context) error {
 	latest, err := s.latestVersion(ctx)
 	if err != nil {
@@ -202,7 +205,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.version.check()
 }
 
-// latestVersion is the transfer by which the definitions in force were put there, or nil.
+// latestVersion returns the transfer that put the definitions in force, or nil if there are none.
 func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
 	return s.lastDebit(ctx, s.namespace.vault, codeVersion)
 }
@@ -218,9 +221,9 @@ func (s *Store) wasInForce(ctx context.Context, mine tb.Uint128) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// poll reads at intervals which definitions are in force, and the cluster's time if no answer had
-// a timestamp since: reads have none, and a server whose clock is too uncertain charges a budget's
-// old period.
+// poll reads at intervals which definitions are in force, and the cluster's time if no answer has
+// had a timestamp since the last poll. Reads have no timestamp, and a server that does not learn
+// the time falls behind: it would charge a budget's old period (docs/adr/0028-cluster-time.md).
 func (s *Store) poll() {
 	defer s.poller.Done()
 	every := time.NewTicker(s.options.Poll)
@@ -254,9 +257,9 @@ func (s *Store) pollOnce(ctx context.Context, askTime bool) error {
 	return nil
 }
 
-// digestOf is the hash that stands for definitions on the cluster. What they leave out is not in
-// it, so that two releases of weir of which one knows more fields agree about a file that uses
-// none of them.
+// digestOf returns the hash that stands for definitions on the cluster. It leaves out fields that
+// are zero, so that two releases of weir, one of which has more fields, agree about a file that
+// uses none of them.
 func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	text, err := json.Marshal(d) //nolint:musttag // Only weir reads it, and the names of the fields stay.
 	if err != nil {
@@ -264,7 +267,7 @@ func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	}
 	var fields any
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // a float has too few digits
+	decoder.UseNumber() // a float64 would lose digits
 	if err := decoder.Decode(&fields); err != nil {
 		return tb.Uint128{}, err
 	}
@@ -274,7 +277,7 @@ func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	return idOf(sha256.Sum256(text)), nil
 }
 
-// withoutZeros drops fields with zero values. Empty lists and objects stay: to declare something
+// withoutZeros drops fields with zero values. Empty lists and objects stay: to declare an entity
 // without limits is not the same as not to declare it.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
