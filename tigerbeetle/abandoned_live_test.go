@@ -17,12 +17,12 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// relay is a proxy in front of a server, which can hold back everything both ways.
+// relay is a proxy in front of a server. It can stop forwarding in both directions.
 type relay struct {
 	net.Listener
 
 	to   string
-	gate sync.RWMutex // held for writing while nothing passes
+	gate sync.RWMutex // held for writing while nothing is forwarded
 }
 
 func newRelay(t *testing.T, to string) *relay {
@@ -55,7 +55,7 @@ func (w *relay) serve(ctx context.Context) {
 }
 
 func (w *relay) pass(to io.WriteCloser, from io.Reader) {
-	defer to.Close() //nolint:errcheck // The other direction ends with it.
+	defer to.Close() //nolint:errcheck // the other direction ends with it
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
@@ -68,8 +68,8 @@ func (w *relay) pass(to io.WriteCloser, from io.Reader) {
 	}
 }
 
-// TestAbandonedLive: on a real server too what callers reserved who left while it did not answer is
-// free again soon after it does.
+// TestAbandonedLive checks on a real server that reservations whose callers left while it did not
+// answer are given back soon after it answers again.
 func TestAbandonedLive(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)
@@ -89,7 +89,7 @@ func TestAbandonedLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	for _, limit := range []string{"m", "s", "w"} { // so that what is held back is only the reservations
+	for _, limit := range []string{"m", "s", "w"} { // so that only the reservations are held back
 		first, err := l.Reserve(t.Context(), unit(limit, 1))
 		if err != nil {
 			t.Fatal(err)

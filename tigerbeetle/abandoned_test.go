@@ -18,18 +18,18 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// outage is an emulator that can go down: what it is sent then is carried out in order once it is
-// back, also if the caller has left, as by TigerBeetle's client.
+// outage is an emulator that can go down. As with TigerBeetle's client, calls made meanwhile are
+// carried out in order once it is up again, even if their callers have left.
 type outage struct {
 	*emulator.Emulator
 
 	mu   sync.Mutex
-	back chan struct{} // nil while it is up
-	pass int           // how many calls of create_transfers pass nevertheless
+	back chan struct{} // nil while the cluster is up
+	pass int           // how many create_transfers calls pass while it is down
 	turn sync.Mutex
 }
 
-// Close leaves the cluster to the others.
+// Close does nothing, because other stores use the cluster.
 func (o *outage) Close() error { return nil }
 
 func (o *outage) down() {
@@ -45,7 +45,7 @@ func (o *outage) up() {
 	o.back = nil
 }
 
-// through makes a call once the cluster is up, for no longer than the context lasts.
+// through makes a call once the cluster is up, unless the context ends first.
 func through[A, R any](
 	ctx context.Context, o *outage, do func(context.Context, A) (R, error), of A,
 ) (R, error) {
@@ -105,13 +105,13 @@ func (o *outage) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb
 	return through(ctx, o, o.Emulator.AccountTransfers, f)
 }
 
-// brownout is a cluster with an outage, in a bubble.
+// brownout is a test in a synctest bubble with a cluster that can go down.
 type brownout struct {
 	*testing.T
 	*outage
 }
 
-// inOutages plays a case in a bubble.
+// inOutages runs a test in a synctest bubble.
 func inOutages(t *testing.T, play func(b *brownout)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func inOutages(t *testing.T, play func(b *brownout)) {
 	})
 }
 
-// cascading are limits of which a child's request takes its parent's too.
+// cascading returns definitions by which requests of entity e also charge its parent p.
 func cascading(capacity int64) *weir.Definitions {
 	d := fourLimits(capacity)
 	d.Entities = map[string]weir.EntityDefinition{"e": {Parent: "p", Cascade: true}, "p": {}}
@@ -140,7 +140,7 @@ func (b *brownout) serve() (*limiter.Limiter, *Store) {
 	return l, s
 }
 
-// several is a request of two charges that takes of every limit of an entity and of its parent.
+// several returns a request of two charges, each of which costs a unit of every limit of e and p.
 func several() *weir.Request {
 	one := weir.Charge{Entity: "e", Resource: "r", Costs: each4(1)}
 	return &weir.Request{LeaseID: weir.NewLeaseID(time.Now()), Charges: []weir.Charge{one, one}}
@@ -148,7 +148,7 @@ func several() *weir.Request {
 
 func each4(n int64) weir.Costs { return weir.Costs{"b": n, "m": n, "s": n, "w": n} }
 
-// leave reserves for no longer than 100 ms, which is to end without an answer.
+// leave reserves with a context that ends after 100 ms, and expects that no answer comes before.
 func (b *brownout) leave(l *limiter.Limiter, r *weir.Request) {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
@@ -158,7 +158,7 @@ func (b *brownout) leave(l *limiter.Limiter, r *weir.Request) {
 	}
 }
 
-// free checks how much of every limit is available.
+// free checks that every limit has want units available.
 func (b *brownout) free(l *limiter.Limiter, want int64) {
 	b.T.Helper()
 	for _, entity := range []string{"e", "p"} {
@@ -174,8 +174,9 @@ func (b *brownout) free(l *limiter.Limiter, want int64) {
 	}
 }
 
-// TestAbandonedIsWithdrawn: what callers reserved who left while the cluster was down is free two
-// seconds after it is back, of every kind of limit, and their leases have ended, on every server.
+// TestAbandonedIsWithdrawn checks that reservations whose callers left while the cluster was down
+// are given back within two seconds of its return, for every kind of limit, and that their leases
+// have ended on every server.
 func TestAbandonedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -202,7 +203,7 @@ func TestAbandonedIsWithdrawn(t *testing.T) {
 		for _, r := range requests {
 			_, err := l.Reserve(b.Context(), r)
 			_, elsewhere := other.Reserve(b.Context(), r)
-			if err == nil && elsewhere == nil { // it was never sent
+			if err == nil && elsewhere == nil { // the chain was never sent
 				continue
 			}
 			if !errors.Is(err, weir.Ended) || !errors.Is(elsewhere, weir.Ended) {
@@ -212,7 +213,8 @@ func TestAbandonedIsWithdrawn(t *testing.T) {
 	})
 }
 
-// TestAbandonedPeriod: a budget gets back in its own period what was reserved before its end.
+// TestAbandonedPeriod checks that units reserved before the end of a budget's period return to that
+// period.
 func TestAbandonedPeriod(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -235,8 +237,8 @@ func TestAbandonedPeriod(t *testing.T) {
 	})
 }
 
-// TestAbandonedIsAdopted: a repeat that comes while the first attempt is under way, or within a
-// second of its outcome, gets the lease, which is charged once and stays.
+// TestAbandonedIsAdopted checks that a repeat gets the lease, charged once and not withdrawn, if it
+// comes while the first attempt is in flight or within a second of its outcome.
 func TestAbandonedIsAdopted(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{true, false} {
@@ -276,7 +278,8 @@ func TestAbandonedIsAdopted(t *testing.T) {
 	}
 }
 
-// TestAbandonedOtherContent: a repeat with other content gets no lease, and the first is withdrawn.
+// TestAbandonedOtherContent checks that a repeat with other content gets no lease and that the
+// first one is withdrawn.
 func TestAbandonedOtherContent(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -306,8 +309,8 @@ func TestAbandonedOtherContent(t *testing.T) {
 	})
 }
 
-// TestAbandonedElsewhere: a repeat on another server adopts the lease, and the server that sent
-// it leaves it alone.
+// TestAbandonedElsewhere checks that a repeat on another server adopts the lease, so that the
+// server that reserved it does not withdraw it.
 func TestAbandonedElsewhere(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -336,7 +339,7 @@ func TestAbandonedElsewhere(t *testing.T) {
 	})
 }
 
-// TestAbandonedAnswerLost: what was carried out though its answer was lost is withdrawn, unless a
+// TestAbandonedAnswerLost checks that a reservation whose answer was lost is withdrawn, unless a
 // repeat comes within a second.
 func TestAbandonedAnswerLost(t *testing.T) {
 	t.Parallel()
@@ -351,7 +354,7 @@ func TestAbandonedAnswerLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close() //nolint:errcheck // It never fails.
+			defer l.Close() //nolint:errcheck // Close never fails
 			net.lose.Store(true)
 			r := unit("s", 1)
 			r.LeaseID = weir.NewLeaseID(time.Now())
@@ -373,7 +376,8 @@ func TestAbandonedAnswerLost(t *testing.T) {
 	}
 }
 
-// TestAbandonedUnsent: a caller that leaves before its chain is sent leaves nothing on the ledger.
+// TestAbandonedUnsent checks that a caller that leaves before its chain is sent leaves nothing on
+// the ledger.
 func TestAbandonedUnsent(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -386,7 +390,7 @@ func TestAbandonedUnsent(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 5 {
 			all.Go(func() {
-				time.Sleep(time.Duration(i) * 200 * time.Millisecond) // later than others may go beside it
+				time.Sleep(time.Duration(i) * 200 * time.Millisecond) // the later ones come when the move in flight is too old
 				b.leave(l, unit("b", 1))
 			})
 		}
@@ -402,8 +406,8 @@ func TestAbandonedUnsent(t *testing.T) {
 	})
 }
 
-// TestAbandonedClose: a store that is closed gives back what has been carried out, and does not
-// wait for a cluster that does not answer.
+// TestAbandonedClose checks that Close gives back what has been carried out, and does not wait for
+// a cluster that does not answer.
 func TestAbandonedClose(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestAbandonedAnswer: a repeat of a reservation whose caller has left has the statuses of that
-// reservation, also if a limit has been changed since.
+// TestAbandonedAnswer checks that a repeat of an abandoned reservation reports the statuses of that
+// reservation, even if a limit has been changed in between.
 func TestAbandonedAnswer(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {

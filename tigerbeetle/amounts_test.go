@@ -11,22 +11,22 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// largest is a limit of each kind that holds as much as one can.
+// largest returns a limit of each kind with the largest capacity.
 func largest() *weir.Definitions {
 	d := fourLimits(math.MaxInt64)
 	d.System[0].Capacity = math.MaxInt64 / 1000
 	return d
 }
 
-// TestAmountsTurned: what has been taken and given back many times over is in use no more, and what
-// is in use is told by servers that begin then.
+// TestAmountsTurned checks that units taken and given back many times are not counted as in use,
+// and that servers started afterwards report the units in use.
 func TestAmountsTurned(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a := c.open(largest(), 0)
 	for _, l := range largest().System {
 		r := unit(l.Name, l.Capacity)
-		for range 5 { // 2^64 is passed twice
+		for range 5 { // the sum passes 2^64 twice
 			lease, err := a.Reserve(t.Context(), r)
 			if err != nil {
 				t.Fatalf("%s: %v", l.Name, err)
@@ -45,8 +45,8 @@ func TestAmountsTurned(t *testing.T) {
 	}
 }
 
-// TestAmountsRecovered: a server that never saw a lease knows what it stands for, however much it
-// is.
+// TestAmountsRecovered checks that a server that never saw a lease recovers what it stands for,
+// even if that is the largest amount.
 func TestAmountsRecovered(t *testing.T) {
 	t.Parallel()
 	for _, l := range largest().System {
@@ -71,8 +71,8 @@ func TestAmountsRecovered(t *testing.T) {
 	}
 }
 
-// TestAmountsDebt: servers that know nothing of one another run up a debt that 64 bits do not hold.
-// It denies, and is never taken for credit.
+// TestAmountsDebt checks that a debt of several servers that does not fit 64 bits denies requests
+// and is never taken for credit.
 func TestAmountsDebt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -105,8 +105,9 @@ func TestAmountsDebt(t *testing.T) {
 	}
 }
 
-// TestAmountsLate: units that a lease learns of after its window has gone by are occupied for a
-// window from then, on a server that never saw the lease too, and however few it began with.
+// TestAmountsLate checks that units added to a lease after its window has ended are occupied for a
+// full window from then on, also on a server that never saw the lease, and whatever the lease was
+// reserved with.
 func TestAmountsLate(t *testing.T) {
 	t.Parallel()
 	for _, shadow := range []bool{false, true} {
@@ -145,7 +146,8 @@ func TestAmountsLate(t *testing.T) {
 	}
 }
 
-// TestAmountsParts: what two charges stand for together may be the largest amount, and no more.
+// TestAmountsParts checks that two charges of a lease together stand for at most the largest
+// amount.
 func TestAmountsParts(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -180,8 +182,8 @@ func TestAmountsParts(t *testing.T) {
 	}
 }
 
-// TestAmountsCalendars: what several calendars of a budget have in use together may be more than 64
-// bits hold. It denies all the same.
+// TestAmountsCalendars checks that a budget denies if the use in periods of several calendars does
+// not fit 64 bits.
 func TestAmountsCalendars(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -212,7 +214,7 @@ func TestAmountsCalendars(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	c.pass(2 * time.Second) // a denial is remembered for one
+	c.pass(2 * time.Second) // a denial is remembered for one second
 	if _, err := last.Reserve(t.Context(), unit("m", math.MaxInt64)); err != nil {
 		t.Errorf("after they were cancelled: %v", err)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// heldBack is an emulator that holds calls back before it carries them out: those that move an
-// anchor, and the others, and the answers to all and to queries, each until their gate is closed.
-// It holds nothing where there is no gate.
+// heldBack is an emulator that holds calls back until a gate is closed: before they are carried
+// out, calls that move an anchor and the others by a gate each; after that, the answers of all
+// calls and of queries. A nil gate holds nothing back.
 type heldBack struct {
 	*emulator.Emulator
 
@@ -34,7 +34,7 @@ func (g *heldBack) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]
 	return found, err
 }
 
-// Close leaves the cluster to the others.
+// Close does nothing, because other stores use the cluster.
 func (g *heldBack) Close() error { return nil }
 
 func (g *heldBack) CreateTransfers(
@@ -55,7 +55,7 @@ func (g *heldBack) CreateTransfers(
 	return results, err
 }
 
-// serve opens a limiter in a bubble on a heldBack emulator.
+// serve opens a limiter on the emulator, in a synctest bubble.
 func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *limiter.Limiter {
 	t.Helper()
 	if g.Emulator == nil {
@@ -74,7 +74,7 @@ func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *limiter.Limiter {
 	return l
 }
 
-// left is what the cluster says that a limit has available.
+// left returns what a limit has available by the cluster.
 func left(t *testing.T, l *limiter.Limiter, limit string) int64 {
 	t.Helper()
 	statuses, err := l.Status(t.Context(), "e", "r")
@@ -90,9 +90,9 @@ func left(t *testing.T, l *limiter.Limiter, limit string) int64 {
 	return 0
 }
 
-// TestFirstAnchorComesFirst: while the chain that makes a bucket's first anchor is in flight, no
-// other takes from it. What one took that came first was missing in every status until the anchor
-// was there.
+// TestFirstAnchorComesFirst checks that no chain takes from a bucket while the chain with its first
+// anchor is in flight. Units that such a chain took first were missing in every status until the
+// anchor was there.
 func TestFirstAnchorComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestFirstAnchorComesFirst(t *testing.T) {
 		go take(2)
 		synctest.Wait()
 		want := int64(20)
-		for range len(taken) { // answered so far
+		for range len(taken) { // what is answered so far
 			want -= <-taken
 		}
 		if got := left(t, l, "b"); got != want {
@@ -125,8 +125,8 @@ func TestFirstAnchorComesFirst(t *testing.T) {
 	})
 }
 
-// TestFirstAnchorFails: where the chain with the first anchor is denied, who came beside it makes
-// one, and the bucket regains what was taken.
+// TestFirstAnchorFails checks that if the chain with the first anchor is denied, a call that waited
+// for it makes the anchor, and the bucket regains what was taken.
 func TestFirstAnchorFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestFirstAnchorFails(t *testing.T) {
 	})
 }
 
-// TestChangedAnchorComesFirst: while the chain that brings a bucket's new capacity is in flight,
-// no other takes by the old one. One that came after it was checked against a capacity of 100.
+// TestChangedAnchorComesFirst checks that no chain takes by the old capacity while the chain that
+// changes it is in flight. Such a chain was checked against a capacity of 100.
 func TestChangedAnchorComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,8 +198,8 @@ func TestChangedAnchorComesFirst(t *testing.T) {
 	})
 }
 
-// TestNoDenialBesideSettlements: once the cluster has carried an update out, nobody is denied for
-// what it gave back, though its answer is still on the way.
+// TestNoDenialBesideSettlements checks that after the cluster has carried an update out no call is
+// denied for the units it returned, even while its answer is on the way.
 func TestNoDenialBesideSettlements(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -234,8 +234,8 @@ func TestNoDenialBesideSettlements(t *testing.T) {
 	}
 }
 
-// TestNoDenialByOldHolds: what a denied call reads of the holds that others have is of no use to
-// deny the next one, where an update came in between.
+// TestNoDenialByOldHolds checks that the holds that a denied call read do not deny the next call if
+// an update was answered in between.
 func TestNoDenialByOldHolds(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
@@ -253,7 +253,7 @@ func TestNoDenialByOldHolds(t *testing.T) {
 			held := make(chan struct{})
 			g.queries = held
 			go func() {
-				// The cluster denied it, but by now there is no reason left to deny it.
+				// The cluster denied the call, but the units have been returned since.
 				if _, err := l.Reserve(t.Context(), unit(limit, 1)); err != nil {
 					t.Errorf("%s: denied, and then a lease of 2 was cancelled: %v", limit, err)
 				}
@@ -272,7 +272,7 @@ func TestNoDenialByOldHolds(t *testing.T) {
 	}
 }
 
-// TestSettledElsewhere: a hold that another server took, and this one lets go, is no longer
+// TestSettledElsewhere checks that a hold of another server that this one has returned is no longer
 // counted here.
 func TestSettledElsewhere(t *testing.T) {
 	t.Parallel()

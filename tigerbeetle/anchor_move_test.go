@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// gated keeps the next call that creates from the cluster until it is let through.
+// gated holds the next call that creates transfers back until its gate is opened.
 type gated struct {
 	Ledger
 
@@ -33,8 +33,9 @@ func (g *gated) CreateTransfers(
 
 func (*gated) Close() error { return nil }
 
-// TestTurnDenied: where the call that is to move the anchor of an idle bucket is denied by another
-// limit, nothing that was taken meanwhile comes back with the refill for the time before.
+// TestTurnDenied checks that if the call that moves the anchor of an idle bucket is denied by
+// another limit, the units that other calls took meanwhile do not return with the refill for the
+// idle time.
 func TestTurnDenied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestTurnDenied(t *testing.T) {
 		c.pass(time.Minute)
 		gate := make(chan struct{})
 		net.gate = gate
-		go take(weir.Costs{"b": 1, "w": 1}) // which w denies
+		go take(weir.Costs{"b": 1, "w": 1}) // w denies it
 		synctest.Wait()
 		var taken int64
 		go func() {
@@ -87,8 +88,8 @@ func TestTurnDenied(t *testing.T) {
 	})
 }
 
-// TestDoubtEnds: what was read beside chains in flight, and counted some twice, is read again by
-// the next call that finds none.
+// TestDoubtEnds checks that an estimate read while chains were in flight, which may count some of
+// them twice, is read again by the next call that finds none in flight.
 func TestDoubtEnds(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {

@@ -19,13 +19,14 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// brokenCase is one that may notice what is wrong.
+// brokenCase is a case that may catch a wrong.
 type brokenCase struct {
 	name string
 	run  func(t conformance.T, x *wrong)
 }
 
-// brokenCases are those of the suites that this store can play, and those with several servers.
+// brokenCases returns the cases of the suites that this store can play, and the cases with several
+// servers.
 func brokenCases(t conformance.T) []brokenCase {
 	t.Helper()
 	h := wrongHarness(nil)
@@ -39,7 +40,7 @@ func brokenCases(t conformance.T) []brokenCase {
 			c.Run(t, wrongHarness(x).Service(t))
 		}})
 	}
-	// Those of the seam open their own stores, by the harness that made them.
+	// Cases of the store's seam open their own stores, by the harness that made them.
 	for i, c := range h.Cases() {
 		at := slices.IndexFunc(out, func(b brokenCase) bool { return b.name == c.Name })
 		if at >= 0 {
@@ -52,7 +53,7 @@ func brokenCases(t conformance.T) []brokenCase {
 	return append(out, serverCases()...)
 }
 
-// wrongHarness opens stores on emulators that hear something else than what was said.
+// wrongHarness opens stores on emulators that receive tampered calls.
 func wrongHarness(x *wrong) conformance.StoreHarness {
 	h := harness()
 	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
@@ -62,8 +63,8 @@ func wrongHarness(x *wrong) conformance.StoreHarness {
 	return h
 }
 
-// TestWrongsAreCaught: a check that nothing wrong has ever failed says little. With each of the
-// wrongs between weir and the cluster the cases fail that are about it, and without it they do not.
+// TestWrongsAreCaught checks that each wrong between weir and the cluster makes the cases fail that
+// are about it, and that they pass without it. A check that has never failed proves little.
 func TestWrongsAreCaught(t *testing.T) {
 	t.Parallel()
 	cases := brokenCases(t)
@@ -96,7 +97,7 @@ func TestWrongsAreCaught(t *testing.T) {
 	t.Logf("%d wrongs caught:\n%s", len(wrongs()), strings.Join(rows, "\n"))
 }
 
-// catchers are the first two cases that fail with something wrong.
+// catchers returns the first two cases that fail with a wrong.
 func catchers(t *testing.T, cases []brokenCase, x *wrong) []string {
 	t.Helper()
 	var names []string
@@ -121,8 +122,8 @@ func caseAbout(t *testing.T, cases []brokenCase, about string) brokenCase {
 	return cases[i]
 }
 
-// TestEveryMistakeIsGuarded: each of the mistakes has a case in the suite that this store plays, or
-// cannot be made on it.
+// TestEveryMistakeIsGuarded checks that each mistake has a case in the suite that this store plays,
+// or cannot be made on it.
 func TestEveryMistakeIsGuarded(t *testing.T) {
 	t.Parallel()
 	const shards = "no limit is divided into shards: an account has no limit of writes"
@@ -146,27 +147,28 @@ func TestEveryMistakeIsGuarded(t *testing.T) {
 	}
 }
 
-// wrong is something that is done wrong, with the cases that notice.
+// wrong is a defect between weir and the cluster, with the cases that catch it.
 type wrong struct {
 	name   string
 	caught []string
-	// change makes something else of a call.
+	// change tampers with a call.
 	change func(c *tamperedCall)
 }
 
-// tampered is an emulator that hears something else than what was said. It outlives its servers.
+// tampered is an emulator that changes calls before it carries them out. It outlives the servers
+// that use it.
 type tampered struct {
 	*emulator.Emulator
 	clock *worldClock
 	wrong *wrong
 
 	mu sync.Mutex
-	// pending are the pending transfers that were sent, as they were meant.
+	// pending holds the pending transfers that the servers sent, unchanged.
 	pending map[tb.Uint128]tb.Transfer
-	// renamed are the IDs that were changed; made counts those that were made up.
+	// renamed maps the IDs that were changed to the ones made up instead; made counts those.
 	renamed map[tb.Uint128]tb.Uint128
 	made    uint64
-	// periods are the first accounts of budgets.
+	// periods holds the first account of each budget.
 	periods map[accountName]tb.Uint128
 	budgets map[tb.Uint128]accountName
 }
@@ -182,7 +184,7 @@ func newTampered(start time.Time, x *wrong) *tampered {
 	}
 }
 
-// join opens one more server's store.
+// join opens another server's store.
 func (w *tampered) join(t conformance.T, d *weir.Definitions) *timed {
 	t.Helper()
 	s, err := OpenLedger(t.Context(), w, &Options{Definitions: d, Poll: -1, Now: w.clock.now})
@@ -192,10 +194,10 @@ func (w *tampered) join(t conformance.T, d *weir.Definitions) *timed {
 	return &timed{s, w.clock}
 }
 
-// Close leaves the cluster to the others.
+// Close does nothing, because other stores use the cluster.
 func (w *tampered) Close() error { return nil }
 
-// CreateAccounts notes the first account of every budget.
+// CreateAccounts records the first account of every budget.
 func (w *tampered) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -215,7 +217,8 @@ func (w *tampered) CreateAccounts(
 	return w.Emulator.CreateAccounts(ctx, accounts)
 }
 
-// CreateTransfers sends what was made of the call. What was left out is said to have been done.
+// CreateTransfers carries out the tampered call. Events that were left out are answered as if they
+// had been created.
 func (w *tampered) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
@@ -239,15 +242,17 @@ func (w *tampered) CreateTransfers(
 	return c.answers(results), nil
 }
 
-// tamperedCall is a call in flight.
+// tamperedCall is a call that a wrong may change.
 type tamperedCall struct {
 	w *tampered
-	// meant is what was said, all what will be heard, but for what is left out.
+	// meant are the events that the server sent, and all the same events as changed. left says
+	// which of them are left out.
 	meant, all []tb.Transfer
 	left       []bool
 }
 
-// kept is what is sent: the chain ends with the last of its events that is not left out.
+// kept returns the events to carry out. The linked chain ends with the last event that is not left
+// out.
 func (c *tamperedCall) kept() []tb.Transfer {
 	var kept []tb.Transfer
 	for i := range c.all {
@@ -279,7 +284,7 @@ func (c *tamperedCall) answers(results []tb.CreateTransferResult) []tb.CreateTra
 	return out
 }
 
-// code is what an event is about: that of the pending transfer which it ends, or its own.
+// code returns the code of an event, or for a post or void the code of its pending transfer.
 func (c *tamperedCall) code(i int) uint16 {
 	if t := &c.meant[i]; c.resolves(i) {
 		return c.w.pending[t.PendingID].Code
@@ -287,7 +292,7 @@ func (c *tamperedCall) code(i int) uint16 {
 	return c.meant[i].Code
 }
 
-// resolves is true for what ends a pending transfer.
+// resolves reports whether an event is a post or void.
 func (c *tamperedCall) resolves(i int) bool { return c.meant[i].Flags&(flagPost|flagVoid) != 0 }
 
 func (c *tamperedCall) is(i int, flags uint16) bool { return c.meant[i].Flags&flags != 0 }
@@ -297,8 +302,8 @@ func (c *tamperedCall) amount(i int, f func(n uint64) uint64) {
 	c.all[i].Amount = tb.ToUint128(f(lowUint64(c.meant[i].Amount)))
 }
 
-// header is the code of the lease's token that the call makes, codeCompleted or codeCancelled
-// where it ends the lease, and 0 where it is about none.
+// header returns the code of the token that the call makes, codeCompleted or codeCancelled if it
+// ends the lease, or 0 if it does neither.
 func (c *tamperedCall) header() uint16 {
 	for i := range c.meant {
 		switch t := &c.meant[i]; {

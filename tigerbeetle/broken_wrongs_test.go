@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrongs are what the chains could do wrong, with the cases that notice.
+// wrongs returns what the chains could do wrong, with the cases that catch it.
 func wrongs() []*wrong {
 	all := slices.Concat(unchecked(), misheld(), misfilled(), misnamed(), missettled())
 	for _, x := range all {
@@ -25,7 +25,7 @@ func wrongs() []*wrong {
 	return all
 }
 
-// caughtBy says which case notices what.
+// caughtBy returns, by the name of each wrong, the title of a case that catches it.
 func caughtBy() map[string]string {
 	return map[string]string{
 		"what each charge stands for is not told":         "servers: another one completes",
@@ -78,7 +78,7 @@ func caughtBy() map[string]string {
 	}
 }
 
-// events is a wrong that does something to each event of a sort.
+// events returns a wrong that does something to each event that which selects.
 func events(name string, which func(*tamperedCall, int) bool, do func(*tamperedCall, int)) *wrong {
 	return &wrong{name: name, change: func(c *tamperedCall) {
 		for i := range c.meant {
@@ -92,7 +92,7 @@ func events(name string, which func(*tamperedCall, int) bool, do func(*tamperedC
 // leave leaves an event out.
 func leave(c *tamperedCall, i int) { c.left[i] = true }
 
-// amounts makes an amount something else.
+// amounts returns a function that changes the amount of an event.
 func amounts(f func(uint64) uint64) func(*tamperedCall, int) {
 	return func(c *tamperedCall, i int) { c.amount(i, f) }
 }
@@ -100,12 +100,13 @@ func amounts(f func(uint64) uint64) func(*tamperedCall, int) {
 func none(uint64) uint64    { return 0 }
 func twice(n uint64) uint64 { return 2 * n }
 
-// checks are the events by which a take is checked, posts those of buckets and budgets that take
-// too.
+// checks selects the events that check a take. posts selects those of buckets and budgets, which
+// also take.
 func checks(c *tamperedCall, i int) bool { return c.code(i) == codeCheck && !c.resolves(i) }
 func posts(c *tamperedCall, i int) bool  { return c.code(i) == codeCheck && c.is(i, flagPost) }
 
-// holds are the pending transfers of windows and slots, backs what ends them early.
+// holds selects the pending transfers of windows and slots. backs selects the events that end them
+// early.
 func holds(c *tamperedCall, i int) bool {
 	return c.is(i, flagPending) && (c.code(i) == codeTake || c.code(i) == codeKept)
 }
@@ -114,19 +115,19 @@ func backs(c *tamperedCall, i int) bool {
 	return c.is(i, flagVoid) && (c.code(i) == codeTake || c.code(i) == codeKept)
 }
 
-// coded are the events with a code of their own.
+// coded selects the events with a code.
 func coded(code uint16) func(*tamperedCall, int) bool {
 	return func(c *tamperedCall, i int) bool { return !c.resolves(i) && c.meant[i].Code == code }
 }
 
-// during narrows to the calls of an update.
+// during restricts a selection to the calls of an update.
 func during(header uint16, which func(*tamperedCall, int) bool) func(*tamperedCall, int) bool {
 	return func(c *tamperedCall, i int) bool { return c.header() == header && which(c, i) }
 }
 
-// unchecked are takes that are checked wrongly, or not all together.
+// unchecked returns wrongs by which takes are checked wrongly, or not all together.
 func unchecked() []*wrong {
-	held := func(c *tamperedCall, i int) bool { // of windows and slots, which take by another event
+	held := func(c *tamperedCall, i int) bool { // windows and slots take by another event
 		return c.code(i) == codeCheck && (c.is(i, flagVoid) ||
 			checks(c, i) && i+1 < len(c.meant) && c.is(i+1, flagVoid))
 	}
@@ -186,7 +187,7 @@ func misheld() []*wrong {
 	}
 }
 
-// misfilled are refills that give too much or too little.
+// misfilled returns wrongs by which a refill gives too much or too little.
 func misfilled() []*wrong {
 	refills := coded(codeRefill)
 	unbalanced := func(c *tamperedCall, i int) { c.all[i].Flags &^= flagBalancing }
@@ -202,7 +203,7 @@ func misfilled() []*wrong {
 	}
 }
 
-// rename gives an event an ID that nobody knows. What ends it finds it nevertheless.
+// rename gives an event an ID that was never used. Events that end it are changed to match.
 func (c *tamperedCall) rename(i int) {
 	c.w.made++
 	id := idOf(digest("renamed", time.Unix(0, int64(c.w.made)).String()))
@@ -210,7 +211,7 @@ func (c *tamperedCall) rename(i int) {
 	c.all[i].ID = id
 }
 
-// misnamed are events that go by another name, or tell something else.
+// misnamed returns wrongs by which events have other IDs, or carry other data.
 func misnamed() []*wrong {
 	leases := coded(codeLease)
 	fixed := func(c *tamperedCall, id *tb.Uint128) {
@@ -280,7 +281,7 @@ func attemptless(c *tamperedCall) {
 	}
 }
 
-// missettled are updates that take or give something else.
+// missettled returns wrongs by which an update takes or returns something else.
 func missettled() []*wrong {
 	grown, refunds := coded(codeGrown), coded(codeRefund)
 	return []*wrong{
@@ -298,7 +299,7 @@ func missettled() []*wrong {
 	}
 }
 
-// serversLimits are those of the cases with several servers.
+// serversLimits returns the definitions of the cases with several servers.
 func serversLimits() *weir.Definitions {
 	return &weir.Definitions{System: []weir.Limit{
 		{Name: "bucket", Kind: weir.Bucket, Capacity: 100, RefillAmount: 10, RefillPeriod: time.Minute},
@@ -315,7 +316,7 @@ type servers struct {
 	w    *tampered
 }
 
-// onServers plays a case with two servers.
+// onServers returns a case that is played on two servers.
 func onServers(name string, play func(s *servers)) brokenCase {
 	return brokenCase{"servers: " + name, func(t conformance.T, x *wrong) {
 		t.Helper()
@@ -331,14 +332,14 @@ func onServers(name string, play func(s *servers)) brokenCase {
 	}}
 }
 
-// each is so many units of every limit.
+// each returns costs of n units of every limit.
 func each(n int64) weir.Costs {
 	return weir.Costs{"bucket": n, "budget": n, "slots": n, "window": n}
 }
 
 func (s *servers) pass(d time.Duration) { s.w.clock.to(s.w.clock.now().Add(d)) }
 
-// take reserves at the first server.
+// take reserves on the first server.
 func (s *servers) take(charges ...weir.Costs) *weir.Lease {
 	s.Helper()
 	r := &weir.Request{}
@@ -352,7 +353,7 @@ func (s *servers) take(charges ...weir.Costs) *weir.Lease {
 	return lease
 }
 
-// ok expects that an update goes well.
+// ok expects an update to succeed.
 func (s *servers) ok(_ *weir.Receipt, err error) {
 	s.Helper()
 	if err != nil {
@@ -360,7 +361,7 @@ func (s *servers) ok(_ *weir.Receipt, err error) {
 	}
 }
 
-// used expects what is in use of each limit, at both servers.
+// used expects units in use of each limit, on both servers.
 func (s *servers) used(bucket, budget, slots, window int64) {
 	s.Helper()
 	want := []int64{100 - bucket, 100 - budget, 100 - slots, 100 - window}
@@ -377,7 +378,7 @@ func (s *servers) used(bucket, budget, slots, window int64) {
 	}
 }
 
-// serverCases are what the suites cannot show, which know one server.
+// serverCases returns the cases that need several servers, so that the suites cannot have them.
 func serverCases() []brokenCase { return append(updateCases(), reserveCases()...) }
 
 func updateCases() []brokenCase {
@@ -426,7 +427,7 @@ func updateCases() []brokenCase {
 		onServers("another one knows which adjust was last", func(s *servers) {
 			l := s.take(each(40))
 			s.ok(s.a.Adjust(s.Context(), l.ID, 7, []weir.Costs{each(30)}))
-			_, _ = s.b.Adjust(s.Context(), l.ID, 5, []weir.Costs{each(10)}) // older: what is told does not matter
+			_, _ = s.b.Adjust(s.Context(), l.ID, 5, []weir.Costs{each(10)}) // an older adjust, whose answer does not matter
 			s.used(30, 30, 30, 30)
 		}),
 	}
@@ -472,7 +473,7 @@ func reserveCases() []brokenCase {
 	}
 }
 
-// leaseOf is the lease that has a number.
+// leaseOf returns the ID of the lease with a number.
 func leaseOf(n tb.Uint128) weir.LeaseID {
 	b := n.Bytes()
 	var id weir.LeaseID

@@ -19,17 +19,17 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// counted is what calls of a cluster there were.
+// counted counts the calls of a cluster.
 type counted struct{ calls, transfers, lookups, queries int64 }
 
-// meter is an emulator that counts, and outlives the servers on it.
+// meter is an emulator that counts its calls. It outlives the servers that use it.
 type meter struct {
 	*emulator.Emulator
 	clock                              *worldClock
 	calls, transfers, lookups, queries atomic.Int64
-	// created is how many of the transfers are on the ledger.
+	// created is the number of transfers that were created.
 	created atomic.Int64
-	// during, if any, is called before the next create_transfers call is carried out.
+	// during, if not nil, is called before the next create_transfers call is carried out.
 	during atomic.Pointer[func()]
 }
 
@@ -39,7 +39,7 @@ func newMeter() *meter {
 	return &meter{Emulator: emulator.New(&emulator.Options{Now: clock.now, Tick: time.Millisecond}), clock: clock}
 }
 
-// Close leaves the cluster to the others.
+// Close does nothing, because other stores use the cluster.
 func (m *meter) Close() error { return nil }
 
 func (m *meter) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.CreateTransferResult, error) {
@@ -86,7 +86,7 @@ func (m *meter) count() counted {
 	return counted{m.calls.Load(), m.transfers.Load(), m.lookups.Load(), m.queries.Load()}
 }
 
-// costLimits are one limit of each kind, the ones that are named.
+// costLimits returns the named limits, of which there is one of each kind.
 func costLimits(names ...string) []weir.Limit {
 	var out []weir.Limit
 	for _, name := range names {
@@ -148,7 +148,7 @@ func (s *costScene) take(entity string, n int64) error {
 	return err
 }
 
-// leave reserves for a caller who leaves while the cluster has the chain.
+// leave reserves with a context that ends while the cluster has the chain.
 func (s *costScene) leave() error {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -191,7 +191,7 @@ type costLine struct {
 	names       []string
 	want        counted
 	prepare, do func(s *costScene) error
-	cold        bool // another process does it
+	cold        bool // on a new server
 }
 
 var errNotDenied = errors.New("was not denied")
@@ -203,7 +203,7 @@ func wasDenied(err error) error {
 	return nil
 }
 
-// TestCallsAreCounted holds what each operation costs against the table of docs/tigerbeetle.md.
+// TestCallsAreCounted compares the calls of each operation with the table of docs/tigerbeetle.md.
 func TestCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	rows := []string{"| what | create_transfers | transfers | look-ups | queries | bytes |",
@@ -235,7 +235,7 @@ func TestCallsAreCounted(t *testing.T) {
 	t.Logf("\n%s", strings.Join(rows, "\n"))
 }
 
-// costLines are all lines of the table.
+// costLines returns all lines of the table.
 func costLines() []costLine {
 	warm := func(s *costScene) error {
 		if err := s.take("child", 10); err != nil {
@@ -304,7 +304,7 @@ func costLines() []costLine {
 	return out
 }
 
-// named is so much of everything, and no more slots than are held.
+// named returns totals of n units of everything, but of no more slots than are held.
 func (s *costScene) named(n int64) []weir.Costs {
 	c := s.units(n)
 	c["slots"] = min(n, 10)
@@ -325,7 +325,7 @@ func adjustTo(n int64) func(s *costScene) error {
 	}
 }
 
-// TestIdleCreatesNothing: a store that nobody asks only looks which definitions are in force.
+// TestIdleCreatesNothing checks that an idle store only reads which definitions are in force.
 func TestIdleCreatesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// only are definitions of one of the four limits.
+// only returns definitions with one of the four limits.
 func only(limit string, capacity int64) *weir.Definitions {
 	d := fourLimits(capacity)
 	for i, l := range d.System {
@@ -26,7 +26,7 @@ func only(limit string, capacity int64) *weir.Definitions {
 	return nil
 }
 
-// reload gives servers definitions, one after another.
+// reload puts definitions in force on servers, one after another.
 func (c *cluster) reload(d *weir.Definitions, servers ...*member) {
 	c.t.Helper()
 	for _, m := range servers {
@@ -36,9 +36,9 @@ func (c *cluster) reload(d *weir.Definitions, servers ...*member) {
 	}
 }
 
-// TestCapacityTurns: a capacity goes from 20 to 10 and back twice, with less and with more in use
-// than the lower one, taken by leases that stay open and by leases that are settled. What is
-// admitted in between, by either server, is what the definition in force leaves.
+// TestCapacityTurns changes a capacity from 20 to 10 and back twice, with fewer and with more units
+// in use than the lower one, taken by leases that stay live and by leases that are completed. After
+// each change either server admits exactly what the definition in force leaves.
 func TestCapacityTurns(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -58,7 +58,8 @@ func TestCapacityTurns(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				// What a bucket has left is trimmed, and a raised capacity leaves it to fill.
+				// A bucket's balance is trimmed to a lower capacity, and does not rise with a
+				// higher one until it refills.
 				left := 20 - used
 				for i, capacity := range []int64{10, 20, 10, 20} {
 					c.pass(time.Second)
@@ -81,7 +82,7 @@ func TestCapacityTurns(t *testing.T) {
 	}
 }
 
-// room is how much is admitted at once, and given back: so many and no more.
+// room checks that exactly want units of a limit are admitted, and gives them back.
 func (c *cluster) room(m *member, limit string, want int64) int64 {
 	c.t.Helper()
 	_, err := m.Reserve(c.t.Context(), unit(limit, want+1))
@@ -106,9 +107,9 @@ func (c *cluster) room(m *member, limit string, want int64) int64 {
 	return want
 }
 
-// TestCapacityUnheard: a server that was idle while a capacity went down and up again, or that has
-// not heard yet that it went down, admits no more of a slow bucket than what either definition
-// leaves.
+// TestCapacityUnheard checks that a server that was idle while a capacity was lowered and raised
+// again, or that has not noticed yet that it was lowered, admits no more of a slow bucket than
+// either definition leaves.
 func TestCapacityUnheard(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -138,13 +139,14 @@ func TestCapacityUnheard(t *testing.T) {
 		t.Fatal(got)
 	}
 	c.pass(time.Millisecond)
-	if got := c.admits(a, "b", 30); got != 4 { // before it has looked
+	if got := c.admits(a, "b", 30); got != 4 { // before its next poll
 		t.Errorf("admitted %d of the 4 that are left", got)
 	}
 }
 
-// TestCapacityAtOnce: two servers put different definitions in force at once, again and again. One
-// set rules in the end; the other server says so, and agrees after a reload.
+// TestCapacityAtOnce has two servers put different definitions in force at the same time,
+// repeatedly. One set is in force in the end; the other server reports that, and agrees after a
+// reload.
 func TestCapacityAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -180,7 +182,7 @@ func TestCapacityAtOnce(t *testing.T) {
 					t.Errorf("%s: server %d after the reload: %v", limit, i, err)
 				}
 			}
-			c.pass(11 * 24 * time.Hour) // a bucket is full again, and what was used is free
+			c.pass(11 * 24 * time.Hour) // until the bucket is full again and everything used has returned
 			for _, m := range servers {
 				if got := c.room(m, limit, capacity); got != capacity {
 					t.Errorf("%s, round %d: admitted %d, want %d", limit, round, got, capacity)
@@ -190,7 +192,7 @@ func TestCapacityAtOnce(t *testing.T) {
 	}
 }
 
-// load are callers on two servers that take units and give them back.
+// load is callers on two servers that take units and give them back.
 type load struct {
 	*cluster
 
@@ -200,7 +202,7 @@ type load struct {
 	stop                                     atomic.Bool
 }
 
-// call takes a unit at a time and holds up to three.
+// call takes one unit at a time and holds up to three.
 func (l *load) call(m *member) {
 	var held []*weir.Lease
 	for !l.stop.Load() {
@@ -232,15 +234,15 @@ func (l *load) call(m *member) {
 }
 
 func (l *load) give(lease *weir.Lease) {
-	l.inUse.Add(-1) // before it is free: what is counted is never above what is held
+	l.inUse.Add(-1) // before the unit is free, so that the count is never above what is held
 	if _, err := lease.Cancel(l.t.Context()); err != nil {
 		l.t.Errorf("%s: %v", l.limit, err)
 	}
 }
 
-// TestCapacityUnderLoad: while two servers turn a capacity between 20 and 10, callers on both take
-// and give back a unit at a time. Never are more in use than the higher capacity, and after each
-// change something is admitted.
+// TestCapacityUnderLoad has two servers change a capacity between 20 and 10 while callers on both
+// take units and give them back. No more units than the higher capacity are ever in use, and after
+// each change something is admitted.
 func TestCapacityUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -249,7 +251,7 @@ func TestCapacityUnderLoad(t *testing.T) {
 			c.open(only(limit, 20), 0), c.open(only(limit, 20), 0),
 		}}
 		var callers sync.WaitGroup
-		for _, m := range l.servers { // a machine under load is no store that does not answer
+		for _, m := range l.servers { // on a busy machine a call must not become unavailable
 			patient, err := limiter.New(m.store, &limiter.Options{
 				Now: c.clock.now, CacheTTL: -1, StoreTimeout: time.Minute,
 			})
@@ -270,7 +272,7 @@ func TestCapacityUnderLoad(t *testing.T) {
 				}
 			}
 		}
-		for l.most.Load() < 5 { // as long as that takes: a cluster that denies everything never gets there
+		for l.most.Load() < 5 { // without a bound: a cluster that denies everything fails by the test's timeout
 			runtime.Gosched()
 		}
 		l.stop.Store(true)
@@ -280,7 +282,7 @@ func TestCapacityUnderLoad(t *testing.T) {
 		if l.most.Load() > 20 {
 			t.Errorf("%s: %d in use at once, of 20 and 10", limit, l.most.Load())
 		}
-		if limit != "b" { // which fills
+		if limit != "b" { // a bucket refills by itself
 			c.uses(l.servers[0], map[string]int64{limit: 0})
 		}
 		c.pass(31 * 24 * time.Hour)

@@ -19,12 +19,12 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// worldClock is a cluster's clock that goes with the calls' own: a world has no other time.
+// worldClock is a cluster's clock that is set by the calls' own time: a world has no other time.
 type worldClock struct{ ns atomic.Int64 }
 
 func (c *worldClock) now() time.Time { return time.Unix(0, c.ns.Load()) }
 
-// to brings the clock to an instant, never back.
+// to sets the clock to an instant, unless it is later already.
 func (c *worldClock) to(t time.Time) {
 	for {
 		old := c.ns.Load()
@@ -34,7 +34,7 @@ func (c *worldClock) to(t time.Time) {
 	}
 }
 
-// timed is a store on an emulator whose clock each call brings to its now.
+// timed is a store on an emulator whose clock each call sets to its now.
 type timed struct {
 	*Store
 	clock *worldClock
@@ -72,8 +72,8 @@ func (t *timed) Entities(ctx context.Context, now time.Time, resource string) ([
 	return t.Store.Entities(ctx, now, resource)
 }
 
-// emulatedOn opens a store on an emulator of its own, whose clock begins with the setup, or on
-// something in front of it.
+// emulatedOn opens a store on an emulator of its own, whose clock begins with the setup. If front
+// is not nil, it wraps the emulator.
 func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger) *timed {
 	t.Helper()
 	clock := &worldClock{}
@@ -123,12 +123,13 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestRandomOperations adds to the suite's own operations, each compared with the model's answer.
+// TestRandomOperations plays more of the suite's random operations, each compared with the model's
+// answer.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	h := harness()
 	for seed := range uint64(soak.Amount(1, 8)) {
-		seed++ // from 1
+		seed++ // seeds begin at 1
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			conformance.RandomOperations(t, h.Service(t), seed, 2000)
@@ -136,7 +137,7 @@ func TestRandomOperations(t *testing.T) {
 	}
 }
 
-// Beyond the plain run's seeds.
+// Its seeds are beyond those of the plain run.
 func TestSoakRandomOperations(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()

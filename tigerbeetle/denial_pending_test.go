@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDenialLeavesNothing: a repeat is not denied while an earlier attempt of its lease is under
-// way, by memory or by the cluster: that attempt would be charged after the denial.
+// TestDenialLeavesNothing checks that a repeat is not denied, from memory or by the cluster, while
+// an earlier attempt of its lease is in flight: that attempt would be charged after the denial.
 func TestDenialLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, denied := range []string{"nothing", "another lease", "the lease"} {
@@ -42,8 +42,8 @@ func TestDenialLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestDenialLeavesNothingElsewhere: a denial by another server uses up the IDs of a chain that is
-// still under way, so that it is not carried out, also if the lease was denied a few times
+// TestDenialLeavesNothingElsewhere checks that a denial by another server uses up the IDs of a
+// chain that is still in flight, so that the chain fails, also if the lease was denied a few times
 // before.
 func TestDenialLeavesNothingElsewhere(t *testing.T) {
 	t.Parallel()
@@ -56,10 +56,10 @@ func TestDenialLeavesNothingElsewhere(t *testing.T) {
 			for range before {
 				all := b.fill(other)
 				b.deny(other, r)
-				time.Sleep(2 * time.Second) // until it is no longer remembered
+				time.Sleep(2 * time.Second) // until the denial is no longer remembered
 				b.cancel(other, all)
 			}
-			gate := b.holdAfter(l, r, before) // its chains whose IDs are used up pass
+			gate := b.holdAfter(l, r, before) // the chains whose IDs are used up pass
 			all := b.fill(other)
 			_, err := other.Reserve(b.Context(), r)
 			if wasDenied(err) != nil {
@@ -72,7 +72,7 @@ func TestDenialLeavesNothingElsewhere(t *testing.T) {
 	}
 }
 
-// prepare uses a limit of slots, so that no chain has to begin it, and makes a request for one
+// prepare uses the limit of slots once, so that its accounts exist, and returns a request for one
 // slot.
 func (b *brownout) prepare(l *limiter.Limiter) *weir.Request {
 	b.T.Helper()
@@ -113,8 +113,8 @@ func (b *brownout) hold(l *limiter.Limiter, r *weir.Request) (gate chan struct{}
 	return b.holdAfter(l, r, 0)
 }
 
-// holdAfter begins a reservation whose caller leaves. Its first calls pass; the next one is
-// carried out once the gate is closed. Calls that are made later pass too.
+// holdAfter begins a reservation whose caller leaves. Its first calls pass; the next one is carried
+// out once the gate is closed. Calls that are made later pass too.
 func (b *brownout) holdAfter(l *limiter.Limiter, r *weir.Request, passed int) (gate chan struct{}) {
 	b.T.Helper()
 	b.mu.Lock()
@@ -128,8 +128,8 @@ func (b *brownout) holdAfter(l *limiter.Limiter, r *weir.Request, passed int) (g
 	return gate
 }
 
-// nothing checks what a repeat's answer means: after a denial nothing is charged, at once and
-// later.
+// nothing checks what the answer to a repeat says: after a denial nothing is charged, neither at
+// once nor later.
 func (b *brownout) nothing(l *limiter.Limiter, r *weir.Request, err error) {
 	b.T.Helper()
 	want := int64(20)

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// twoServers are two limiters on one cluster, each with a store of its own. Each call goes to one
-// of them.
+// twoServers is two limiters on one cluster, each with a store of its own. Each call goes to one of
+// them.
 type twoServers struct {
 	*conformance.Clock
 
@@ -61,18 +61,19 @@ func (s *twoServers) Explain(ctx context.Context, entity, resource string) (*wei
 	return s.one().Explain(ctx, entity, resource)
 }
 
-// Configure fulfils [conformance.World]. No history does it.
+// Configure is part of [conformance.World]. Histories do not call it.
 func (*twoServers) Configure(*weir.Definitions) error { return errors.ErrUnsupported }
 
-// Close ends both.
+// Close closes both limiters.
 func (s *twoServers) Close() error { return errors.Join(s.both[0].Close(), s.both[1].Close()) }
 
-// patient is longer than a cluster takes to answer on a machine that is busy: no call is to be
-// unavailable for that.
+// patient is longer than a cluster takes to answer on a busy machine, so that no call becomes
+// unavailable.
 const patient = time.Minute
 
-// severalHarness opens two servers on one ledger. They remember denials for so many milliseconds,
-// and ask before they give one from memory for so many after a sign of the other server.
+// severalHarness opens two servers on one ledger. They remember denials for denials milliseconds.
+// For sharing milliseconds after a sign of the other server they ask the cluster before they deny
+// from memory.
 func severalHarness(
 	t conformance.T, ledger func(time.Time) Ledger, denials, sharing int64,
 ) conformance.Harness {
@@ -91,7 +92,7 @@ func severalHarness(
 				t.Fatalf("open a store: %v", err)
 			}
 			store.rememberFor, store.foreignFor = denials, sharing
-			store.noteForeign() // before the first sign a denial may be a second old
+			store.noteForeign() // before the first sign of another server a denial may be a second old
 			if w.both[i], err = limiter.New(store, &s.Options); err != nil {
 				t.Fatalf("open a limiter: %v", err)
 			}
@@ -101,14 +102,14 @@ func severalHarness(
 	return h
 }
 
-// yieldsAt is a ledger whose clock stands still.
+// yieldsAt returns a ledger whose clock stands still.
 func yieldsAt(start time.Time) yields {
 	now := func() time.Time { return start }
 	return yields{emulator.New(&emulator.Options{Now: now, Tick: time.Millisecond})}
 }
 
-// TestHistoriesServers: whatever calls are made at once, each to one of two servers, what each is
-// answered has an order in which it makes sense.
+// TestHistoriesServers checks that calls made at once on two servers are linearizable: their
+// answers fit some order of the calls.
 func TestHistoriesServers(t *testing.T) {
 	t.Parallel()
 	for _, denials := range []int64{0, rememberMS} {
@@ -119,8 +120,8 @@ func TestHistoriesServers(t *testing.T) {
 	}
 }
 
-// unrenewed leaves the lease's old token as it was when an update makes a new one, so that who has
-// not heard of it settles what the lease no longer stands for.
+// unrenewed drops the event that ends the old token when an update makes a new one, so that a
+// server that has not noticed the update can settle what the lease no longer stands for.
 type unrenewed struct{ yields }
 
 func (u unrenewed) CreateTransfers(
@@ -138,7 +139,7 @@ func (u unrenewed) CreateTransfers(
 	}
 	fewer := slices.Delete(slices.Clone(transfers), at, at+1)
 	if at == len(fewer) {
-		fewer[at-1].Flags &^= flagLinked // it is the last of the chain now
+		fewer[at-1].Flags &^= flagLinked // now the last event of the chain
 	}
 	results, err := u.yields.CreateTransfers(ctx, fewer)
 	if err != nil || len(results) != len(fewer) {
@@ -147,9 +148,9 @@ func (u unrenewed) CreateTransfers(
 	return slices.Insert(results, at, results[at-1]), nil
 }
 
-// TestHistoriesServersCatch: histories of two servers that do something wrong have no such order.
-// Nor have those in which they deny from memory without asking, or in which a repeated
-// reservation and adjust are to be answered as a single server would: what is loosened has to be.
+// TestHistoriesServersCatch checks that histories are not linearizable if two servers do something
+// wrong, if they deny from memory without asking, or if repeated reservations and adjusts have to
+// be answered as by a single server. So each leeway is needed.
 func TestHistoriesServersCatch(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }

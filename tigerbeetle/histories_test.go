@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// TestHistories: whatever calls are made at once, what each is answered has an order in which it
-// makes sense. Calls of a cluster meet in [yields].
+// TestHistories checks that calls made at once are linearizable: their answers fit some order of
+// the calls. [yields] makes calls of the cluster overlap.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, harness().Service(t), conformance.Load{
@@ -24,8 +24,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// TestHistoriesEstimate: the leeway is needed. What is available after a reservation is not
-// always of its own instant.
+// TestHistoriesEstimate checks that the leeway is needed: the available units in the answer to a
+// reservation are not always those of its instant.
 func TestHistoriesEstimate(t *testing.T) {
 	t.Parallel()
 	h := harness()
@@ -39,7 +39,7 @@ func TestHistoriesEstimate(t *testing.T) {
 	}
 }
 
-// apart reads accounts one after the other, so that what it finds is of several instants.
+// apart looks accounts up one after the other, so that they are of different instants.
 type apart struct{ yields }
 
 func (a apart) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
@@ -54,7 +54,7 @@ func (a apart) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Accou
 	return found, nil
 }
 
-// hasty checks by what it has looked up, and then takes without a check.
+// hasty judges by what it has looked up, and then takes without a check.
 type hasty struct{ yields }
 
 func (h hasty) CreateTransfers(
@@ -83,7 +83,7 @@ func (h hasty) CreateTransfers(
 	return h.yields.CreateTransfers(ctx, all)
 }
 
-// on opens stores on ledgers of a sort.
+// on returns a harness that opens stores on ledgers made by a function.
 func on(ledger func(yields) Ledger) conformance.StoreHarness {
 	h := harness()
 	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
@@ -93,7 +93,7 @@ func on(ledger func(yields) Ledger) conformance.StoreHarness {
 	return h
 }
 
-// TestHistoriesCatch: histories of stores on ledgers that do something wrong have no such order.
+// TestHistoriesCatch checks that histories of stores on defective ledgers are not linearizable.
 func TestHistoriesCatch(t *testing.T) {
 	t.Parallel()
 	harnesses := map[string]conformance.StoreHarness{

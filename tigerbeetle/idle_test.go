@@ -19,7 +19,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// remote is an emulator that is some time away, each way, and does not show its clock.
+// remote is an emulator with a delay each way, whose clock the store cannot read.
 type remote struct {
 	Ledger
 
@@ -40,7 +40,7 @@ func (r *remote) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.Cre
 
 func (*remote) Close() error { return nil }
 
-// opened is a server on a ledger whose own clock runs fast by a rate.
+// opened opens a server on a ledger; the server's own clock runs fast by a rate.
 func opened(t *testing.T, ledger Ledger, o Options, fast float64) *member {
 	t.Helper()
 	began := time.Now()
@@ -59,7 +59,7 @@ func opened(t *testing.T, ledger Ledger, o Options, fast float64) *member {
 	return &member{l, s, nil}
 }
 
-// takes counts how many units a server admits until one is denied.
+// takes returns how many units a server admits, one at a time, until one is denied.
 func (m *member) takes(t *testing.T, limit string, most int) (n int) {
 	t.Helper()
 	for ; n < most; n++ {
@@ -72,7 +72,7 @@ func (m *member) takes(t *testing.T, limit string, most int) (n int) {
 	return n
 }
 
-// takesAtOnce is takes by one call for all.
+// takesAtOnce is takes with one call for all units.
 func (m *member) takesAtOnce(t *testing.T, limit string, units int) int {
 	t.Helper()
 	if _, err := m.Reserve(t.Context(), unit(limit, int64(units))); denied(err) {
@@ -89,8 +89,8 @@ func hourly(capacity int64, zone string) *weir.Definitions {
 	}}
 }
 
-// TestIdleBoundary: a server that was idle for an hour charges a budget to the period in which a
-// call comes, from its first millisecond on and to its last, whatever its own clock does.
+// TestIdleBoundary checks that a server that was idle for an hour charges a budget to the period in
+// which a call comes, from the period's first millisecond to its last, whatever its own clock does.
 func TestIdleBoundary(t *testing.T) {
 	t.Parallel()
 	for _, poll := range []time.Duration{0, -1} {
@@ -121,7 +121,8 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 	}
 	time.Sleep(time.Until(boundary))
 	lag := time.Now().UnixMilli() - idle.store.clock.nowMS()
-	// At once, as much as the old period has left: an answer to it tells the time.
+	// One call for all that the old period has left, because an answer to a first call would tell
+	// the time.
 	got := idle.takesAtOnce(t, "m", capacity-40)
 	if got += idle.takes(t, "m", 3*capacity); got != capacity {
 		t.Errorf("%d ms behind: admitted %d of %d after the boundary", lag, got, capacity)
@@ -133,8 +134,7 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 	if poll == 0 && lag > 2+away.Milliseconds() {
 		t.Errorf("an idle server that polls is %d ms behind", lag)
 	}
-	// The last millisecond belongs to the old period still, though the call is carried out after
-	// it.
+	// The last millisecond belongs to the old period, although the call is carried out after it.
 	next := boundary.Add(time.Hour)
 	time.Sleep(time.Until(next) - time.Millisecond)
 	if got := idle.takes(t, "m", 1); got != 0 && away == 0 {
@@ -142,8 +142,8 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 	}
 }
 
-// TestIdleDay: the time that a server knows after a day without a call of its own ends what it
-// makes again in time, and a lease that it makes lives as long as any other.
+// TestIdleDay checks a server that has made no call for a day: units that it takes again end in
+// time, and a lease that it makes lives as long as any other.
 func TestIdleDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestIdleDay(t *testing.T) {
 		if got := busy.takes(t, "w", 10); got != 5 {
 			t.Errorf("admitted %d a second after the window's end, want 5", got)
 		}
-		// A minute's lease, made by a server that was idle for a day.
+		// A lease of a minute, made by a server that was idle for a day.
 		record, err := idle.store.RecoverLease(t.Context(), time.Now(), lease.ID)
 		if err != nil || record.Expires.Sub(record.At) < time.Hour-10*time.Millisecond {
 			t.Errorf("the lease: %+v, %v", record, err)
@@ -187,8 +187,8 @@ func TestIdleDay(t *testing.T) {
 	})
 }
 
-// TestIdleAsksSeldom: only a poll after which nothing has told the time asks for it, and the
-// cluster keeps nothing of that.
+// TestIdleAsksSeldom checks that a poll asks for the time only if nothing has told it since the
+// poll before, and that the cluster keeps nothing of that.
 func TestIdleAsksSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,8 +232,8 @@ func (m *asked) CreateAccounts(ctx context.Context, a []tb.Account) ([]tb.Create
 	return m.Emulator.CreateAccounts(ctx, a)
 }
 
-// TestIdleBoundaryLive is TestIdleBoundary on a real server. So that it waits for half an hour at
-// most, it takes a zone whose hours begin at the next quarter.
+// TestIdleBoundaryLive is TestIdleBoundary on a real server. It uses a zone whose hours begin at
+// the next quarter, so that it waits for half an hour at most.
 func TestIdleBoundaryLive(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()

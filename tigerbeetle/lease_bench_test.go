@@ -14,7 +14,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// willing is an emulator that is not asked about transfers: all are created.
+// willing is an emulator that answers every create_transfers call with created, without carrying it
+// out.
 type willing struct{ Ledger }
 
 func (willing) CreateTransfers(_ context.Context, transfers []tb.Transfer) ([]tb.CreateTransferResult, error) {
@@ -26,8 +27,8 @@ func (willing) CreateTransfers(_ context.Context, transfers []tb.Transfer) ([]tb
 	return results, nil
 }
 
-// BenchmarkLease is what weir computes for a lease of a limit of each kind, reserved and completed
-// with less, where the cluster takes no time.
+// BenchmarkLease measures what weir computes to reserve and complete a lease on a limit of each
+// kind, on a cluster that takes no time.
 func BenchmarkLease(b *testing.B) {
 	const plenty = 1 << 50
 	store, err := OpenLedger(b.Context(), willing{emulator.New(nil)}, &Options{Poll: -1})

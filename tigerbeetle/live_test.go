@@ -19,12 +19,13 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// shared is a ledger that many stores use: a cluster has no more than 64 sessions.
+// shared is a ledger that many stores use, because a cluster has no more than 64 sessions. Its
+// Close does nothing.
 type shared struct{ Ledger }
 
 func (shared) Close() error { return nil }
 
-// connected opens a client of the server.
+// connected returns a client of the server.
 func connected(t testing.TB) Ledger {
 	t.Helper()
 	address, cluster := testkit.TigerBeetle(t)
@@ -36,12 +37,12 @@ func connected(t testing.TB) Ledger {
 	return c
 }
 
-// liveNamespace is one that nobody has used.
+// liveNamespace returns the name of a namespace that was never used.
 func liveNamespace() string {
 	return "w" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
 }
 
-// liveHarness opens a namespace of its own for each world, on a server with a clock of its own.
+// liveHarness opens each world in a namespace of its own, on a server that goes by its own clock.
 func liveHarness(t testing.TB) conformance.StoreHarness {
 	t.Helper()
 	ledger := connected(t)
@@ -63,14 +64,14 @@ func liveHarness(t testing.TB) conformance.StoreHarness {
 	}
 }
 
-// TestConformanceLive runs both suites on a real server, but for what its own clock cannot live
-// through.
+// TestConformanceLive runs both suites on a real server, except for the cases that need a clock of
+// the test's.
 func TestConformanceLive(t *testing.T) {
 	t.Parallel()
 	conformance.TestStore(t, liveHarness(t))
 }
 
-// TestHistoriesLive: histories of calls at once make sense on a server too.
+// TestHistoriesLive checks that calls made at once are linearizable on a real server.
 func TestHistoriesLive(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, liveHarness(t).Service(t), conformance.Load{
@@ -78,7 +79,8 @@ func TestHistoriesLive(t *testing.T) {
 	})
 }
 
-// TestLiveOpen: a name is as good as an address, and a wrong cluster or port is told in time.
+// TestLiveOpen checks that an address may be a name, and that a wrong cluster or port is reported
+// in time.
 func TestLiveOpen(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)

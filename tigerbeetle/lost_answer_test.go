@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestLostAvailable: what is available counts what a call may have taken or given back whose answer
-// was lost.
+// TestLostAvailable checks that the available units count what a call whose answer was lost has
+// taken or given back.
 func TestLostAvailable(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// growing is a lease on a window of an hour, of a cluster whose calls hold 253 events.
+// growing is a lease on a window of an hour, on a cluster whose calls hold 253 events.
 type growing struct {
 	*cluster
 	a, b  *member
@@ -31,14 +31,14 @@ func newGrowing(t *testing.T) *growing {
 	return g
 }
 
-// adjust is made by one of the servers.
+// adjust adjusts the lease on one of the servers.
 func (g *growing) adjust(m *member, to int64) error {
 	g.seq++
 	return last(m.Adjust(g.t.Context(), g.lease.ID, g.seq, []weir.Costs{{"w": to}}))
 }
 
-// TestOftenGrown: a lease that has grown more often than a call holds events is still adjusted and
-// ended, on every server, and what it took returns when it should.
+// TestOftenGrown checks that a lease that has grown more often than a call holds events can still
+// be adjusted and ended, on every server, and that its units return when they should.
 func TestOftenGrown(t *testing.T) {
 	t.Parallel()
 	end := map[string]func(g *growing) error{
@@ -76,8 +76,8 @@ func TestOftenGrown(t *testing.T) {
 	}
 }
 
-// TestOftenGrownLate: units that are learned of after the window's end return each in their own
-// time. An adjust is refused before there are more of them than a call can give back.
+// TestOftenGrownLate checks that units added after the window's end each return in their own time.
+// An adjust is refused before there are more of them than one call can give back.
 func TestOftenGrownLate(t *testing.T) {
 	t.Parallel()
 	for _, cancel := range []bool{true, false} {
@@ -120,7 +120,7 @@ func TestOftenGrownLate(t *testing.T) {
 	}
 }
 
-// TestOftenGrownForever: what has returned is only counted, in one piece.
+// TestOftenGrownForever checks that units that have returned are kept as one piece.
 func TestOftenGrownForever(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 253)
@@ -148,8 +148,9 @@ func TestOftenGrownForever(t *testing.T) {
 	g.uses(g.a, map[string]int64{"w": 0})
 }
 
-// TestOftenLive does on a real server what only it can answer: whether it takes an empty hold with
-// a timeout, and a lease that has grown more often than a call of a small one holds events.
+// TestOftenLive checks what only a real server can answer: that it accepts an empty pending
+// transfer with a timeout, and a lease that has grown more often than a call of a server for
+// development holds events.
 func TestOftenLive(t *testing.T) {
 	t.Parallel()
 	ledger, namespace := connected(t), liveNamespace()
@@ -203,9 +204,9 @@ func TestOftenLive(t *testing.T) {
 	uses(0)
 }
 
-// TestFarSequenceNumbers: sequence numbers that are powers of two apart are applied one after
-// another, on whichever server and with extends between them, and each that comes again, also one
-// whose answer was lost, is a replay.
+// TestFarSequenceNumbers checks that adjusts whose sequence numbers are powers of two apart are
+// applied in order, on any server and with extends between them, and that each one repeated is a
+// replay, even if its answer was lost.
 func TestFarSequenceNumbers(t *testing.T) {
 	t.Parallel()
 	g := newGrowing(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestAbandonedEmpty: a lease without holdings whose caller has left is withdrawn once, and not at
-// all if somebody else was told of it or has ended it.
+// TestAbandonedEmpty checks that an abandoned lease without holdings is withdrawn once, and not at
+// all if another caller has got it or has ended it.
 func TestAbandonedEmpty(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"nothing", "repeated", "ended"} {
@@ -72,8 +72,8 @@ func abandonedEmpty(b *brownout, what string) {
 	}
 }
 
-// TestReserveNothingTwice: a reservation of nothing is answered again on every server, and after a
-// void.
+// TestReserveNothingTwice checks that a reservation of nothing is answered again on every server,
+// and is refused after a void.
 func TestReserveNothingTwice(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// TestDebtsOfWindow: a full window is overrun by 50. What is free at each instant after, as the
-// holds end one by one, is what a list of them says.
+// TestDebtsOfWindow overruns a full window by 50. At each instant after that, as the units return
+// one by one, the available units are those that a plain list of them gives.
 func TestDebtsOfWindow(t *testing.T) {
 	t.Parallel()
 	const capacity, over, window = 100, 50, 60 * time.Second
@@ -55,8 +55,8 @@ func TestDebtsOfWindow(t *testing.T) {
 						free -= h.units
 					}
 				}
-				// What was held again ends up to a second late, which is what the rest is rounded
-				// to.
+				// Units that were taken again end up to a second late, because the rest of their
+				// time is rounded up.
 				if d := c.clock.now().Sub(list[which].until); d >= 0 && d < 1100*time.Millisecond {
 					c.pass(1001 * time.Millisecond)
 					continue
@@ -72,9 +72,9 @@ func TestDebtsOfWindow(t *testing.T) {
 	}
 }
 
-// TestDebtsShrink: while a lease lets go of its units one after another, another server asks for
-// one all the time. Each is admitted once, at no instant is more in use than the capacity, and what
-// stays is held as long as it was to be.
+// TestDebtsShrink shrinks a lease by one unit at a time while another server keeps asking for one.
+// Each returned unit is admitted once, the capacity is never exceeded, and the units that stay are
+// held for as long as before.
 func TestDebtsShrink(t *testing.T) {
 	t.Parallel()
 	const capacity = 100
@@ -106,7 +106,7 @@ func TestDebtsShrink(t *testing.T) {
 				c.pass(time.Millisecond)
 			}
 		})
-		c.passUntil(func() bool { return refused.Load() > 0 }) // the prober has found out that it is full
+		c.passUntil(func() bool { return refused.Load() > 0 }) // the prober has been denied
 		for left := int64(59); left >= 20; left-- {
 			if _, err := leases[0].Adjust(t.Context(), weir.Costs{limit: left}); err != nil {
 				t.Error(err)
@@ -143,10 +143,9 @@ func TestDebtsShrink(t *testing.T) {
 	}
 }
 
-// passUntil lets milliseconds pass until something is so, for twenty seconds of the test at most.
-//
+// passUntil lets milliseconds pass until so returns true, for twenty seconds of real time at most.
 // It passes a quarter of an hour at most, which is no limit's window here: on a busy machine the
-// clock could otherwise go on for hours before another goroutine gets its turn.
+// clock could otherwise advance by hours before another goroutine runs.
 func (c *cluster) passUntil(so func() bool) {
 	end := c.clock.now().Add(15 * time.Minute)
 	for begun := time.Now(); !so() && time.Since(begun) < 20*time.Second; runtime.Gosched() {
@@ -156,8 +155,8 @@ func (c *cluster) passUntil(so func() bool) {
 	}
 }
 
-// occupied goes through all that the cluster has done: it says how much was in use at most after
-// any chain, and when what each lease held last ends.
+// occupied goes through all transfers on the cluster. It returns the most units in use after any
+// chain, and when the last units of each lease end.
 func (c *cluster) occupied(m *member, limit string) (most int64, ends map[tb.Uint128]time.Time) {
 	state := m.store.states.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, limit, kindFor(limit)}]
 	held := make(map[tb.Uint128]emulator.Transfer)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// disturbed is a ledger on which something happens before and after accounts are looked up.
+// disturbed is a ledger that calls functions before and after accounts are looked up.
 type disturbed struct {
 	Ledger
 
@@ -33,8 +33,9 @@ func (d *disturbed) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.
 	return found, err
 }
 
-// TestReadBesideRefills: a bucket whose anchor another server moves while it is read is read as it
-// is, or, where that goes on, with a refill too few and in doubt. Never is a refill counted twice.
+// TestReadBesideRefills reads a bucket whose anchor another server moves during the read. The
+// result is right or, if the anchor moves in every round, lacks one refill and is uncertain. A
+// refill is never counted twice.
 func TestReadBesideRefills(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/conformance"
 )
 
-// recoverable are definitions of all kinds, with a parent that is charged too.
+// recoverable returns definitions of all kinds, with a parent that is charged too.
 func recoverable() *weir.Definitions {
 	d := fourLimits(100)
 	d.System[2].Timeout, d.System[3].Window = 2*time.Minute, time.Minute
@@ -19,8 +19,8 @@ func recoverable() *weir.Definitions {
 	return d
 }
 
-// TestRecovery: a server that never saw a lease settles it as the only server would: as the
-// model does.
+// TestRecovery checks that a server that never saw a lease settles it as a single server would,
+// which is what the model does.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(l weir.Service, id weir.LeaseID) error{
@@ -80,8 +80,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// same holds a subject's statuses against the model's. A hold that was made again ends up to a
-// second late, which no case here meets.
+// same compares a subject's statuses with the model's. Units that are taken again end up to a
+// second late, which does not matter to any case here.
 func (c *cluster) same(got, want weir.Service, entity, resource string) {
 	c.t.Helper()
 	is, err := got.Status(c.t.Context(), entity, resource)
@@ -100,7 +100,8 @@ func (c *cluster) same(got, want weir.Service, entity, resource string) {
 	}
 }
 
-// TestRecoveryLong: a lease with more transfers than an answer holds is recovered whole.
+// TestRecoveryLong checks that a lease with more transfers than one answer holds is recovered
+// completely.
 func TestRecoveryLong(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 40)
@@ -121,7 +122,8 @@ func TestRecoveryLong(t *testing.T) {
 	c.uses(b, map[string]int64{"m": 101})
 }
 
-// TestRecoveryBrought: limits that a request brought have no name elsewhere, but are settled.
+// TestRecoveryBrought checks that limits that a request brought, whose names other servers do not
+// know, are settled there.
 func TestRecoveryBrought(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -143,8 +145,8 @@ func TestRecoveryBrought(t *testing.T) {
 	}
 }
 
-// TestRecoveryStranger: a lease of an entity that this server has never served is updated by the
-// limits that it was taken on, not by those of the same names that the others have.
+// TestRecoveryStranger checks that a lease of an entity that this server has never served is
+// updated by the limits that it was reserved on, not by other limits of the same names.
 func TestRecoveryStranger(t *testing.T) {
 	t.Parallel()
 	d := recoverable()
@@ -189,8 +191,8 @@ func TestRecoveryStranger(t *testing.T) {
 	}
 }
 
-// TestRecoveryEnds: however often servers take turns to let units go and to add some, what stays
-// returns at most a second late, and what is added after the end in its own time.
+// TestRecoveryEnds checks that units return at most a second late, however often servers take turns
+// to shrink and grow a lease, and that units added after the end return in their own time.
 func TestRecoveryEnds(t *testing.T) {
 	t.Parallel()
 	for _, turns := range [][]int64{
@@ -219,7 +221,7 @@ func TestRecoveryEnds(t *testing.T) {
 		end := l.ReservedAt.Add(time.Hour)
 		c.clock.to(end.Add(-time.Millisecond))
 		c.uses(b, map[string]int64{"w": now})
-		for _, m := range []*member{a, b} { // the lease lives no longer
+		for _, m := range []*member{a, b} { // the lease has expired
 			if _, err := m.Extend(t.Context(), l.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -237,8 +239,8 @@ func TestRecoveryEnds(t *testing.T) {
 	}
 }
 
-// TestRecoveryExtended: a lease that another server has extended is live on the one that took it,
-// also once its first hour is over; after the second it has ended everywhere.
+// TestRecoveryExtended checks that a lease that another server has extended is live on the server
+// that reserved it, also after its first hour, and has ended everywhere after its second.
 func TestRecoveryExtended(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{70 * time.Minute, 91 * time.Minute} {
@@ -262,7 +264,7 @@ func TestRecoveryExtended(t *testing.T) {
 		if !errors.Is(err, want) || err == nil && !again.Replay {
 			t.Errorf("reserve after %s: %+v, %v, want a replay or %v", after, again, err, want)
 		}
-		for _, m := range []*member{a, b, a} { // the first is asked once more after it found out
+		for _, m := range []*member{a, b, a} { // the first server is asked again after it has learned of the end
 			_, err := m.Adjust(t.Context(), r.LeaseID, 1, []weir.Costs{{"b": 3}})
 			if !errors.Is(err, want) {
 				t.Errorf("adjust after %s: %v, want %v", after, err, want)
@@ -283,8 +285,8 @@ func TestRecoveryExtended(t *testing.T) {
 	}
 }
 
-// TestRecoveryRecorded: what an adjust only notes, since it moved nothing, is known to another
-// server.
+// TestRecoveryRecorded checks that another server knows of an adjust that moved no units and was
+// only recorded.
 func TestRecoveryRecorded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -294,7 +296,7 @@ func TestRecoveryRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.pass(2 * time.Minute)
-	for i, to := range []int64{1, 4} { // of what has returned, and then three more
+	for i, to := range []int64{1, 4} { // units that have returned, and then three more
 		m := []*member{a, b}[i]
 		_, err := m.Adjust(t.Context(), l.ID, int64(i+1), []weir.Costs{{"w": to}})
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// TestRefillOfManyServers: five servers, whose clocks are up to five seconds apart and run up to
-// half a thousandth fast or slow, ask one bucket for more than it has for minutes, all at once. It
-// admits what it holds and regains: hardly less, and no more than docs/tigerbeetle.md says.
+// TestRefillOfManyServers has five servers, whose clocks are up to five seconds apart and run up to
+// half a thousandth fast or slow, ask one bucket for more than it has, for minutes and at once. The
+// bucket admits what it holds and regains: hardly less, and no more than docs/tigerbeetle.md says.
 func TestRefillOfManyServers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -26,7 +26,7 @@ func TestRefillOfManyServers(t *testing.T) {
 		period           time.Duration
 	}{
 		{50, 10, time.Second},
-		{2, 1, 1700 * time.Millisecond}, // slower than what is remembered
+		{2, 1, 1700 * time.Millisecond}, // a unit takes longer than a denial is remembered
 		{300, 300, time.Minute},
 		{20, 1000, 7 * time.Second},
 	} {
@@ -76,7 +76,7 @@ func TestRefillOfManyServers(t *testing.T) {
 	}
 }
 
-// skewed opens a server whose clock is off, and runs fast by so many parts of 16 million.
+// skewed opens a server whose clock is off by a duration and runs fast by fast parts in 16 million.
 func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *limiter.Limiter {
 	c.t.Helper()
 	begin := c.clock.now()
@@ -98,8 +98,8 @@ func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *li
 	return l
 }
 
-// TestRefillIdle: limits in use, in debt and with holds that end write nothing while nobody asks,
-// though five servers look every second which definitions are in force.
+// TestRefillIdle checks that idle servers write nothing for limits in use, in debt, and with holds
+// that end, although five servers poll every second which definitions are in force.
 func TestRefillIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

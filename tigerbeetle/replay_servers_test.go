@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestReplayAfterUpdate: a repeated reservation is answered with its limits also by a server that
-// knows the lease from an update alone.
+// TestReplayAfterUpdate checks that a server that knows a lease only from an update answers a
+// repeated reservation with its limits.
 func TestReplayAfterUpdate(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -37,8 +37,8 @@ func TestReplayAfterUpdate(t *testing.T) {
 	}
 }
 
-// TestReplayRenewed: a lease that one server extends lives on for all of them, also for one whose
-// own table says that its time is over.
+// TestReplayRenewed checks that a lease that one server extends stays live on all of them, also on
+// a server whose own lease table says that it has expired.
 func TestReplayRenewed(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(m *member, r *weir.Request) error{
@@ -71,8 +71,8 @@ func TestReplayRenewed(t *testing.T) {
 			if _, err := b.Extend(t.Context(), r.LeaseID); err != nil {
 				t.Fatal(err)
 			}
-			c.pass(20 * time.Minute) // of an hour, 70 minutes are over
-			if seen {                // the first has noted that it expired
+			c.pass(20 * time.Minute) // 70 minutes of an hour are over
+			if seen {                // the first server has recorded that it expired
 				if _, err := a.Reserve(t.Context(), unit("w", 1)); err != nil {
 					t.Fatal(err)
 				}
@@ -96,8 +96,8 @@ func TestReplayRenewed(t *testing.T) {
 	}
 }
 
-// TestReplayEndedElsewhere: a reservation is not answered again by a server that has not heard that
-// the lease is over.
+// TestReplayEndedElsewhere checks that a reservation is not answered again by a server that has not
+// noticed that the lease has ended.
 func TestReplayEndedElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []weir.Verb{weir.VerbCancel, weir.VerbComplete} {
@@ -131,8 +131,8 @@ func TestReplayEndedElsewhere(t *testing.T) {
 	}
 }
 
-// TestReplayRemembered: a server that has just denied as much answers a lease that another server
-// took.
+// TestReplayRemembered checks that a server that has just denied as much still answers for a lease
+// that another server reserved.
 func TestReplayRemembered(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -161,9 +161,9 @@ func TestReplayRemembered(t *testing.T) {
 	}
 }
 
-// TestReplayPartlyNamed: an update that names some limits lets the lease stand, on the others, for
-// what another server has adjusted it to; and what it names counts, also where nothing else is
-// known.
+// TestReplayPartlyNamed checks that an update that names some limits keeps, for the others, what
+// another server has adjusted the lease to, and that the named totals count, also on a server that
+// knows nothing else of the lease.
 func TestReplayPartlyNamed(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -194,10 +194,10 @@ func TestReplayPartlyNamed(t *testing.T) {
 	}
 }
 
-// TestReplayOfAll: a reservation on all four kinds of an entity and its parent is repeated, on the
-// server that took it, on another, and on one that began since: while it is live, once it was
-// settled in every way, once it has expired, and after a denial. With other costs or limits it is
-// refused.
+// TestReplayOfAll repeats a reservation on all four kinds of an entity and its parent, on the
+// server that took it, on another one, and on one that was started later: while the lease is live,
+// after it was ended in every way, after it has expired, and after a denial. With other costs or
+// limits the repeat is refused.
 func TestReplayOfAll(t *testing.T) {
 	t.Parallel()
 	type act func(t *testing.T, m *member, id weir.LeaseID)
@@ -213,7 +213,7 @@ func TestReplayOfAll(t *testing.T) {
 		what   string
 		before act
 		passes time.Duration
-		want   error // nil is a replay
+		want   error // nil means a replay
 		used   int64 // of each kind but slots
 	}{
 		{"live", nil, 0, nil, 3},
@@ -262,7 +262,7 @@ func TestReplayOfAll(t *testing.T) {
 	}
 }
 
-// repeats asks for a reservation again, and for others under its ID.
+// repeats repeats a reservation, and tries other requests under its ID.
 func (c *cluster) repeats(m *member, r *weir.Request, want error) {
 	c.t.Helper()
 	l, err := m.Reserve(c.t.Context(), r)
@@ -282,8 +282,8 @@ func (c *cluster) repeats(m *member, r *weir.Request, want error) {
 	}
 }
 
-// TestReplayAtOnce: a lease that another server took in this very millisecond is not denied from
-// memory: it may be what is in the way.
+// TestReplayAtOnce checks that a lease that another server reserved in this very millisecond is not
+// denied from memory: it may be what occupies the limit.
 func TestReplayAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

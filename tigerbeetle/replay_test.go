@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestReplayAfterDenials: a lease that was denied any number of times, by several servers, is
-// admitted once there is room, and is then repeated or in conflict.
+// TestReplayAfterDenials checks that a lease that was denied any number of times, by several
+// servers, is admitted once there is room, and that its ID is then a replay or a conflict.
 func TestReplayAfterDenials(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -28,7 +28,7 @@ func TestReplayAfterDenials(t *testing.T) {
 		if _, err := servers[i%2].Reserve(t.Context(), r); !denied(err) {
 			t.Fatalf("attempt %d: %v", i, err)
 		}
-		c.pass(1100 * time.Millisecond) // so that the cluster is asked again
+		c.pass(1100 * time.Millisecond) // until the denial is forgotten
 	}
 	if _, err := servers[1].Cancel(t.Context(), blocker.ID); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestReplayAfterDenials(t *testing.T) {
 	c.uses(third, map[string]int64{"w": 3, "m": 3})
 }
 
-// uses holds what is in use against what is wanted.
+// uses compares the units in use with those wanted.
 func (c *cluster) uses(m *member, want map[string]int64) {
 	c.t.Helper()
 	c.usesOf(m, "e", want)
@@ -75,7 +75,8 @@ func (c *cluster) usesOf(m *member, entity string, want map[string]int64) {
 	}
 }
 
-// TestReplayLost: a call whose answer was lost counts once, wherever it is repeated.
+// TestReplayLost checks that a call whose answer was lost counts once, on whichever server it is
+// repeated.
 func TestReplayLost(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -137,7 +138,8 @@ func TestReplayLost(t *testing.T) {
 	}
 }
 
-// TestReplayRace: of two servers that complete one lease with different actuals, one is second.
+// TestReplayRace checks that of two servers that complete one lease with different actuals one is
+// refused.
 func TestReplayRace(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -153,7 +155,7 @@ func TestReplayRace(t *testing.T) {
 		var all sync.WaitGroup
 		for i, m := range []*member{a, b} {
 			all.Go(func() {
-				n := int64(i) * 2 // nothing of both, or two of both
+				n := int64(i) * 2 // actuals of zero, or of two
 				_, errs[i] = m.Complete(t.Context(), l.ID, []weir.Costs{{"m": n, "w": n}})
 			})
 		}
@@ -167,14 +169,14 @@ func TestReplayRace(t *testing.T) {
 		}
 		used := int64(winner) * 2
 		c.uses(a, map[string]int64{"m": used, "w": used})
-		if used > 0 { // what was used stays: begin again
+		if used > 0 { // what was used stays in use: start over
 			break
 		}
 	}
 }
 
-// TestReplayBehind: a server whose knowledge of a lease is old settles what the lease stands for
-// by now.
+// TestReplayBehind checks that a server that has missed updates of a lease settles what the lease
+// stands for now.
 func TestReplayBehind(t *testing.T) {
 	t.Parallel()
 	begin := func() (a, b *member, c *cluster, id weir.LeaseID) {
@@ -223,8 +225,8 @@ func TestReplayBehind(t *testing.T) {
 
 func last(_ *weir.Receipt, err error) error { return err }
 
-// TestReplayUnnamed: what an update does not name stays what another server has adjusted it to,
-// for each charge by itself.
+// TestReplayUnnamed checks that limits that an update does not name keep what another server has
+// adjusted them to, for each charge separately.
 func TestReplayUnnamed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -272,8 +274,8 @@ func TestReplayUnnamed(t *testing.T) {
 	}
 }
 
-// TestReplayOlder: an adjust with an earlier number changes nothing on a server that has since
-// learned of the later one in another way.
+// TestReplayOlder checks that an adjust with an earlier sequence number changes nothing on a server
+// that has learned of the later one by another call.
 func TestReplayOlder(t *testing.T) {
 	t.Parallel()
 	for _, extends := range []int{1, 2} {
@@ -292,7 +294,7 @@ func TestReplayOlder(t *testing.T) {
 			}
 			return r
 		}
-		adjust(third, 1, 2) // it knows the lease
+		adjust(third, 1, 2) // the third server knows the lease
 		at := adjust(b, 9, 4).At
 		for range extends {
 			c.pass(time.Second)
@@ -311,7 +313,8 @@ func TestReplayOlder(t *testing.T) {
 	}
 }
 
-// TestReplaySlots: no charge gets more slots than it has by now, whatever the others have.
+// TestReplaySlots checks that an adjust cannot raise the slots of a charge above what it has now,
+// whatever the other charges have.
 func TestReplaySlots(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestRestartTime: a server that begins on a namespace of long ago knows the time before it has
-// done anything: its first reservation counts in this month, and what it looks at is as it is now.
+// TestRestartTime checks that a server that opens an old namespace knows the time before its first
+// call: its first reservation counts in this month, and its first status is as of now.
 func TestRestartTime(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -58,7 +58,7 @@ func TestRestartTime(t *testing.T) {
 	}
 }
 
-// TestRestartRemembers: a limiter that begins on a cluster remembers the leases that ended before
+// TestRestartRemembers checks that a limiter that opens a cluster remembers earlier ended leases
 // for as long as its own option says, from its first call on.
 func TestRestartRemembers(t *testing.T) {
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestRestartRemembers(t *testing.T) {
 		known          bool
 	}{
 		{20 * time.Minute, 30 * time.Minute, true},
-		{0, 0, false}, // ten minutes
+		{0, 0, false}, // the default, ten minutes
 		{5 * time.Minute, 30 * time.Minute, true},
 		{0, 24 * time.Minute, false},
 		{6 * time.Minute, 30 * time.Minute, false},
@@ -124,14 +124,14 @@ func (s *slow) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.Creat
 	return s.Ledger.CreateTransfers(ctx, t)
 }
 
-// TestRestartExpires: a lease ends at the same instant on every server, though the cluster carries
-// its chain out after the server has made it.
+// TestRestartExpires checks that a lease ends at the same instant on every server, although the
+// cluster carries its chain out later than the server built it.
 func TestRestartExpires(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
 	a.net.Ledger = &slow{c.ledger, c.pass}
-	for _, costs := range []weir.Costs{{"w": 1}, {"s": 1}} { // the slots time out after an hour, as leases do
+	for _, costs := range []weir.Costs{{"w": 1}, {"s": 1}} { // the slots time out after an hour, like the leases
 		r := &weir.Request{Entity: "e", Resource: "r", Costs: costs, LeaseID: weir.NewLeaseID(c.clock.now())}
 		first, err := a.Reserve(t.Context(), r)
 		if err != nil {
@@ -156,7 +156,7 @@ func TestRestartExpires(t *testing.T) {
 	}
 }
 
-// TestRestartTimeLive: on a real server too.
+// TestRestartTimeLive is TestRestartTime on a real server.
 func TestRestartTimeLive(t *testing.T) {
 	t.Parallel()
 	ledger, name := connected(t), liveNamespace()
@@ -167,7 +167,7 @@ func TestRestartTimeLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		opened = append(opened, s)
-		<-time.After(time.Second) // the cluster's time is its own
+		<-time.After(time.Second) // real time, because the cluster has its own clock
 	}
 	first := opened[0].clock.nowMS()
 	for i, s := range opened {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// liveServers opens two servers on a namespace of their own of a real server.
+// liveServers opens two servers on a namespace of their own of a real TigerBeetle server.
 func liveServers(t *testing.T, d *weir.Definitions) (begin func() *limiter.Limiter, servers []*limiter.Limiter) {
 	t.Helper()
 	ledger, name := connected(t), liveNamespace()
@@ -32,8 +32,8 @@ func liveServers(t *testing.T, d *weir.Definitions) (begin func() *limiter.Limit
 	return begin, []*limiter.Limiter{begin(), begin()}
 }
 
-// TestServersShrinkLive is TestDebtsShrink on a real server: what a lease lets go of is admitted
-// once.
+// TestServersShrinkLive is TestDebtsShrink on a real server: units that a lease returns are
+// admitted once.
 func TestServersShrinkLive(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
@@ -76,8 +76,8 @@ func TestServersShrinkLive(t *testing.T) {
 	}
 }
 
-// TestServersReplayLive: on a real server too a lease of the largest amounts is repeated on another
-// server, settled by a third that knows nothing of it, and given back to the last unit.
+// TestServersReplayLive checks on a real server that a lease of the largest amounts is replayed on
+// another server, settled by a third one that has never seen it, and given back to the last unit.
 func TestServersReplayLive(t *testing.T) {
 	t.Parallel()
 	for _, l := range largest().System {

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// beside plays the same calls on several servers of a cluster, each on one of them, and on a model
-// that knows nothing of servers.
+// beside makes the same calls on several servers of a cluster, each call on one of them, and on a
+// model that knows nothing of servers.
 type beside struct {
 	*cluster
 
@@ -28,13 +28,14 @@ type beside struct {
 	d       *weir.Definitions
 	servers []*limiter.Limiter
 	model   conformance.ModelWorld
-	// amounts are what is asked, leases what was admitted, played what was done.
+	// amounts returns the amounts to ask for, leases are those that were admitted, and played are
+	// the calls that were made.
 	amounts func(r *rand.Rand) int64
 	limits  []string
 	leases  []*weir.Request
 	seq     int64
 	played  []string
-	// outcomes counts answers by their sort.
+	// outcomes counts the answers by their meaning.
 	outcomes map[string]int
 }
 
@@ -56,7 +57,7 @@ func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *r
 	for range 3 {
 		b.servers = append(b.servers, b.begin())
 	}
-	c.pass(time.Second) // so that leases may be of a little while ago
+	c.pass(time.Second) // so that leases may be a little old
 	b.model.Advance(time.Second)
 	for _, l := range d.System {
 		b.limits = append(b.limits, l.Name)
@@ -64,7 +65,7 @@ func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *r
 	return b
 }
 
-// begin opens a server. It knows the time exactly, or holds would end late.
+// begin opens a server. It uses the exact time, because units taken again would otherwise end late.
 func (b *beside) begin() *limiter.Limiter {
 	b.t.Helper()
 	s, err := OpenLedger(b.t.Context(), b.ledger, &Options{
@@ -80,7 +81,7 @@ func (b *beside) begin() *limiter.Limiter {
 	return l
 }
 
-// meaning says what an answer means.
+// meaning returns a word for what an answer means.
 func meaning(err error) string {
 	if err == nil {
 		return "done"
@@ -97,18 +98,19 @@ func meaning(err error) string {
 	return err.Error()
 }
 
-// tells reports whether a server answers by what it knows of a lease that another one has ended:
-// what is wrong with the call comes first, and what is live here is not forgotten elsewhere.
+// tells reports whether the answers differ only because the server goes by what it knows of a lease
+// that another one has ended: a mistake in the call is reported first, and a lease that is live
+// here has not been forgotten.
 func tells(adjusts bool, is, should string) bool {
 	over := []weir.Code{weir.Ended, weir.Conflict, weir.UnknownLease}
 	wrong := append(slices.Clone(over), weir.NeverSatisfiable)
 	return slices.Contains(over, weir.Code(should)) && slices.Contains(wrong, weir.Code(is)) ||
 		is == "done" && should == string(weir.UnknownLease) || // cancelled already
 		is == "done" && should == string(weir.Ended) && adjusts || // by what it was adjusted to
-		is == string(weir.Ended) && should == string(weir.Invalid) // as being too old
+		is == string(weir.Ended) && should == string(weir.Invalid) // as too old
 }
 
-// play carries one call out on both, and holds the answers against each other.
+// play makes one call on a server and on the model, and compares the answers.
 func (b *beside) play(what string, do func(s weir.Service) error) bool {
 	b.t.Helper()
 	at := b.random.IntN(len(b.servers))
@@ -131,7 +133,7 @@ func (b *beside) fail(format string, args ...any) {
 	b.t.Fatalf(format, args...)
 }
 
-// look holds what is available against the model's, on a server.
+// look compares what is available on a server with the model.
 func (b *beside) look(entity string) {
 	b.t.Helper()
 	got, err := b.servers[b.random.IntN(len(b.servers))].Status(b.t.Context(), entity, "r")
@@ -150,14 +152,14 @@ func (b *beside) look(entity string) {
 	}
 }
 
-// amount is what is asked of a limit. What a shadow limit has no more room to count has left no
-// trace of how many slots it was, so there they are few.
+// amount returns an amount to ask of a limit. A take that a shadow limit could not count leaves no
+// trace of how many slots it was, so amounts of slots are small.
 func (b *beside) amount(name string) int64 {
 	n := b.amounts(b.random)
 	if name == "s" && b.d.System[2].Shadow {
 		n = min(n, 11)
 	}
-	if name == "b" { // of a debt that hardly fits, a server that has not heard of it adds to it
+	if name == "b" { // a server that has not learned of a debt at the limit of 64 bits would add to it
 		n = min(n, math.MaxInt64/1000/1024)
 	}
 	return n
@@ -177,7 +179,7 @@ func (b *beside) costs() weir.Costs {
 	return costs
 }
 
-// reserve asks for something new, or for what was asked before.
+// reserve makes a new request or repeats an earlier one.
 func (b *beside) reserve() {
 	b.t.Helper()
 	r := &weir.Request{LeaseID: weir.NewLeaseID(b.clock.now().Add(-time.Millisecond))}
@@ -201,7 +203,7 @@ func (b *beside) reserve() {
 	}
 }
 
-// settle does something to a lease that was admitted at some time.
+// settle updates a lease that was admitted at some time.
 func (b *beside) settle() {
 	b.t.Helper()
 	if len(b.leases) == 0 {
@@ -230,7 +232,7 @@ func (b *beside) settle() {
 		b.play(fmt.Sprintf("extend %s", id), func(s weir.Service) error { return last(s.Extend(ctx, id)) })
 	default:
 		b.seq++
-		for range 1 + b.random.IntN(2) { // and again, on another server perhaps
+		for range 1 + b.random.IntN(2) { // and again, perhaps on another server
 			b.play(fmt.Sprintf("adjust %s %d %v", id, b.seq, totals), func(s weir.Service) error {
 				return last(s.Adjust(ctx, id, b.seq, totals))
 			})
@@ -245,12 +247,12 @@ func (b *beside) later(d time.Duration) {
 	b.played = append(b.played, "it is "+b.clock.now().Format(time.TimeOnly))
 }
 
-// step does one of everything.
+// step makes one call of each sort.
 func (b *beside) step() {
 	b.t.Helper()
 	switch n := b.random.IntN(20); {
 	case n < 8:
-		b.later(time.Second) // or a server denies what it has just denied
+		b.later(time.Second) // until remembered denials are forgotten
 		b.reserve()
 	case n < 16:
 		b.settle()
@@ -265,7 +267,7 @@ func (b *beside) step() {
 	b.look("f")
 }
 
-// fourOf are limits of all kinds, of an entity and of its parent.
+// fourOf returns limits of all kinds, of an entity and of its parent.
 func fourOf(capacity int64, shadow bool) *weir.Definitions {
 	d := fourLimits(capacity)
 	d.System[0].Capacity = min(capacity, math.MaxInt64/1000)
@@ -277,7 +279,8 @@ func fourOf(capacity int64, shadow bool) *weir.Definitions {
 	return d
 }
 
-// TestServersAmounts: of amounts at the edges, several servers make what one slow model makes.
+// TestServersAmounts checks that several servers answer calls with extreme amounts as the model
+// does.
 func TestServersAmounts(t *testing.T) {
 	t.Parallel()
 	const bucketMost = math.MaxInt64 / 1000

@@ -36,7 +36,7 @@ func newCluster(t *testing.T, most int) *cluster {
 
 func (c *cluster) pass(d time.Duration) { c.clock.to(c.clock.now().Add(d)) }
 
-// losing carries calls out whose answers get lost.
+// losing carries calls out and loses their answers.
 type losing struct {
 	Ledger
 
@@ -55,7 +55,7 @@ func (l *losing) CreateTransfers(
 
 func (*losing) Close() error { return nil }
 
-// member is one server of a cluster: it learns the time from answers alone, and its own clock may
+// member is one server of a cluster. It learns the time from answers alone, and its own clock may
 // be wrong.
 type member struct {
 	*limiter.Limiter
@@ -80,7 +80,8 @@ func (c *cluster) open(d *weir.Definitions, skew time.Duration) *member {
 	return &member{l, s, net}
 }
 
-// admits counts how many requests of one unit are admitted, one after another, until one is denied.
+// admits returns how many requests of one unit are admitted, one after another, until one is
+// denied.
 func (c *cluster) admits(m *member, limit string, most int) int {
 	c.t.Helper()
 	for n := range most {
@@ -114,8 +115,9 @@ func fourLimits(capacity int64) *weir.Definitions {
 	}}
 }
 
-// TestServersRefill: of three servers whose clocks are seconds apart, one of them idle for minutes
-// at a time, a bucket admits what it holds and regains, and an idle one costs the cluster nothing.
+// TestServersRefill checks that with three servers whose clocks are seconds apart, one of them idle
+// for minutes at a time, a bucket admits what it holds and regains, and an idle bucket costs the
+// cluster nothing.
 func TestServersRefill(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -150,7 +152,7 @@ func TestServersRefill(t *testing.T) {
 				ask(m)
 			}
 		}
-		// A server that heard nothing for five minutes believes that it is up to 0.3 s earlier.
+		// A server that has had no answer for five minutes assumes a time up to 0.3 s too early.
 		if admitted < 20 || admitted > 23 {
 			t.Errorf("seed %d: admitted %d after the pause, want 20 and what 0.3 s give", seed, admitted)
 		}
@@ -160,7 +162,7 @@ func TestServersRefill(t *testing.T) {
 	}
 }
 
-// sent counts the transfers of a code.
+// sent returns the number of transfers with a code.
 func (c *cluster) sent(code uint16) int {
 	n := 0
 	for _, t := range c.ledger.Contents().Transfers {
@@ -171,20 +173,21 @@ func (c *cluster) sent(code uint16) int {
 	return n
 }
 
-// TestServersCapacity: a capacity goes down and up again by one server's configuration; the other
-// one is not ready until it has the same, and what is admitted is what the capacity leaves.
+// TestServersCapacity lowers and raises a capacity by one server's configuration. The other server
+// is not ready until it has the same, and the two admit what the capacity leaves.
 func TestServersCapacity(t *testing.T) {
 	t.Parallel()
 	for at, limit := range []string{"b", "m", "s", "w"} {
 		c := newCluster(t, 0)
-		of := func(capacity int64) *weir.Definitions { // a request takes a slot too where there are any
+		of := func(capacity int64) *weir.Definitions { // a request also takes a slot if there are slots
 			return &weir.Definitions{System: fourLimits(capacity).System[at : at+1]}
 		}
 		a, b := c.open(of(20), 0), c.open(of(20), 0)
 		if got := c.admits(b, limit, 5); got != 5 {
 			t.Fatalf("%s: %d at first", limit, got)
 		}
-		// A bucket keeps its balance, as far as it fits; the others what is used.
+		// A bucket keeps its balance as far as it fits the capacity; the others keep what is in
+		// use.
 		for i, step := range []struct {
 			capacity      int64
 			bucket, other int
@@ -213,7 +216,7 @@ func TestServersCapacity(t *testing.T) {
 	}
 }
 
-// configure gives two servers one after another the same limits.
+// configure puts the same limits in force on two servers, one after the other.
 func (c *cluster) configure(a, b *member, d *weir.Definitions, limit string) {
 	c.t.Helper()
 	if err := a.store.WriteConfig(c.t.Context(), c.clock.now(), d); err != nil {
@@ -233,8 +236,8 @@ func (c *cluster) configure(a, b *member, d *weir.Definitions, limit string) {
 	}
 }
 
-// TestServersConfigureAtOnce: whoever is last, each server has the definitions that it is ready
-// for.
+// TestServersConfigureAtOnce checks that each server has the definitions that it is ready for,
+// whichever was last.
 func TestServersConfigureAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -254,7 +257,7 @@ func TestServersConfigureAtOnce(t *testing.T) {
 	}
 }
 
-// TestServersAtOnce: what 64 callers on two servers are admitted is exactly the capacity.
+// TestServersAtOnce checks that 64 callers on two servers are admitted exactly the capacity.
 func TestServersAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -285,7 +288,7 @@ func TestServersAtOnce(t *testing.T) {
 	}
 }
 
-// TestServersClose: stores that are closed under way answer every call.
+// TestServersClose checks that stores that are closed during calls still answer every call.
 func TestServersClose(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -309,7 +312,8 @@ func TestServersClose(t *testing.T) {
 	all.Wait()
 }
 
-// TestServersCancelledTurn: who waits for another call to move a bucket's anchor may give up.
+// TestServersCancelledTurn checks that a call that waits for another one to move a bucket's anchor
+// ends with its context.
 func TestServersCancelledTurn(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -329,7 +333,7 @@ func TestServersCancelledTurn(t *testing.T) {
 	}
 }
 
-// TestServersLarge: amounts at the edges, an overrun, and a request that no call can hold.
+// TestServersLarge checks extreme amounts, an overrun, and a request that does not fit one call.
 func TestServersLarge(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -359,7 +363,7 @@ func TestServersLarge(t *testing.T) {
 	if got := c.admits(b, "w", 1); got != 0 {
 		t.Error("admitted on a window that was overrun")
 	}
-	c.pass(31 * time.Second) // the first 40 are back: 110 of 100 are in use
+	c.pass(31 * time.Second) // the first 40 have returned: 110 of 100 are in use
 	if got := c.admits(a, "w", 1); got != 0 {
 		t.Error("admitted while the overrun lasts")
 	}
@@ -399,14 +403,14 @@ func TestServersTooLarge(t *testing.T) {
 	}
 }
 
-// denied reports whether a limit said no, and not merely other servers.
+// denied reports whether a limit denied the request, not contention.
 func denied(err error) bool {
 	_, ok := errors.AsType[*weir.DeniedError](err)
 	return ok
 }
 
-// TestServersFollow: what acts once puts definitions in force only where there are none, and
-// reserves only under those in force.
+// TestServersFollow checks that a command that acts once puts definitions in force only if there
+// are none, and reserves only under the ones in force.
 func TestServersFollow(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

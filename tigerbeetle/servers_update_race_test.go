@@ -18,7 +18,7 @@ type raced struct {
 	verb   weir.Verb
 	seq    int64
 	totals []weir.Costs
-	// hops are the servers that it is sent to, until one answers.
+	// hops are the servers that the update is sent to, until one answers.
 	hops []int
 	err  error
 }
@@ -36,8 +36,8 @@ func (r *raced) do(g *together, l weir.Service) error {
 	return last(l.Cancel(g.Context(), id))
 }
 
-// races are updates of a few leases. Each adjust of a lease has a number of its own, and each
-// complete actuals of its own.
+// races returns n updates of a few leases. Each adjust of a lease has its own sequence number, and
+// each complete its own actuals.
 func (g *together) races(n int) []*raced {
 	out := make([]*raced, n)
 	for i := range out {
@@ -90,7 +90,7 @@ func (g *together) run(races []*raced) {
 	}
 }
 
-// applied are the updates that the ledger has since a place in its log, in its order.
+// applied returns the updates that the ledger has applied from a place in its log on, in its order.
 func (g *together) applied(races []*raced, from int) []*raced {
 	var out []*raced
 	for _, t := range g.ledger.Contents().Transfers[from:] {
@@ -124,7 +124,7 @@ func (g *together) applied(races []*raced, from int) []*raced {
 	return out
 }
 
-// judge has the model do what the ledger did, in its order, and compares the answers with that.
+// judge applies the updates to the model in the ledger's order, and compares the answers.
 func (g *together) judge(races, applied []*raced) {
 	done := make(map[*raced]bool)
 	latest := make(map[*common]int64)
@@ -151,7 +151,7 @@ func (g *together) judge(races, applied []*raced) {
 		case code == "" && r.verb == weir.VerbComplete && !done[r]:
 			g.wrong("a complete is said to be done, and is not")
 		case code == string(weir.Invalid) && done[r]:
-			// Its answer was lost, and fewer slots are left by now than it asked for.
+			// Its answer was lost, and fewer slots are left now than it asked for.
 			if g.wires[0].lossy == 0 || latest[r.on] == r.seq {
 				g.wrong("%s %d is said to be invalid, and was done", r.verb, r.seq)
 			}
@@ -169,9 +169,9 @@ func (g *together) judge(races, applied []*raced) {
 	}
 }
 
-// TestTogetherAtOnce: callers on three servers settle a few leases at the same time, some of whose
-// calls or answers get lost. What the ledger has of it, in its order, is what the model allows, and
-// makes what is in use; everybody is told what fits that.
+// TestTogetherAtOnce has callers on three servers update a few leases at the same time, and loses
+// some calls and answers. The updates that the ledger applied, in its order, are ones that the
+// model allows, they lead to what is in use, and every answer fits them.
 func TestTogetherAtOnce(t *testing.T) {
 	t.Parallel()
 	counts := make(map[string]int)

@@ -22,14 +22,14 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// lossyWire is how a server of a together reaches the cluster. Its clock is the cluster's, so that
-// what it does is the model's to the millisecond.
+// lossyWire is the connection of one server of a together to the cluster. Its clock is the
+// cluster's, so that the server agrees with the model to the millisecond.
 type lossyWire struct {
 	*emulator.Emulator
 
 	mu     sync.Mutex
 	random *rand.Rand
-	// lossy is how many calls in a hundred get no answer; half of those are not carried out.
+	// lossy is the percentage of calls that get no answer; half of those are not carried out.
 	lossy int
 	lost  atomic.Int64
 }
@@ -57,7 +57,7 @@ func (w *lossyWire) CreateTransfers(
 
 func (*lossyWire) Close() error { return nil }
 
-// together are three servers that settle the same leases, and the model of one that does.
+// together is three servers that update the same leases, and the model of a single one that does.
 type together struct {
 	*testing.T
 	*rand.Rand
@@ -72,7 +72,7 @@ type together struct {
 	counts  map[string]int
 }
 
-// common is a lease of all three.
+// common is a lease that all three servers update.
 type common struct {
 	request *weir.Request
 	seq     int64
@@ -80,8 +80,8 @@ type common struct {
 	ends [][]weir.Costs
 	// ended is 1 once the model has completed or cancelled it.
 	ended int
-	// latest is the number of the last adjust of those made at once, unlike tells their actuals
-	// apart.
+	// latest is the sequence number of the last of the adjusts made at once; unlike makes their
+	// actuals differ.
 	latest, unlike int64
 }
 
@@ -124,7 +124,7 @@ func newTogether(t *testing.T, seed uint64, lossy int) *together {
 	return g
 }
 
-// note adds to what is told where the test fails.
+// note adds a line to the history that is printed if the test fails.
 func (g *together) note(format string, args ...any) {
 	g.history = append(g.history, fmt.Sprintf(format, args...))
 }
@@ -134,7 +134,7 @@ func (g *together) wrong(format string, args ...any) {
 	g.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(g.history, "\n"))
 }
 
-// pass lets whole seconds pass: what is made again then ends as it would have.
+// pass lets whole seconds pass, so that units that are taken again end when they would have.
 func (g *together) pass(d time.Duration) {
 	g.clock.to(g.clock.now().Add(d))
 	g.only.Advance(d)
@@ -151,7 +151,7 @@ func (g *together) costs(most int64) weir.Costs {
 	return c
 }
 
-// reserve takes a lease on one server, of one charge or two on one entity.
+// reserve reserves a lease on one server, with one charge or two on one entity.
 func (g *together) reserve() {
 	r := &weir.Request{LeaseID: weir.NewLeaseID(g.clock.now())}
 	for range 1 + g.IntN(2) {
@@ -168,7 +168,7 @@ func (g *together) reserve() {
 	})
 }
 
-// totals name some of what a lease has, for each charge or for the only one.
+// totals returns totals of some of the limits of a lease, for each charge or for the only one.
 func (g *together) totals(x *common) []weir.Costs {
 	var out []weir.Costs
 	for _, charge := range x.request.Charges {
@@ -186,7 +186,7 @@ func (g *together) totals(x *common) []weir.Costs {
 	return out
 }
 
-// settle does something to a lease of all.
+// settle makes an update of a lease of all servers.
 func (g *together) settle() {
 	x := g.leases[g.IntN(len(g.leases))]
 	id := x.request.LeaseID
@@ -220,7 +220,8 @@ func (g *together) settle() {
 			totals = x.ends[g.IntN(len(x.ends))]
 		}
 		for _, c := range totals {
-			// All return, whatever is named; a server that knows of more than there are is content.
+			// All slots return, whatever is named; a server that knows of more than there are
+			// accepts it.
 			delete(c, "s")
 		}
 		x.ends = append(x.ends, totals)
@@ -240,8 +241,8 @@ func (g *together) settle() {
 	}
 }
 
-// do has a server do something, and others as often as the answer was lost, and then the model,
-// whose answer it returns.
+// do makes a call on a server, repeats it on others as often as the answer is lost, and then makes
+// it on the model, whose answer it returns.
 func (g *together) do(what string, do func(l weir.Service) error) string {
 	g.Helper()
 	var got error
@@ -263,15 +264,15 @@ func (g *together) do(what string, do func(l weir.Service) error) string {
 	switch {
 	case is == should:
 	case is == string(weir.Invalid) && (ends || what == "earlier adjust"):
-		// It names more slots than this server knows of, and need not be asked about.
+		// It names more slots than this server knows of, so this server may refuse it without
+		// asking.
 		g.counts["invalid, not "+should]++
 	case should == string(weir.UnknownLease),
 		what == "reserve again" && should == string(weir.Invalid):
-		// Servers that were not told of the end remember the lease for longer. Nothing changes.
+		// Servers that did not learn of the end remember the lease for longer. Nothing changes.
 		g.counts["remembered, not "+should]++
 	case is == "" && ends && (what == "earlier adjust" || what == "reserve again"):
-		// A server repeats what it has answered before, without asking whether the lease still
-		// lives.
+		// A server repeats an earlier answer without asking whether the lease is still live.
 		g.counts[what+" answered, not "+should]++
 	default:
 		g.wrong("%s: got %v, the model %v", what, got, want)
@@ -308,8 +309,8 @@ func (g *together) same() {
 	}
 }
 
-// atRest is what the ledger is like once everything has timed out: each lease has ended once at
-// most, and nothing is held.
+// atRest checks the ledger after everything has timed out: each lease has ended at most once, and
+// nothing is held.
 func (g *together) atRest() {
 	g.Helper()
 	ends := make(map[tb.Uint128]int)
@@ -334,9 +335,8 @@ func (g *together) atRest() {
 	}
 }
 
-// TestTogether: three servers settle the same leases, some of whose calls or answers get lost, and
-// each does what the only one would: it answers as the model, and as much is in use after every
-// call.
+// TestTogether has three servers update the same leases, and loses some calls and answers. Each
+// server answers as a single one would: as the model does, with as much in use after every call.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	counts := make(map[string]int)

@@ -10,8 +10,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestStaleEstimateAdmits: what one server knows of another's use is old once that has been given
-// back. What it is admitted then is not called exceeded, and what is left is not below zero.
+// TestStaleEstimateAdmits checks that a server whose estimate is stale, because another one has
+// given units back, does not report an admitted limit as exceeded or with fewer than zero units
+// available.
 func TestStaleEstimateAdmits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -46,7 +47,8 @@ func TestStaleEstimateAdmits(t *testing.T) {
 	}
 }
 
-// TestStaleEstimatePasses: what others held when a server first looked is not held for ever.
+// TestStaleEstimatePasses checks that what others held when a server first looked does not count
+// for ever.
 func TestStaleEstimatePasses(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
@@ -68,8 +70,8 @@ func TestStaleEstimatePasses(t *testing.T) {
 	}
 }
 
-// TestStaleEstimateDenies: a denial by one limit does not say of another that it is exceeded by
-// what others have given back, nor is that remembered.
+// TestStaleEstimateDenies checks that a denial by one limit does not name another one as exceeded
+// by units that other servers have given back, and does not remember that.
 func TestStaleEstimateDenies(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"m", "s", "w"} {

@@ -65,7 +65,7 @@ func openInterposed(
 	return l, net
 }
 
-// TestExtendNothingAtOnce: two servers extend a lease without holdings in one millisecond.
+// TestExtendNothingAtOnce has two servers extend a lease without holdings in the same millisecond.
 func TestExtendNothingAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -107,8 +107,8 @@ func TestExtendNothingAtOnce(t *testing.T) {
 	}
 }
 
-// TestSettleAtOnceLost: servers change the same leases at once, and answers get lost; what is
-// charged in the end is what the last change says.
+// TestSettleAtOnceLost has servers change the same leases at once, with lost answers. In the end
+// the charge is what the last change says.
 func TestSettleAtOnceLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(40, 600)) {
@@ -117,7 +117,7 @@ func TestSettleAtOnceLost(t *testing.T) {
 	}
 }
 
-// TestSettleAtOnceLostLive is the same on a real server.
+// TestSettleAtOnceLostLive is TestSettleAtOnceLost on a real server.
 func TestSettleAtOnceLostLive(t *testing.T) {
 	t.Parallel()
 	ledger := connected(t)
@@ -126,7 +126,7 @@ func TestSettleAtOnceLostLive(t *testing.T) {
 	}
 }
 
-// atOnce are servers that change the same leases at once.
+// atOnce is a group of servers that change the same leases at once.
 type atOnce struct {
 	*testing.T
 
@@ -184,7 +184,7 @@ func surely(do func() error) error {
 	}
 }
 
-// reserve has all servers reserve at once; each of them is told of the lease.
+// reserve makes the same reservation on all servers at once; each of them answers with the lease.
 func (w *atOnce) reserve(id weir.LeaseID, keyed bool) {
 	r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: w.costs(9), Keyed: keyed}
 	var all sync.WaitGroup
@@ -198,8 +198,8 @@ func (w *atOnce) reserve(id weir.LeaseID, keyed bool) {
 	all.Wait()
 }
 
-// change has all servers adjust and extend, and returns the totals of the adjust with the highest
-// number.
+// change has all servers adjust and extend a lease, and returns the totals of the adjust with the
+// highest sequence number.
 func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
 	const most = 7
 	totals := make([]weir.Costs, most+1)
@@ -232,7 +232,7 @@ func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
 	return totals[most]
 }
 
-// inFull gives costs full names.
+// inFull returns costs under full names.
 func inFull(set weir.Costs) weir.Costs {
 	full := weir.Costs{}
 	for name, v := range set {
@@ -241,7 +241,7 @@ func inFull(set weir.Costs) weir.Costs {
 	return full
 }
 
-// end has all servers end the lease, one of which does.
+// end has all servers end the lease; one of them succeeds.
 func (w *atOnce) end(id weir.LeaseID, n int, last weir.Costs) {
 	var mu sync.Mutex
 	var ends []weir.Costs

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// TestStatsCountEveryCall holds what a store says that it has asked against what the ledger has
-// heard.
+// TestStatsCountEveryCall compares the calls that a store counts with those that the ledger
+// received.
 func TestStatsCountEveryCall(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
@@ -49,8 +49,8 @@ func TestStatsCountEveryCall(t *testing.T) {
 	}
 }
 
-// TestStatsCountChainsSentAgain: of two servers whose bucket is due for a refill the second one
-// sends its chain twice, and only that counts.
+// TestStatsCountChainsSentAgain checks that if two servers refill a bucket at once, the second one
+// sends its chain twice and counts that as one chain sent again.
 func TestStatsCountChainsSentAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -72,13 +72,13 @@ func TestStatsCountChainsSentAgain(t *testing.T) {
 	}
 }
 
-// burned is a ledger on which every chain's ID has failed before.
+// burned is a ledger on which the IDs of every chain have failed before.
 type burned struct{ Ledger }
 
 func (b burned) CreateTransfers(
 	ctx context.Context, of []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
-	if len(of) == 1 { // definitions that are put in force
+	if len(of) == 1 { // definitions are put in force
 		return b.Ledger.CreateTransfers(ctx, of)
 	}
 	results := make([]tb.CreateTransferResult, len(of))
@@ -88,8 +88,8 @@ func (b burned) CreateTransfers(
 	return results, nil
 }
 
-// TestStatsCountContention: what others were quicker at each time is denied as contended, and
-// counted by the name that other stores count it by.
+// TestStatsCountContention checks that a reservation that loses every try is denied as contended,
+// and counted under the name that other stores use.
 func TestStatsCountContention(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}

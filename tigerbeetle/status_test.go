@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// meddled is a ledger on which something happens after a read.
+// meddled is a ledger that calls a function after a read.
 type meddled struct {
 	Ledger
 
@@ -32,9 +32,9 @@ func (m *meddled) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]t
 	return found, err
 }
 
-// TestStatusWhileAnchorsMove: a server that moves a bucket's anchor while another one looks does
-// not make it count what was regained twice. Where it does so after each read, what the bucket
-// regained during one look may be missing.
+// TestStatusWhileAnchorsMove checks that a status does not count a refill twice if another server
+// moves the anchor during the read. If the anchor moves after each read, the refill of one read may
+// be missing.
 func TestStatusWhileAnchorsMove(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ times, least int }{{0, 10}, {1, 9}, {2, 9}, {3, 9}, {100, 8}} {
@@ -62,8 +62,8 @@ func TestStatusWhileAnchorsMove(t *testing.T) {
 	}
 }
 
-// TestStatusByWhoOnlyLooks: a store that may only read, and so creates nothing,
-// tells of a bucket what it has regained by now and of a budget what was used in this period.
+// TestStatusByWhoOnlyLooks checks that a store opened for reading only, which creates nothing,
+// reports what a bucket has regained and what was used of a budget in this period.
 func TestStatusByWhoOnlyLooks(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

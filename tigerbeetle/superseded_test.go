@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// outdated are two servers of one cluster whose limits allow what is unavailable. The limits of the
-// first are no longer in force: the second one's are, of another capacity.
+// outdated returns two servers of one cluster with the policy allow. The limits of the first are no
+// longer in force: those of the second are, with another capacity.
 func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
 	t.Helper()
 	d := func(capacity int64) *weir.Definitions {
@@ -31,7 +31,7 @@ func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
 		t.Errorf("the older file: ready: got %v, want %v", err, weir.Superseded)
 		return old, latest
 	}
-	// Both choices are told. The file in force need not be the newer one.
+	// The error names both ways out, because the file in force need not be the newer one.
 	for _, part := range []string{
 		"version 2, put there at ", "give it the limits file in force", "put its own in force", "SIGHUP", "--put-in-force",
 	} {
@@ -42,8 +42,8 @@ func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
 	return old, latest
 }
 
-// TestSupersededRefuses: that a server's limits are not in force is no outage. It refuses whatever
-// the policy, and says with each status that the limits are not in force.
+// TestSupersededRefuses checks that superseded limits are not treated as an outage: the server
+// refuses whatever the policy says, and marks each status.
 func TestSupersededRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -78,7 +78,7 @@ func TestSupersededRefuses(t *testing.T) {
 	if got := c.admits(latest, "m", 10); got != 1 {
 		t.Errorf("the server whose limits are in force admitted %d, want 1", got)
 	}
-	// Its own again: it admits.
+	// With its own definitions in force again, it admits.
 	if err := old.store.WriteConfig(t.Context(), c.clock.now(), fourLimits(12)); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func TestSupersededRefuses(t *testing.T) {
 	}
 }
 
-// TestSupersededSettles: leases are settled where they were, and a reservation that was carried out
-// before is answered again, also one that another server carried out.
+// TestSupersededSettles checks that leases are still settled on a superseded server, and that
+// reservations that were carried out before, also by another server, are answered again.
 func TestSupersededSettles(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

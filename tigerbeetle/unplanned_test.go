@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestAbandonedUnplanned: whoever repeats a reservation whose caller has left is told of the lease,
-// also if it could not be planned any more; then it is theirs, and is not withdrawn.
+// TestAbandonedUnplanned checks that a caller that repeats an abandoned reservation gets its lease
+// even if the request can no longer be planned, and that the lease is then not withdrawn.
 func TestAbandonedUnplanned(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -46,7 +46,8 @@ func TestAbandonedUnplanned(t *testing.T) {
 	})
 }
 
-// TestElsewhereUnplanned is the same where another server had carried the reservation out.
+// TestElsewhereUnplanned is TestAbandonedUnplanned for a reservation that another server carried
+// out.
 func TestElsewhereUnplanned(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestUnnamedElsewhere: a limit that an update does not name keeps what the lease stands for by
-// now, also where another server has adjusted it since.
+// TestUnnamedElsewhere checks that a limit that an update does not name keeps what the lease stands
+// for now, also if another server has adjusted it.
 func TestUnnamedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -38,7 +38,7 @@ func TestUnnamedElsewhere(t *testing.T) {
 	c.uses(b, map[string]int64{"b": 8, "m": 3, "s": 0, "w": 7})
 }
 
-// between lets something happen before the cluster is asked for a lease's transfers, once.
+// between calls a function once, before the cluster is asked for a lease's transfers.
 type between struct {
 	Ledger
 
@@ -55,7 +55,7 @@ func (l *between) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Tr
 	return l.Ledger.QueryTransfers(ctx, f)
 }
 
-// leased is a lease of one server that another one has renewed since.
+// leased returns a lease of server a that server b has renewed.
 func leased(t *testing.T) (a, b *member, id weir.LeaseID) {
 	t.Helper()
 	c := newCluster(t, 0)
@@ -72,8 +72,9 @@ func leased(t *testing.T) (a, b *member, id weir.LeaseID) {
 	return a, b, lease.ID
 }
 
-// TestEndedMeanwhile: who finds that the lease has moved, reads it again, and finds that another
-// server has ended it just so meanwhile, has done nothing wrong.
+// TestEndedMeanwhile has another server end a lease while an update, which found it changed, reads
+// it again. If that end is the same as the update, the update is answered as a repeat; otherwise it
+// is a conflict.
 func TestEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	complete := func(n int64) func(*member, weir.LeaseID) error {
@@ -107,8 +108,8 @@ func TestEndedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMistakeElsewhere: that a lease is over, or was adjusted with a later number, comes before
-// what is wrong with an update, also where another server has done it.
+// TestMistakeElsewhere checks that an ended lease or a later adjust is reported before a mistake in
+// an update, also if another server caused it.
 func TestMistakeElsewhere(t *testing.T) {
 	t.Parallel()
 	wrong := []weir.Costs{{"b": 1, "w": 1}} // the lease has no w

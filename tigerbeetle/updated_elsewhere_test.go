@@ -21,29 +21,29 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// distant is an emulator whose calls take a while there and back, and that notes what is in use.
+// distant is an emulator with a delay each way that records what is in use.
 type distant struct {
 	*emulator.Emulator
 
-	slots int64 // capacity
+	slots int64 // the capacity
 
 	mu    sync.Mutex
 	facts []fact
 }
 
-// fact is what is in use of the slots after a call, as the ledger has it.
+// fact is what the ledger had in use of the slots after a call.
 type fact struct {
 	at   time.Time
 	held int64
 	ends expiringEstimate
 }
 
-// Close leaves the cluster to the others.
+// Close does nothing, because other stores use the cluster.
 func (*distant) Close() error { return nil }
 
 func away() { time.Sleep(time.Duration(100+rand.IntN(400)) * time.Microsecond) }
 
-// afar makes a call with a delay there and back.
+// afar makes a call with a delay each way.
 func afar[A, R any](ctx context.Context, do func(context.Context, A) (R, error), of A) (R, error) {
 	away()
 	defer away()
@@ -78,7 +78,7 @@ func (d *distant) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Tr
 	return afar(ctx, d.Emulator.QueryTransfers, f)
 }
 
-// note keeps the facts of the last second.
+// note records the current fact and drops those that are older than a second.
 func (d *distant) note() {
 	f := fact{at: time.Now()}
 	stored := d.Contents()
@@ -100,8 +100,8 @@ func (d *distant) note() {
 	}
 }
 
-// right checks that a denial that names the slots, given since an instant, was right at some
-// instant in between.
+// right checks that a denial by the slots was right at some instant between from and now, and that
+// its retry-after is no longer than it took.
 func (d *distant) right(from time.Time, s *weir.LimitStatus) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,21 +129,21 @@ func (d *distant) right(from time.Time, s *weir.LimitStatus) error {
 	return nil
 }
 
-// exchange are servers whose callers complete on one what they reserved on another.
+// exchange is servers whose callers complete on one server what they reserved on another.
 type exchange struct {
 	*testing.T
 
 	servers []*limiter.Limiter
 	callers int
 	denials int64
-	// judge says whether a denial was right that was given since an instant.
+	// judge returns an error if a denial to a call that began at from was wrong.
 	judge func(from time.Time, e *weir.DeniedError) error
 
 	denied, admitted, named, wrong atomic.Int64
 	longest                        atomic.Int64
 }
 
-// exchanged are a bucket and slots.
+// exchanged returns definitions with a bucket and slots.
 func exchanged(slots, rate int64) *weir.Definitions {
 	return &weir.Definitions{System: []weir.Limit{
 		{Name: "b", Kind: weir.Bucket, Capacity: 5, RefillAmount: rate, RefillPeriod: time.Second},
@@ -151,7 +151,7 @@ func exchanged(slots, rate int64) *weir.Definitions {
 	}}
 }
 
-// run has the callers reserve until there were so many denials.
+// run has the callers reserve until there were x.denials denials.
 func (x *exchange) run() {
 	var all sync.WaitGroup
 	for i := range x.callers {
@@ -164,8 +164,8 @@ func (x *exchange) run() {
 	all.Wait()
 }
 
-// warm has each server settle a lease of the other, which is a sign of that one. Until then a
-// denial from memory may be a second old.
+// warm has each server settle a lease of the other, which is a sign of another server. Before the
+// first sign a denial from memory may be a second old.
 func (x *exchange) warm() {
 	for i := range x.servers {
 		lease, err := x.servers[i].Reserve(x.Context(), unit("b", 1))
@@ -214,9 +214,9 @@ func (x *exchange) report() {
 		x.denied.Load(), x.admitted.Load(), x.named.Load(), x.wrong.Load(), time.Duration(x.longest.Load()))
 }
 
-// TestExchange: of two servers, each of whose callers complete on the other, none denies for
-// slots that are free, or says to wait longer than it takes, both where the slots are never all
-// taken and where they are.
+// TestExchange checks two servers whose callers each complete on the other: neither denies for
+// slots that are free or reports too long a retry-after, both if the slots are never all taken and
+// if they are.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	for slots, rate := range map[int64]int64{12: 100, 4: 1000} {
@@ -245,7 +245,7 @@ func TestExchange(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer l.Close() //nolint:errcheck // It never fails.
+				defer l.Close() //nolint:errcheck // Close never fails
 				x.servers = append(x.servers, l)
 			}
 			x.warm()
@@ -261,7 +261,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestExchangeLive is TestExchange on a real server, where the slots are never all taken.
+// TestExchangeLive is TestExchange on a real server, with slots that are never all taken.
 func TestExchangeLive(t *testing.T) {
 	t.Parallel()
 	_, servers := liveServers(t, exchanged(12, 100))

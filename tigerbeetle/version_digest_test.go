@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestDigest: two servers agree about definitions that are the same, and about no others.
+// TestDigest checks that two servers agree about equal definitions and about no others.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	definitions := func(change func(*weir.Definitions)) *weir.Definitions {
@@ -57,7 +57,7 @@ func TestDigest(t *testing.T) {
 		}
 		seen[first] = name
 	}
-	// A field that says nothing is as good as none: a later release may have it.
+	// A field with a zero value counts as absent, because only a later release may have it.
 	if got := withoutZeros(map[string]any{"New": "", "Old": []any{map[string]any{"New": nil}}}); got == nil ||
 		len(got.(map[string]any)) != 1 || len(got.(map[string]any)["Old"].([]any)[0].(map[string]any)) != 0 {
 		t.Errorf("got %v", got)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestVoidLease: an ID that was voided is refused by every server, also one that starts later,
-// and nothing is charged. Voiding it again, anywhere, writes nothing more.
+// TestVoidLease checks that an ID that was voided is refused by every server, also by one that is
+// opened later, and that nothing is charged. Voiding it again, on any server, writes nothing more.
 func TestVoidLease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -42,7 +42,7 @@ func TestVoidLease(t *testing.T) {
 	c.uses(a, map[string]int64{"s": 0})
 }
 
-// TestVoidLeaseReserved: a lease that exists, live or ended, is not voided.
+// TestVoidLeaseReserved checks that a lease that exists, live or ended, is not voided.
 func TestVoidLeaseReserved(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -63,7 +63,7 @@ func TestVoidLeaseReserved(t *testing.T) {
 	c.uses(a, map[string]int64{"s": 0})
 }
 
-// TestVoidLeaseLive: a real server takes the transfer, and refuses the reservation.
+// TestVoidLeaseLive checks that a real server accepts the transfer and refuses the reservation.
 func TestVoidLeaseLive(t *testing.T) {
 	t.Parallel()
 	ledger, name := connected(t), liveNamespace()

@@ -12,11 +12,11 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// yields is an emulator that lets other goroutines run before and after each call, as a cluster
-// would: so calls at once meet on a machine with few processors too.
+// yields is an emulator that lets other goroutines run before and after each call, so that calls
+// made at once overlap even on a machine with few processors.
 type yields struct{ *emulator.Emulator }
 
-// yielding does a call between two moments in which others may do theirs.
+// yielding makes a call, and yields to other goroutines before and after it.
 func yielding[A, R any](
 	ctx context.Context, do func(context.Context, A) (R, error), of A,
 ) (R, error) {
@@ -25,7 +25,7 @@ func yielding[A, R any](
 	return do(ctx, of)
 }
 
-// meet lets others run so many times.
+// meet yields to other goroutines a number of times.
 func meet(times int) {
 	for range times {
 		runtime.Gosched()
