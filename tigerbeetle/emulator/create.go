@@ -8,7 +8,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// chainScope is what a linked chain has changed so far, so that it can be undone.
+// chainScope records what a linked chain has changed so far, so that discard can restore it.
 type chainScope struct {
 	accounts  map[tb.Uint128]tb.Account
 	created   []tb.Uint128 // accounts
@@ -16,7 +16,7 @@ type chainScope struct {
 	states    map[*storedTransfer]pendingState
 }
 
-// beginScope begins a scope.
+// beginScope begins the scope of a chain.
 func (e *Emulator) beginScope() {
 	e.scope = &chainScope{accounts: make(map[tb.Uint128]tb.Account), states: make(map[*storedTransfer]pendingState)}
 }
@@ -49,7 +49,8 @@ func (e *Emulator) discard() {
 	}
 }
 
-// account returns an account to be changed, or nil if there is none.
+// account returns an account for changing, or nil if it does not exist. It records the account's
+// former value in the scope of an open chain.
 func (e *Emulator) account(id tb.Uint128) *tb.Account {
 	a := e.accounts[id]
 	if a != nil && e.scope != nil {
@@ -60,7 +61,7 @@ func (e *Emulator) account(id tb.Uint128) *tb.Account {
 	return a
 }
 
-// insert adds a transfer that succeeds.
+// insert adds a transfer that succeeded.
 func (e *Emulator) insert(t tb.Transfer, state pendingState) *storedTransfer {
 	n := &storedTransfer{t, state}
 	e.transfers[t.ID] = n
@@ -76,7 +77,7 @@ func (e *Emulator) insert(t tb.Transfer, state pendingState) *storedTransfer {
 	return n
 }
 
-// setState sets what has become of a pending transfer.
+// setState sets the state of a pending transfer.
 func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 	if e.scope != nil {
 		if _, ok := e.scope.states[t]; !ok {
@@ -86,8 +87,9 @@ func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 	t.state = state
 }
 
-// chains carries out events in order, and undoes each linked chain that fails. The first event of
-// a chain that does not succeed keeps its status, and the others get that of a chain that failed.
+// chains carries out n events in order, and undoes each linked chain that fails. The event of a
+// chain that fails first keeps its status; fail sets that of the others, with open for a chain that
+// the call does not end.
 func (e *Emulator) chains(n int, linked func(i int) bool, do func(i int) (ok bool), fail func(i int, open bool)) {
 	begin, broken := -1, false
 	for i := range n {
@@ -122,7 +124,7 @@ func (e *Emulator) chains(n int, linked func(i int) bool, do func(i int) (ok boo
 	}
 }
 
-// CreateAccounts makes accounts.
+// CreateAccounts creates accounts.
 func (e *Emulator) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -148,7 +150,7 @@ func (e *Emulator) CreateAccounts(
 	return results, nil
 }
 
-// CreateTransfers makes transfers. The ID of a transfer that failed because of the state of the
+// CreateTransfers creates transfers. The ID of a transfer that failed because of the state of its
 // accounts can never be used again.
 func (e *Emulator) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
@@ -177,7 +179,8 @@ func (e *Emulator) CreateTransfers(
 	return results, nil
 }
 
-// transient reports whether a failure depends on the state of the accounts.
+// transient reports whether a failure depends on the state of the accounts, so that the same
+// transfer could succeed later.
 func transient(s tb.CreateTransferStatus) bool {
 	switch s {
 	case tb.TransferDebitAccountNotFound, tb.TransferCreditAccountNotFound,
@@ -188,7 +191,7 @@ func transient(s tb.CreateTransferStatus) bool {
 	return false
 }
 
-// createAccount makes one account.
+// createAccount creates one account.
 func (e *Emulator) createAccount(a *tb.Account, at uint64) (tb.CreateAccountStatus, uint64) {
 	var zero, most tb.Uint128
 	most = tb.AmountMax
@@ -232,7 +235,7 @@ func (e *Emulator) createAccount(a *tb.Account, at uint64) (tb.CreateAccountStat
 	return tb.AccountCreated, at
 }
 
-// accountExists returns in what an account differs from the one that has its ID.
+// accountExists returns how an account differs from the existing one with its ID.
 func accountExists(a, old *tb.Account, at uint64) (tb.CreateAccountStatus, uint64) {
 	switch {
 	case a.Flags != old.Flags:

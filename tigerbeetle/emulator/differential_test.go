@@ -20,18 +20,17 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// A server gives back what is due some milliseconds late. So no call is made from shortly before
-// the end of a pending transfer until well after it.
+// A server returns expired units some milliseconds late. So no call is made from shortly before the
+// end of a pending transfer until well after it.
 const (
 	calmBefore = 250 * time.Millisecond
 	calmAfter  = 200 * time.Millisecond
 )
 
-// The emulator answers as a real server does, event by event: status and timestamp of whatever is
-// created, all accounts, all transfers in the order of queries, and the order in which transfers
-// expire.
-//
-// The server goes first. Its timestamps are the emulator's clock.
+// TestEmulatorEqualsServer checks that the emulator answers like a real server, event by event:
+// status and timestamp of every event, all accounts, all transfers in the order of queries, and the
+// order in which transfers expire. Each call goes to the server first. The server's timestamps are
+// the emulator's clock.
 func TestEmulatorEqualsServer(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)
@@ -48,7 +47,7 @@ func TestEmulatorEqualsServer(t *testing.T) {
 	c.report()
 }
 
-// contest is one sequence of calls to a server and to an emulator.
+// contest makes one sequence of calls on a server and on an emulator.
 type contest struct {
 	*dice
 
@@ -57,16 +56,16 @@ type contest struct {
 	server   tb.Client
 	emulator *Emulator
 
-	// clock is the emulator's, in nanoseconds: the last timestamp of the server, which came at
+	// clock is the emulator's clock in nanoseconds: the last timestamp of the server, which came at
 	// heard.
 	clock uint64
 	heard time.Time
-	// dues are when pending transfers end.
+	// dues are the ends of pending transfers.
 	dues []uint64
-	// told is up to when the server's expiries are known.
+	// told is the timestamp up to which the server's expiries have been compared.
 	told     uint64
 	expiries int
-	shown    []string // of the events of this round, to be told where something differs
+	shown    []string // the events of this round, printed if something differs
 
 	events, calls, reads, compared int
 	statuses                       map[string]int
@@ -97,7 +96,7 @@ func newContest(t *testing.T, server tb.Client) *contest {
 	return c
 }
 
-// fatal ends the test, with the events of the round.
+// fatal ends the test and prints the last events of the round.
 func (c *contest) fatal(format string, args ...any) {
 	c.t.Helper()
 	for _, s := range c.shown[max(0, len(c.shown)-60):] {
@@ -106,8 +105,8 @@ func (c *contest) fatal(format string, args ...any) {
 	c.t.Fatalf(format, args...)
 }
 
-// round is a set of accounts: a stretch with pending transfers that end soon, one after those of a
-// second have ended, and one after those of two seconds have.
+// round creates a set of accounts and makes calls in three stretches: while pending transfers are
+// about to expire, after those of a second have expired, and after those of two seconds have.
 func (c *contest) round() {
 	c.shown = c.shown[:0]
 	first := c.clock
@@ -128,7 +127,7 @@ func (c *contest) round() {
 	c.dues = c.dues[:0]
 }
 
-// step makes a call, and some that read.
+// step makes a call that creates, and sometimes one that reads.
 func (c *contest) step(short bool) {
 	if c.oneIn(8) {
 		c.createAccounts(c.moreAccounts())
@@ -139,7 +138,7 @@ func (c *contest) step(short bool) {
 	}
 }
 
-// calm waits where something ends about now.
+// calm waits if a pending transfer ends about now.
 func (c *contest) calm() {
 	for {
 		now := c.clock + uint64(time.Since(c.heard))
@@ -156,7 +155,7 @@ func (c *contest) calm() {
 	}
 }
 
-// wait goes on until all that was to end within so long from its beginning has.
+// wait waits until the pending transfers that end within timeout from now have expired.
 func (c *contest) wait(timeout time.Duration) {
 	until := c.clock
 	for _, due := range c.dues {
@@ -167,7 +166,7 @@ func (c *contest) wait(timeout time.Duration) {
 	c.sleep(until)
 }
 
-// sleep waits until the server's clock says so.
+// sleep waits until the server's clock has reached an instant.
 func (c *contest) sleep(until uint64) {
 	for now := c.clock; now < until; now = c.clock {
 		select {
@@ -179,7 +178,7 @@ func (c *contest) sleep(until uint64) {
 	}
 }
 
-// probe asks for the server's time, by a transfer that cannot be.
+// probe learns the server's time from a transfer that is always refused.
 func (c *contest) probe() {
 	results, err := c.server.CreateTransfers([]tb.Transfer{{ID: c.id(1 << 42), Timestamp: 1}})
 	if err != nil || len(results) != 1 {
@@ -188,7 +187,8 @@ func (c *contest) probe() {
 	c.clock, c.heard = results[0].Timestamp, time.Now()
 }
 
-// hear takes a timestamp of the server. What came while something ended cannot be compared.
+// hear sets the emulator's clock to a timestamp of the server. If a pending transfer ended during
+// the call, the answers cannot be compared and the test fails.
 func (c *contest) hear(timestamp uint64) {
 	for _, due := range c.dues {
 		if timestamp >= due && c.clock < due && timestamp < due+uint64(calmAfter) {
@@ -199,8 +199,9 @@ func (c *contest) hear(timestamp uint64) {
 	c.clock, c.heard = timestamp, time.Now()
 }
 
-// begun hears when a call began: a nanosecond before its first event. What exists says nothing of
-// it; where all do, at is -1 and the clock stays.
+// begun sets the clock to when a call began, a nanosecond before its first event, by the timestamp
+// of event at. The timestamp of a result that says exists is older; if all do, at is -1 and the
+// clock stays.
 func (c *contest) begun(at int, timestamp func(i int) uint64) {
 	c.calls++
 	if at >= 0 {
@@ -274,10 +275,11 @@ func (c *contest) note(kind, status, event string) {
 	c.statuses[status]++
 	line := kind + " " + event + ": " + status
 	c.shown = append(c.shown, line)
-	_, _ = fmt.Fprintln(c.digest, line) // a hash takes everything
+	_, _ = fmt.Fprintln(c.digest, line) // writing to a hash never fails
 }
 
-// expired compares the transfers that have expired since it was called last, in their order.
+// expired compares the transfers that have expired after the previous call of expired, in their
+// order.
 func (c *contest) expired() {
 	c.t.Helper()
 	var want []tb.Uint128

@@ -11,20 +11,20 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// Options tune an [Emulator]. Nil means all defaults.
+// Options configure an [Emulator]. Nil means all defaults.
 type Options struct {
 	// Now is the cluster's clock. Default: [time.Now].
 	Now func() time.Time
-	// Tick is the clock's resolution: what is due within a tick is due at its beginning. Default: a
-	// nanosecond, as on a cluster.
+	// Tick is the clock's resolution: a transfer that is due within a tick expires at the tick's
+	// beginning. Default: a nanosecond, as on a cluster.
 	Tick time.Duration
-	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One
+	// MaxEvents is how many events one call may create. Default: 8,189, as on a cluster. A cluster
 	// for development holds 253.
 	MaxEvents int
 }
 
-// Emulator is a cluster in the process: a tigerbeetle.Ledger. Its methods may be called
-// concurrently.
+// Emulator is a TigerBeetle cluster in the process. It implements tigerbeetle.Ledger. Its methods
+// may be called concurrently.
 type Emulator struct {
 	options Options
 
@@ -49,7 +49,7 @@ type storedTransfer struct {
 	state pendingState
 }
 
-// pendingState is what has become of a pending transfer.
+// pendingState is the state of a pending transfer.
 type pendingState uint8
 
 const (
@@ -82,10 +82,10 @@ func New(o *Options) *Emulator {
 	return e
 }
 
-// Now is the cluster's time.
+// Now returns the cluster's time.
 func (e *Emulator) Now() time.Time { return e.options.Now() }
 
-// MaxEvents is how many events a call holds.
+// MaxEvents returns how many events one call may create.
 func (e *Emulator) MaxEvents() int { return e.options.MaxEvents }
 
 // Close makes every further call fail.
@@ -96,7 +96,7 @@ func (e *Emulator) Close() error {
 	return nil
 }
 
-// Expired are the pending transfers that have expired, in their order.
+// Expired returns the pending transfers that have expired, in the order of their expiry.
 func (e *Emulator) Expired() []tb.Uint128 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,13 +105,13 @@ func (e *Emulator) Expired() []tb.Uint128 {
 
 // Contents is a copy of what a cluster has stored.
 type Contents struct {
-	Accounts  []tb.Account // in the order of their creation, as the transfers are
+	Accounts  []tb.Account // in the order of their creation, like the transfers
 	Transfers []Transfer
-	FailedIDs int // of transfers, which cannot be used again
+	FailedIDs int // IDs of failed transfers, which cannot be used again
 }
 
-// Transfer is one that was created. It is pending until it is posted, voided, or found to have
-// expired.
+// Transfer is a transfer that was created. Pending is true until it is posted, voided, or found to
+// have expired.
 type Transfer struct {
 	tb.Transfer
 	Pending bool
@@ -134,14 +134,14 @@ func (e *Emulator) Contents() Contents {
 	return c
 }
 
-// maxReply is how many accounts or transfers an answer holds, on every cluster.
+// maxReply is how many accounts or transfers an answer holds on every cluster.
 const maxReply = 8189
 
-// maxLookup is how many IDs a call holds: eight take the space of an event.
+// maxLookup returns how many IDs one call may look up: eight IDs take the space of an event.
 func (e *Emulator) maxLookup() int { return min(8*e.options.MaxEvents+7, maxReply) }
 
-// enter begins a call with a number of events, IDs or answers, and their maximum. It expires what
-// is due.
+// enter begins a call with a number of events, IDs or answers, and their maximum. It advances the
+// clock, which never goes back, and expires the pending transfers that are due.
 func (e *Emulator) enter(ctx context.Context, events, most int) error {
 	switch err := ctx.Err(); {
 	case err != nil:
@@ -166,17 +166,17 @@ func (e *Emulator) create(ctx context.Context, events int) (uint64, error) {
 	return base, nil
 }
 
-// LookupAccounts returns those of the accounts that exist.
+// LookupAccounts returns the accounts that exist among the IDs.
 func (e *Emulator) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
 	return lookup(ctx, e, ids, e.accounts, func(a *tb.Account) tb.Account { return *a })
 }
 
-// LookupTransfers returns those of the transfers that exist.
+// LookupTransfers returns the transfers that exist among the IDs.
 func (e *Emulator) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
 	return lookup(ctx, e, ids, e.transfers, func(t *storedTransfer) tb.Transfer { return t.Transfer })
 }
 
-// lookup returns copies of those of a table's rows that exist.
+// lookup returns copies of the rows of a table that exist among the IDs.
 func lookup[Row, Copy any](
 	ctx context.Context, e *Emulator, ids []tb.Uint128, table map[tb.Uint128]*Row, of func(*Row) Copy,
 ) ([]Copy, error) {
@@ -214,7 +214,7 @@ func (e *Emulator) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]
 	}), nil
 }
 
-// QueryTransfers returns the transfers that have what a filter names.
+// QueryTransfers returns the transfers that match a filter.
 func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -235,7 +235,7 @@ func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.T
 	}), nil
 }
 
-// QueryAccounts returns the accounts that have what a filter names.
+// QueryAccounts returns the accounts that match a filter.
 func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -252,7 +252,7 @@ func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Ac
 	}), nil
 }
 
-// validFilter reports whether a filter is valid. One that is not finds nothing.
+// validFilter reports whether a filter is valid. A query with an invalid filter returns nothing.
 func validFilter(limit uint32, from, to uint64) bool {
 	return limit > 0 && from <= math.MaxInt64 && to <= math.MaxInt64 && (to == 0 || from <= to)
 }
@@ -261,7 +261,8 @@ func validQuery(f *tb.QueryFilter) bool {
 	return validFilter(f.Limit, f.TimestampMin, f.TimestampMax) && f.Flags < 1<<1 && f.Reserved == [6]uint8{}
 }
 
-// matching returns what of a list matches, the newest first if reversed is set.
+// matching returns the elements of a list that match, at most limit of them, the newest first if
+// reversed is set.
 func matching[S, R any](list []*S, reversed bool, limit uint32, match func(*S) (R, bool)) []R {
 	var found []R
 	for i := range list {
@@ -279,7 +280,7 @@ func matching[S, R any](list []*S, reversed bool, limit uint32, match func(*S) (
 	return found
 }
 
-// matchesFilter reports whether a field of a filter is not set, or equals the value.
+// matchesFilter reports whether a field of a filter is not set or equals the value.
 func matchesFilter[T comparable](asked, is T) bool {
 	var none T
 	return asked == none || asked == is

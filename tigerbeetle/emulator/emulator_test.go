@@ -25,7 +25,7 @@ const (
 	caseMissing
 )
 
-// Statuses under short names, for tables.
+// Short names of statuses, for tables.
 const (
 	isCreated = tb.TransferCreated
 	isUndone  = tb.TransferLinkedEventFailed
@@ -34,7 +34,7 @@ const (
 	isDenied  = tb.TransferExceedsCredits
 )
 
-// moveOf is a transfer of an amount with flags.
+// moveOf returns a transfer of an amount with flags.
 func moveOf(id, debit, credit, amount uint64, flags uint16) tb.Transfer {
 	return tb.Transfer{
 		ID: tb.ToUint128(id), DebitAccountID: tb.ToUint128(debit), CreditAccountID: tb.ToUint128(credit),
@@ -42,7 +42,7 @@ func moveOf(id, debit, credit, amount uint64, flags uint16) tb.Transfer {
 	}
 }
 
-// holdOf holds an amount of the bounded account for some seconds.
+// holdOf returns a pending transfer that holds an amount of the bounded account for some seconds.
 func holdOf(id, amount uint64, seconds uint32, flags uint16) tb.Transfer {
 	t := moveOf(id, caseBounded, caseVault, amount, flagPending|flags)
 	t.Timeout = seconds
@@ -59,31 +59,31 @@ func voidOf(id, pending uint64, flags uint16) tb.Transfer {
 	return tb.Transfer{ID: tb.ToUint128(id), PendingID: tb.ToUint128(pending), Flags: flagVoid | flags}
 }
 
-// allOf is the transfer with the greatest amount.
+// allOf returns the transfer with the largest amount, which means all of it.
 func allOf(t tb.Transfer) tb.Transfer {
 	t.Amount = tb.AmountMax
 	return t
 }
 
-// datedBy is the transfer with the user's data.
+// datedBy returns the transfer with user data.
 func datedBy(t tb.Transfer, data uint64) tb.Transfer {
 	t.UserData64 = data
 	return t
 }
 
-// emulatorCall is a call, some time after the one before, and what it is to answer.
+// emulatorCall is a call some time after the previous one, and its expected answer.
 type emulatorCall struct {
 	after time.Duration
 	send  []tb.Transfer
 	want  []tb.CreateTransferStatus
-	// balances are debits pending and posted, credits pending and posted.
+	// balances are, by account, the debits pending and posted and the credits pending and posted.
 	balances map[uint64][4]uint64
 }
 
-// casesBegin is when the cases begin.
+// casesBegin is the time at which the cases begin.
 const casesBegin = 1_800_000_000 * time.Second
 
-// funded is an emulator with the cases' accounts, and its clock.
+// funded returns an emulator with the cases' accounts, and its clock.
 func funded(t *testing.T) (*Emulator, *time.Duration) {
 	t.Helper()
 	clock := casesBegin
@@ -145,7 +145,8 @@ func playCalls(t *testing.T, calls []emulatorCall) {
 	}
 }
 
-// What expires does so by when it was due; of the same instant there are never two.
+// TestEmulatorExpiryOrder checks that transfers expire in the order of their ends. No two end at
+// the same instant, because no two have the same timestamp.
 func TestEmulatorExpiryOrder(t *testing.T) {
 	t.Parallel()
 	e, clock := funded(t)
@@ -168,7 +169,7 @@ func TestEmulatorExpiryOrder(t *testing.T) {
 	}
 }
 
-// A call that is too large does nothing.
+// TestEmulatorSizes checks that a call that is too large does nothing.
 func TestEmulatorSizes(t *testing.T) {
 	t.Parallel()
 	e, _ := funded(t)
@@ -202,7 +203,8 @@ func TestEmulatorSizes(t *testing.T) {
 	}
 }
 
-// A post or void that says nothing of the user's data has that of its pending transfer.
+// TestEmulatorInherits checks that a post or void without user data has that of its pending
+// transfer.
 func TestEmulatorInherits(t *testing.T) {
 	t.Parallel()
 	e, _ := funded(t)
@@ -237,7 +239,7 @@ func TestEmulatorInherits(t *testing.T) {
 	}
 }
 
-// At the end of time there are no more timeouts.
+// TestEmulatorLastTimeout checks that a timeout that would overflow the clock is refused.
 func TestEmulatorLastTimeout(t *testing.T) {
 	t.Parallel()
 	e, clock := funded(t)

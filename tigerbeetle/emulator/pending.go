@@ -63,7 +63,7 @@ func (e *Emulator) resolvePending(t *tb.Transfer, at uint64) tb.CreateTransferSt
 	return tb.TransferCreated
 }
 
-// resolvable compares a post or void with its pending transfer, and returns its amount.
+// resolvable checks a post or void against its pending transfer, and returns its amount.
 func resolvable(t *tb.Transfer, p *storedTransfer) (uint128.Number, tb.CreateTransferStatus) {
 	var zero tb.Uint128
 	whole := uint128.Of(p.Amount)
@@ -93,8 +93,8 @@ func resolvable(t *tb.Transfer, p *storedTransfer) (uint128.Number, tb.CreateTra
 	return amount, tb.TransferCreated
 }
 
-// resolution is the transfer that a post or void becomes: fields that are not set are those of its
-// pending transfer.
+// resolution returns the transfer that a post or void is stored as: fields that are not set are
+// those of its pending transfer.
 func resolution(t *tb.Transfer, p *storedTransfer, amount uint128.Number, at uint64) tb.Transfer {
 	n := tb.Transfer{
 		ID: t.ID, DebitAccountID: p.DebitAccountID, CreditAccountID: p.CreditAccountID,
@@ -109,7 +109,8 @@ func resolution(t *tb.Transfer, p *storedTransfer, amount uint128.Number, at uin
 	return n
 }
 
-// release takes a pending transfer off its accounts, and reopens what it had closed.
+// release subtracts a pending transfer from its accounts, and reopens the accounts that it had
+// closed.
 func release(p *storedTransfer, debit, credit *tb.Account) {
 	amount := uint128.Of(p.Amount)
 	debit.DebitsPending = uint128.Of(debit.DebitsPending).Minus(amount).Uint128()
@@ -122,7 +123,7 @@ func release(p *storedTransfer, debit, credit *tb.Account) {
 	}
 }
 
-// resolveExists says in what a post or void differs from the one that has its ID.
+// resolveExists returns how a post or void differs from the existing transfer with its ID.
 func (e *Emulator) resolveExists(t *tb.Transfer, old *storedTransfer, at uint64) (tb.CreateTransferStatus, uint64) {
 	var zero tb.Uint128
 	p := e.transfers[t.PendingID]
@@ -143,13 +144,13 @@ func (e *Emulator) resolveExists(t *tb.Transfer, old *storedTransfer, at uint64)
 	return sameData(&asked, &old.Transfer, at)
 }
 
-// expires is when a pending transfer expires, in nanoseconds.
+// expires returns when a pending transfer expires, in nanoseconds.
 func (e *Emulator) expires(t *storedTransfer) uint64 {
 	tick := uint64(e.options.Tick)
 	return t.Timestamp/tick*tick + uint64(t.Timeout)*uint64(time.Second)
 }
 
-// scheduleExpiry makes a pending transfer expire in time.
+// scheduleExpiry adds a pending transfer to those that will expire.
 func (e *Emulator) scheduleExpiry(t *storedTransfer) { heap.Push(&e.due, dueEntry{e.expires(t), t}) }
 
 // expireDue expires the pending transfers that are due.
@@ -165,13 +166,14 @@ func (e *Emulator) expireDue() {
 	}
 }
 
-// dueEntry is a pending transfer that is to expire.
+// dueEntry is a pending transfer with a timeout.
 type dueEntry struct {
 	at    uint64
 	entry *storedTransfer
 }
 
-// dueHeap has the transfer that expires first on top, or of the same instant the older one.
+// dueHeap is a heap with the transfer that expires first on top; of two that expire at the same
+// instant, the older one.
 type dueHeap []dueEntry
 
 func (h dueHeap) Len() int { return len(h) }
@@ -180,10 +182,10 @@ func (h dueHeap) Less(i, j int) bool {
 }
 func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push appends; for package heap.
+// Push appends x. It implements heap.Interface.
 func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueEntry)) }
 
-// Pop removes the last; for package heap.
+// Pop removes the last element. It implements heap.Interface.
 func (h *dueHeap) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]

@@ -12,10 +12,9 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// dice makes calls for a cluster from a seed: few accounts and few IDs, so that they often meet.
-//
-// What it makes depends on the answers, but not on when they came. Every run has IDs and ledgers of
-// its own.
+// dice makes random calls for a cluster from a seed. It uses few accounts and few IDs, so that
+// calls often meet the same ones. The calls depend on the answers to earlier ones, but not on
+// timestamps. Every run has its own IDs and ledgers.
 type dice struct {
 	*rand.Rand
 	run    uint64
@@ -24,18 +23,18 @@ type dice struct {
 
 	accounts []tb.Account  // of this round
 	older    []tb.Uint128  // of the rounds before
-	past     []tb.Transfer // what was asked, as it was asked
-	asked    []tb.Transfer // what of it would be pending
-	pending  []tb.Transfer // what of it became so
+	past     []tb.Transfer // transfers as they were sent
+	asked    []tb.Transfer // those of them sent as pending
+	pending  []tb.Transfer // those of them that became pending
 }
 
-// remembered is how many transfers the dice remember.
+// remembered is how many transfers the dice keep.
 const remembered = 160
 
-// huge is nearly all that 128 bits hold.
+// huge returns nearly the largest number of 128 bits.
 func huge() tb.Uint128 { return uint128.Number{Hi: math.MaxUint64, Lo: math.MaxUint64 - 50}.Uint128() }
 
-// id is the run's ID with a number.
+// id returns the run's ID with a number.
 func (d *dice) id(n uint64) tb.Uint128 { return uint128.Number{Hi: d.run, Lo: n}.Uint128() }
 
 func (d *dice) next() tb.Uint128 {
@@ -43,7 +42,7 @@ func (d *dice) next() tb.Uint128 {
 	return d.id(d.number)
 }
 
-// show is an ID without its run, so that runs can be compared.
+// show returns an ID without its run, so that the logs of two runs can be compared.
 func (d *dice) show(id tb.Uint128) string {
 	lo, hi := id.Uint64()
 	if hi == d.run {
@@ -54,17 +53,17 @@ func (d *dice) show(id tb.Uint128) string {
 
 func (d *dice) showLedger(ledger uint32) string {
 	if ledger < 1<<20 {
-		return fmt.Sprintf("no %d", ledger) // not the run's
+		return fmt.Sprintf("no %d", ledger) // not of this run
 	}
 	return fmt.Sprint(ledger - d.ledger)
 }
 
-// oneIn reports whether in n times.
+// oneIn returns true once in n times on average.
 func (d *dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 func one[T any](d *dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// odds picks an index, each as often as its weight says.
+// odds returns an index at random, weighted by weights.
 func (d *dice) odds(weights ...int) int {
 	sum := 0
 	for _, w := range weights {
@@ -80,7 +79,7 @@ func (d *dice) odds(weights ...int) int {
 	return 0
 }
 
-// begin makes the accounts of a round.
+// begin returns the accounts of a new round.
 func (d *dice) begin() []tb.Account {
 	for i := range d.accounts {
 		d.older = append(d.older, d.accounts[i].ID)
@@ -105,7 +104,7 @@ func (d *dice) begin() []tb.Account {
 	return append([]tb.Account(nil), d.accounts...)
 }
 
-// moreAccounts are accounts that exist, nearly exist, or are wrong.
+// moreAccounts returns accounts that exist, that differ from existing ones, or that are invalid.
 func (d *dice) moreAccounts() []tb.Account {
 	batch := make([]tb.Account, 1+d.IntN(12))
 	for i := range batch {
@@ -164,13 +163,14 @@ func (d *dice) spoilAccount(a *tb.Account) {
 	}
 }
 
-// transfers is a call. Where short is set, some of the pending ones end in a second or two.
+// transfers returns the transfers of one call. If short is set, some of the pending ones expire in
+// a second or two.
 func (d *dice) transfers(most int, short bool) []tb.Transfer {
 	if len(d.past) > 0 && d.oneIn(12) {
 		return d.again(most)
 	}
 	batch := make([]tb.Transfer, 1+d.IntN(min(most, one(d, 4, 40, 250))))
-	chain := 0 // how many more are linked
+	chain := 0 // how many more events are linked
 	for i := range batch {
 		t := d.transfer(short)
 		if chain--; chain < -2 && d.oneIn(8) {
@@ -191,7 +191,7 @@ func (d *dice) transfers(most int, short bool) []tb.Transfer {
 	return batch
 }
 
-// remember keeps a transfer to come back to it.
+// remember keeps a transfer for later calls to come back to.
 func (d *dice) remember(t *tb.Transfer) {
 	d.past = keep(d.past, t)
 	if t.Flags&(flagPending|flagPost|flagVoid) == flagPending {
@@ -199,7 +199,7 @@ func (d *dice) remember(t *tb.Transfer) {
 	}
 }
 
-// made tells that a transfer was created.
+// made records that a transfer was created.
 func (d *dice) made(t *tb.Transfer) {
 	if t.Flags&(flagPending|flagPost|flagVoid) == flagPending {
 		d.pending = keep(d.pending, t)
@@ -211,7 +211,7 @@ func keep(list []tb.Transfer, t *tb.Transfer) []tb.Transfer {
 	return list[max(0, len(list)-remembered):]
 }
 
-// lately is one of a list, mostly one of the last.
+// lately returns an element of a list, mostly one of the last.
 func (d *dice) lately(list []tb.Transfer) tb.Transfer {
 	if len(list) == 0 {
 		return tb.Transfer{}
@@ -219,7 +219,7 @@ func (d *dice) lately(list []tb.Transfer) tb.Transfer {
 	return list[len(list)-1-d.IntN(min(len(list), one(d, 8, remembered)))]
 }
 
-// again sends a piece of what was sent before once more, as a client does that got no answer.
+// again returns some transfers that were sent before, as a client sends them that got no answer.
 func (d *dice) again(most int) []tb.Transfer {
 	from := d.IntN(len(d.past))
 	n := min(1+d.IntN(20), len(d.past)-from, most)
@@ -247,7 +247,7 @@ func (d *dice) transfer(short bool) tb.Transfer {
 	return d.fresh(short)
 }
 
-// account is one of this round, seldom one of another or none.
+// account returns an account of this round, seldom one of another round or none.
 func (d *dice) account() tb.Uint128 {
 	if d.oneIn(40) {
 		return d.id(1<<40 + d.Uint64N(9))
@@ -272,7 +272,7 @@ func (d *dice) amount() tb.Uint128 {
 	return tb.ToUint128(1 + d.Uint64N(30))
 }
 
-// fresh is a transfer that has not been there.
+// fresh returns a new transfer.
 func (d *dice) fresh(short bool) tb.Transfer {
 	t := tb.Transfer{
 		ID: d.next(), DebitAccountID: d.account(), CreditAccountID: d.account(), Amount: d.amount(),
@@ -301,7 +301,7 @@ func (d *dice) fresh(short bool) tb.Transfer {
 	return t
 }
 
-// resolving posts or voids, mostly what is pending.
+// resolving returns a post or void, mostly of a transfer that is pending.
 func (d *dice) resolving() tb.Transfer {
 	t := tb.Transfer{ID: d.next(), Flags: one[uint16](d, flagPost, flagVoid)}
 	var p tb.Transfer
@@ -339,7 +339,7 @@ func (d *dice) resolving() tb.Transfer {
 	return t
 }
 
-// spoil changes one field, mostly to something wrong.
+// spoil changes one field, mostly to an invalid value.
 func (d *dice) spoil(t *tb.Transfer) {
 	ends := []tb.Uint128{{}, tb.AmountMax, d.accounts[0].ID, d.accounts[len(d.accounts)-1].ID}
 	switch d.IntN(15) {

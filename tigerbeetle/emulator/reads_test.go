@@ -11,7 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// found is what a read returned.
+// found is the answer to a read.
 type found[T comparable] struct {
 	list []T
 	err  error
@@ -19,7 +19,7 @@ type found[T comparable] struct {
 
 func answered[T comparable](list []T, err error) found[T] { return found[T]{list, err} }
 
-// same compares what a read returned on both sides.
+// same compares the answers of the emulator and the server to a read.
 func same[T comparable](c *contest, what string, got, want found[T]) {
 	c.t.Helper()
 	c.reads++
@@ -37,8 +37,8 @@ func same[T comparable](c *contest, what string, got, want found[T]) {
 	}
 }
 
-// settled compares all accounts of this round and some of those before, and all transfers since an
-// instant.
+// settled compares all accounts of this round and some of earlier rounds, and all transfers from an
+// instant on.
 func (c *contest) settled(since uint64) {
 	c.t.Helper()
 	ids := slices.Clone(c.older)
@@ -77,7 +77,7 @@ func (c *contest) read() {
 	}
 }
 
-// between is a range of timestamps, mostly an open one.
+// between returns a range of timestamps, mostly an open one.
 func (c *contest) between() (from, to uint64) {
 	switch c.odds(6, 2, 2, 1, 1) {
 	case 1:
@@ -179,7 +179,7 @@ func (c *contest) queryAccounts(f tb.QueryFilter) {
 	same(c, fmt.Sprintf("accounts by %+v", f), got, want)
 }
 
-// sizes compares calls of no events, of the most that a call holds, and of one more.
+// sizes compares calls with no events, with the most that a call holds, and with one more.
 func (c *contest) sizes() {
 	most := c.emulator.MaxEvents()
 	for _, n := range []int{0, 1, most, most + 1} {

@@ -27,7 +27,8 @@ const (
 	accountClosed         = 1 << 5
 )
 
-// createTransfer makes one transfer. The checks are in the order of the server's.
+// createTransfer creates one transfer. The checks are in the order of the server's, because the
+// first that fails is the status.
 func (e *Emulator) createTransfer(t *tb.Transfer, at uint64) (tb.CreateTransferStatus, uint64) {
 	var zero tb.Uint128
 	old := e.transfers[t.ID]
@@ -53,7 +54,7 @@ func (e *Emulator) createTransfer(t *tb.Transfer, at uint64) (tb.CreateTransferS
 	return e.transfer(t, at), at
 }
 
-// checkTransfer finds what is wrong with a transfer by itself.
+// checkTransfer checks a transfer without looking at accounts or other transfers.
 func checkTransfer(t *tb.Transfer) tb.CreateTransferStatus {
 	var zero tb.Uint128
 	switch {
@@ -142,7 +143,7 @@ func (e *Emulator) transfer(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	return tb.TransferCreated
 }
 
-// overflows finds a sum that does not fit 128 bits.
+// overflows checks that no balance would exceed 128 bits.
 func overflows(t *tb.Transfer, debit, credit *tb.Account, amount uint128.Number, at uint64) tb.CreateTransferStatus {
 	over := func(a tb.Uint128) bool { return uint128.Of(a).Overflows(amount) }
 	both := func(a, b tb.Uint128) tb.Uint128 { return uint128.Of(a).Plus(uint128.Of(b)).Uint128() }
@@ -166,7 +167,7 @@ func overflows(t *tb.Transfer, debit, credit *tb.Account, amount uint128.Number,
 	return tb.TransferCreated
 }
 
-// transferExists says in what a transfer differs from the one that has its ID.
+// transferExists returns how a transfer differs from the existing one with its ID.
 func (e *Emulator) transferExists(t *tb.Transfer, old *storedTransfer, at uint64) (tb.CreateTransferStatus, uint64) {
 	switch {
 	case t.Flags != old.Flags:
