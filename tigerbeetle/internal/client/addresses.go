@@ -50,8 +50,8 @@ func checkAddresses(addresses []string) error {
 	return errors.Join(errs...)
 }
 
-// resolve resolves the names in addresses, because TigerBeetle's client takes none. It takes a
-// name's first IPv4 address, or else its first address.
+// resolve resolves the names in addresses, because TigerBeetle's client accepts only IP addresses.
+// It takes a name's first IPv4 address, or else its first address.
 func resolve(
 	ctx context.Context, addresses []string,
 	ask func(ctx context.Context, network, host string) ([]netip.Addr, error),
@@ -84,8 +84,8 @@ func resolve(
 	return out, nil
 }
 
-// unreachableError says that the cluster did not answer. It names no field: on a call the engine
-// names the lease.
+// unreachableError returns the error for a cluster that did not answer. It names no field, because
+// the engine puts the lease there.
 func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Err: cause,
@@ -93,7 +93,7 @@ func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	}
 }
 
-// clusterID returns the ID of a cluster, of which none means 0.
+// clusterID returns the ID of a cluster; nil means 0.
 func clusterID(id *big.Int) (*big.Int, error) {
 	if id == nil {
 		return new(big.Int), nil

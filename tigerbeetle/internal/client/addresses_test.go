@@ -16,7 +16,7 @@ func TestCheckAddresses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		list  string
-		words string // empty where it is fine
+		words string // empty if the addresses are valid
 	}{
 		{"127.0.0.1:3000", ""},
 		{"a:1 b.example:65535 [::1]:3000", ""},
@@ -70,7 +70,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestCluster: a cluster's ID has 128 bits, and what is none is refused before anybody is called.
+// TestCluster checks that the ID of a cluster has 128 bits, and that an invalid one is refused
+// before any connection is made.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	most := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))

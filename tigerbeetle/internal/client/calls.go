@@ -10,8 +10,8 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// CreateAccounts creates accounts, in several calls if they do not fit one. Accounts that are
-// linked stay together.
+// CreateAccounts creates accounts, in several calls if they do not fit one. Linked accounts stay
+// together.
 func (c *Client) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -53,17 +53,17 @@ func (c *Client) CreateTransfers(
 	return results, oversize(err, len(transfers), c)
 }
 
-// LookupAccounts returns those of the accounts that exist.
+// LookupAccounts returns the accounts that exist among the IDs.
 func (c *Client) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
 	return lookup(ctx, c, ids, tb.Client.LookupAccounts)
 }
 
-// LookupTransfers returns those of the transfers that exist.
+// LookupTransfers returns the transfers that exist among the IDs.
 func (c *Client) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
 	return lookup(ctx, c, ids, tb.Client.LookupTransfers)
 }
 
-// lookup asks for what IDs name, in as many calls as they need.
+// lookup looks IDs up, in as many calls as they need.
 func lookup[R any](
 	ctx context.Context, c *Client, ids []tb.Uint128, ask func(tb.Client, []tb.Uint128) ([]R, error),
 ) ([]R, error) {
@@ -84,21 +84,19 @@ func lookup[R any](
 	return found, nil
 }
 
-// AccountTransfers returns the transfers of an account; at most as many as an answer holds.
+// AccountTransfers returns the transfers of an account, at most as many as an answer holds.
 func (c *Client) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
 	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.GetAccountTransfers(f) })
 }
 
-// QueryAccounts returns the accounts that have what a filter names; at most as many as an answer
-// holds.
+// QueryAccounts returns the accounts that match a filter, at most as many as an answer holds.
 func (c *Client) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
 	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Account, error) { return native.QueryAccounts(f) })
 }
 
-// QueryTransfers returns the transfers that have what a filter names; at most as many as an answer
-// holds.
+// QueryTransfers returns the transfers that match a filter, at most as many as an answer holds.
 func (c *Client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
 	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.QueryTransfers(f) })
@@ -107,10 +105,11 @@ func (c *Client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Tra
 // accountLinked is the flag of an account that succeeds or fails with the next one.
 const accountLinked = 1 << 0
 
-// minEvents is how many events a call holds on a development server, which takes the fewest.
+// minEvents is how many events a call holds on a server for development, which takes the fewest.
 const minEvents = 253
 
-// lowerMaxEvents is called when a number of events did not fit one call after all.
+// lowerMaxEvents lowers the known maximum after a number of events did not fit one call: the server
+// was restarted with a smaller one.
 func (c *Client) lowerMaxEvents(events int) {
 	if events <= minEvents {
 		lowerTo(&c.events, events-1)
@@ -119,7 +118,7 @@ func (c *Client) lowerMaxEvents(events int) {
 	lowerTo(&c.events, max(events/2, minEvents))
 }
 
-// lowerTo lowers a number.
+// lowerTo lowers n to most, unless it is lower already.
 func lowerTo(n *atomic.Int64, most int) {
 	for {
 		old := n.Load()
@@ -129,7 +128,7 @@ func lowerTo(n *atomic.Int64, most int) {
 	}
 }
 
-// oversize explains the error of a call that was not sent because it is too large.
+// oversize returns the error for a call that was not sent because it is too large.
 func oversize(err error, events int, c *Client) error {
 	if errors.Is(err, tb.ErrTooMuchData) {
 		return TooLarge(events, c.MaxEvents())

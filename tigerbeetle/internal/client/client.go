@@ -22,48 +22,48 @@ const (
 	maxEvents = 8189
 	// maxInFlight is how many calls may be in flight, including those whose callers have left.
 	maxInFlight = 10_000
-	// SessionTimeout is how long a cluster has to begin a session, unless the caller sets a
+	// SessionTimeout is how long to wait for a session with the cluster if the caller sets no
 	// deadline.
 	SessionTimeout = 5 * time.Second
-	// minPause is the pause before a lost client is made again; it doubles up to mostPause.
+	// minPause is the pause before a lost client is replaced; it doubles up to maxPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// Client is the store's ledger on a cluster: TigerBeetle's own client, which batches concurrent
-// calls, with three additions. A call ends with its context, while what it asked for may still be
-// carried out; calls whose callers have left are counted and bounded; and a client that the
-// cluster has shut out is replaced.
+// Client implements the store's ledger with TigerBeetle's own client, which batches concurrent
+// calls. It adds three things. A call ends with its context, although the cluster may still carry
+// it out. Calls in flight are counted and bounded, including those whose callers have left. And a
+// client that the cluster has shut out is replaced.
 type Client struct {
 	options  options
 	inFlight chan struct{}
-	// events is how many events a call holds, lookups how many IDs.
+	// events is how many events a call may have, and lookups how many IDs.
 	events, lookups atomic.Int64
 
 	mu          sync.Mutex
 	native      tb.Client // nil while there is none
-	downBecause error     // why there is none
+	downBecause error     // why native is nil
 	closed      bool
-	// reconnectLater replaces the client; end stops that.
+	// reconnectLater replaces the native client; end stops it.
 	reconnectLater func()
 	end            context.CancelFunc
 	reconnecting   sync.WaitGroup
 }
 
-// options tune a client.
+// options configure a client.
 type options struct {
-	// dial makes a native client, which need not have a session yet.
+	// dial returns a native client, which need not have a session yet.
 	dial func(ctx context.Context) (tb.Client, error)
 	// unreachable returns the error for a cluster that did not answer.
 	unreachable func(cause error) error
-	// onError is called with why a client was lost, and why it could not be replaced.
+	// onError is called with the reason why a client was lost or could not be replaced.
 	onError     func(error)
 	maxInFlight int
 }
 
 // Open returns a client that has a session with the cluster whose replicas have the given
-// addresses. A cluster of nil has the ID 0. OnError may be nil; it is told why a session was lost,
-// and why it could not be replaced.
+// addresses. If cluster is nil, the ID is 0. onError may be nil; it is called with the reason why a
+// session was lost or could not be replaced.
 func Open(
 	ctx context.Context, addresses []string, cluster *big.Int, onError func(error),
 ) (*Client, error) {
@@ -114,10 +114,10 @@ func newClient(ctx context.Context, o options) (*Client, error) {
 	return c, nil
 }
 
-// MaxEvents is how many events fit one call.
+// MaxEvents returns how many events fit one call.
 func (c *Client) MaxEvents() int { return int(c.events.Load()) }
 
-// Close cancels what is going on.
+// Close closes the native client, which ends the calls in flight, and stops reconnecting.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	native := c.native
@@ -132,8 +132,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// call makes a native call, for which it waits until the context ends. The native client may go on
-// reading what the call was given.
+// call makes a native call and waits for its result or the end of the context. If the context ends
+// first, the native client may still read the call's arguments.
 func call[R any](ctx context.Context, c *Client, do func(tb.Client) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
@@ -150,7 +150,7 @@ func call[R any](ctx context.Context, c *Client, do func(tb.Client) (R, error)) 
 	})
 }
 
-// Await returns what do returns, or an error once the context ends; do goes on then.
+// Await returns the result of do, or an error if the context ends first; do then continues.
 func Await[R any](ctx context.Context, do func() (R, error)) (R, error) {
 	if ctx.Done() == nil {
 		return do()
@@ -159,7 +159,7 @@ func Await[R any](ctx context.Context, do func() (R, error)) (R, error) {
 		result R
 		err    error
 	}
-	done := make(chan answer, 1) // the caller may have left
+	done := make(chan answer, 1) // buffered, because the caller may have left
 	go func() {
 		result, err := do()
 		done <- answer{result, err}
@@ -173,7 +173,7 @@ func Await[R any](ctx context.Context, do func() (R, error)) (R, error) {
 	}
 }
 
-// acquire returns the native client for one call, which must receive from inFlight when it ends.
+// acquire returns the native client for one call. The call must receive from inFlight when it ends.
 func (c *Client) acquire() (tb.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +191,7 @@ func (c *Client) acquire() (tb.Client, error) {
 	}
 }
 
-// classify says what a native error means, and drops a client that has been shut out.
+// classify explains a native error, and drops the native client if the cluster has shut it out.
 func (c *Client) classify(native tb.Client, err error) error {
 	if err == nil || errors.Is(err, tb.ErrTooMuchData) {
 		return err
@@ -203,7 +203,7 @@ func (c *Client) classify(native tb.Client, err error) error {
 	return explained
 }
 
-// shutOut reports whether a native client is useless after an error.
+// shutOut reports whether an error means that the native client cannot be used any more.
 func shutOut(err error) bool {
 	return errors.Is(err, tb.ErrClientEvicted) || errors.Is(err, tb.ErrClientClosed) ||
 		errors.Is(err, tb.ErrClientReleaseTooHigh) || errors.Is(err, tb.ErrClientReleaseTooLow)

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// wire is a native client of a test: of a server that takes so many bytes of events, and that
-// answers once it is told to.
+// wire is a native client for tests. Its server accepts calls of up to a number of bytes, and
+// answers when the test says so.
 type wire struct {
 	tb.Client
 	bytes  int
@@ -29,7 +29,7 @@ type wire struct {
 	calls  atomic.Int64
 	sizes  []int
 	mu     sync.Mutex
-	// refuses is what the next calls fail with.
+	// refuses is the error of the next calls.
 	refuses atomic.Pointer[error]
 }
 
@@ -37,7 +37,7 @@ func newWire(bytes int) *wire { return &wire{bytes: bytes, ended: make(chan stru
 
 func (w *wire) refuse(err error) { w.refuses.Store(&err) }
 
-// reach is what happens to a call of so many bytes.
+// reach makes a call of a number of events and bytes.
 func (w *wire) reach(events, size int) error {
 	w.calls.Add(1)
 	if err := w.refuses.Load(); err != nil {
@@ -80,7 +80,7 @@ func (w *wire) CreateAccounts(all []tb.Account) ([]tb.CreateAccountResult, error
 	return make([]tb.CreateAccountResult, len(all)), w.reach(len(all), 128)
 }
 
-// wires dials one native client after the other, and tells what went wrong.
+// wires dials one native client after another, and records errors.
 type wires struct {
 	mu    sync.Mutex
 	next  []*wire
@@ -110,7 +110,7 @@ func (w *wires) options(flights int) options {
 	}
 }
 
-// so says how many clients were dialed, and what was told.
+// so returns how many clients were dialed, and the errors that were reported.
 func (w *wires) so() (dials int, told []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,8 +135,8 @@ const (
 	developmentBytes = 32<<10 - 256
 )
 
-// TestClientLearns: how much a call holds is known before the first one, also on a server that
-// takes little.
+// TestClientLearns checks that the size of a call is known before the first one, also on a server
+// with small messages.
 func TestClientLearns(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ bytes, events, lookups int }{
@@ -153,7 +153,8 @@ func TestClientLearns(t *testing.T) {
 	}
 }
 
-// TestClientSplits: what may be split is, and linked accounts stay together; a chain is refused.
+// TestClientSplits checks that calls that can be split are split, that linked accounts stay
+// together, and that a chain is refused.
 func TestClientSplits(t *testing.T) {
 	t.Parallel()
 	native := newWire(developmentBytes)
@@ -172,7 +173,7 @@ func TestClientSplits(t *testing.T) {
 	if _, err := c.CreateTransfers(t.Context(), make([]tb.Transfer, 254)); !errors.Is(err, weir.Invalid) {
 		t.Errorf("a chain: got %v, want %v", err, weir.Invalid)
 	}
-	// The server was started again, and takes less.
+	// The server was restarted with smaller messages.
 	native.bytes = 1024
 	if found, err := c.LookupAccounts(t.Context(), make([]tb.Uint128, 500)); err != nil || len(found) != 500 {
 		t.Errorf("look-ups: got %d, %v", len(found), err)
@@ -182,8 +183,8 @@ func TestClientSplits(t *testing.T) {
 	}
 }
 
-// TestClientGivesUp: a call ends with its context, what is still going on is bounded, and Close
-// ends it.
+// TestClientGivesUp checks that a call ends with its context, that calls still in flight are
+// bounded, and that Close ends them.
 func TestClientGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,8 +222,8 @@ func TestClientGivesUp(t *testing.T) {
 	})
 }
 
-// TestClientComesBack: after the cluster has shut a client out there is another one, made by one of
-// the calls that noticed, with longer and longer pauses; meanwhile calls fail and say why.
+// TestClientComesBack checks that a client that the cluster has shut out is replaced once, by one
+// of the calls that noticed, with growing pauses; meanwhile calls fail with the reason.
 func TestClientComesBack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -255,7 +256,7 @@ func TestClientComesBack(t *testing.T) {
 					})
 				}
 				calls.Wait()
-				// 100 ms until the second, 200 ms more until the silent one, which has 5 s.
+				// 100 ms until the second client, 200 ms more until the silent one, which has 5 s.
 				time.Sleep(350 * time.Millisecond)
 				synctest.Wait()
 				err := ask()
@@ -282,7 +283,7 @@ func TestClientComesBack(t *testing.T) {
 	}
 }
 
-// TestClientOpens: who is not let in is told why, in time.
+// TestClientOpens checks that a client that gets no session returns the reason in time.
 func TestClientOpens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,7 +312,7 @@ func TestClientOpens(t *testing.T) {
 	})
 }
 
-// TestClientClosesWhileItIsMadeAnew: nothing is left behind.
+// TestClientClosesWhileItIsMadeAnew checks that closing during a reconnect leaves no client open.
 func TestClientClosesWhileItIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

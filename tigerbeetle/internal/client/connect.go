@@ -16,7 +16,7 @@ func (c *Client) connect(ctx context.Context) (tb.Client, error) {
 	if err != nil {
 		return nil, c.unreached(ctx, err)
 	}
-	greeted := make(chan error, 1) // the caller may have left
+	greeted := make(chan error, 1) // buffered, because the caller may have left
 	go func() { greeted <- c.waitSession(native) }()
 	select {
 	case err = <-greeted:
@@ -30,7 +30,7 @@ func (c *Client) connect(ctx context.Context) (tb.Client, error) {
 	return native, nil
 }
 
-// unreached says why there is no client.
+// unreached returns the error for a client without a session.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -41,10 +41,10 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 	return Unavailable(err)
 }
 
-// waitSession waits for a session and finds out how much a call holds. It returns when the native
-// client is closed.
+// waitSession waits for a session and determines how much a call holds. It also returns when the
+// native client is closed.
 func (c *Client) waitSession(native tb.Client) error {
-	// The native client answers this by itself, but not before it has a session.
+	// The native client answers a Nop without the cluster, but not before it has a session.
 	if err := native.Nop(); err != nil {
 		return explain(err)
 	}
@@ -63,7 +63,7 @@ func (c *Client) waitSession(native tb.Client) error {
 	return nil
 }
 
-// largestFitting is the largest number from 1 to most that fits.
+// largestFitting returns the largest number from 1 to most that fits.
 func largestFitting(most int, fits func(n int) (bool, error)) (int, error) {
 	if ok, err := fits(most); ok || err != nil {
 		return most, err
@@ -84,9 +84,10 @@ func largestFitting(most int, fits func(n int) (bool, error)) (int, error) {
 	return least, nil
 }
 
-// eventsForLookups converts the number of lookups that a request holds to the number of events:
-// its size in bytes bounds both. A request ends with a trailer as large as one of its elements. A
-// server that takes as many lookups as fit an answer is assumed to have the default size.
+// eventsForLookups converts the number of lookups that a request holds to a number of events,
+// because the size in bytes bounds both. A request ends with a trailer as large as one of its
+// elements. A server that accepts as many lookups as fit an answer is assumed to have the default
+// size.
 func eventsForLookups(lookups int) int {
 	const lookupBytes, eventBytes = 16, 128
 	if lookups >= maxEvents {
@@ -95,12 +96,12 @@ func eventsForLookups(lookups int) int {
 	return max((lookups+1)*lookupBytes/eventBytes-1, 1)
 }
 
-// dropNative drops a native client, and starts to replace it.
+// dropNative drops a native client and starts to replace it.
 func (c *Client) dropNative(native tb.Client, why error) {
 	c.mu.Lock()
 	if c.closed || c.native != native {
 		c.mu.Unlock()
-		return // it was dropped before
+		return // already dropped
 	}
 	c.native, c.downBecause = nil, why
 	c.reconnecting.Add(1)
@@ -113,8 +114,8 @@ func (c *Client) dropNative(native tb.Client, why error) {
 	}()
 }
 
-// reconnect tries to make a native client until one has a session or the context ends. Only one
-// runs at a time: until it is done there is no client that could be lost.
+// reconnect makes native clients until one has a session or the context ends. Only one reconnect
+// runs at a time, because until it is done there is no client that could be lost.
 func (c *Client) reconnect(ctx context.Context) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		timer := time.NewTimer(pause)
@@ -140,8 +141,8 @@ func (c *Client) reconnect(ctx context.Context) {
 	}
 }
 
-// setNative takes over a new native client, or records why there is none. It reports whether
-// nothing more has to be done.
+// setNative stores a new native client, or the reason why there is none. It reports whether
+// reconnect is done.
 func (c *Client) setNative(native tb.Client, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

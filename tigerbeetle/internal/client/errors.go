@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Unavailable says that the cluster did not answer, or that what it answered is not known. It stays
-// known whether the call was sent.
+// Unavailable wraps an error as [weir.Unavailable]: the cluster did not answer, or the outcome of
+// the call is unknown. IsUnsent still recognizes the error.
 func Unavailable(err error) error {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok {
@@ -28,7 +28,7 @@ func Unavailable(err error) error {
 	return e
 }
 
-// TooLarge refuses a request that does not fit one call.
+// TooLarge returns the error for a request that does not fit one call.
 func TooLarge(events, most int) error {
 	return &weir.Error{
 		Code: weir.Invalid, Field: "charges", Value: strconv.Itoa(events),
@@ -36,19 +36,19 @@ func TooLarge(events, most int) error {
 	}
 }
 
-// unsentError is the error of a call that the cluster was never given, so that it cannot be
+// unsentError is the error of a call that was never given to the cluster, so that it cannot be
 // carried out.
 type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }
 
-// IsUnsent reports whether a call failed before the cluster was given it.
+// IsUnsent reports whether a call failed before it was given to the cluster.
 func IsUnsent(err error) bool {
 	_, ok := errors.AsType[unsentError](err)
 	return ok
 }
 
-// explain says what a native error means and what to do about it.
+// explain turns a native error into one that says what it means and what to do about it.
 func explain(err error) error {
 	e := &weir.Error{Code: weir.Unavailable, Reason: "TigerBeetle's client failed: " + err.Error(), Err: err}
 	switch {
@@ -72,5 +72,5 @@ func explain(err error) error {
 	return e
 }
 
-// release is that of TigerBeetle's client.
+// release is the release of TigerBeetle's client.
 const release = "0.17.9"

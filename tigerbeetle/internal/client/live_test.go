@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestLiveClient: the largest calls that the client says fit do, and larger ones are refused or
-// split.
+// TestLiveClient checks that the largest calls that the client says fit do, and that larger ones
+// are refused or split.
 func TestLiveClient(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)
@@ -30,7 +30,7 @@ func TestLiveClient(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	most := c.MaxEvents()
 	t.Logf("a call holds %d events, %d look-ups", most, c.lookups.Load())
-	// Transfers without IDs are refused one by one, and leave nothing.
+	// Transfers without IDs are refused one by one, and nothing is stored.
 	results, err := c.CreateTransfers(ctx, make([]tb.Transfer, most))
 	if err != nil || len(results) != most || results[most-1].Status != tb.TransferIDMustNotBeZero {
 		t.Errorf("%d events: got %d results, %v", most, len(results), err)

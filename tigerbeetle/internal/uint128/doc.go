@@ -1,3 +1,3 @@
-// Package uint128 computes with the 128-bit amounts of TigerBeetle, whose client has a type for
-// them and no arithmetic. It is built with cgo only, as that client is.
+// Package uint128 does arithmetic on the 128-bit amounts of TigerBeetle, whose client has a type
+// for them but no arithmetic. Like that client, it is built with cgo only.
 package uint128

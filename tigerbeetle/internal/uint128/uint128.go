@@ -12,13 +12,13 @@ import (
 // Number is an unsigned number of 128 bits.
 type Number struct{ Hi, Lo uint64 }
 
-// Of returns a number that TigerBeetle gave.
+// Of converts a number of TigerBeetle.
 func Of(n tb.Uint128) Number {
 	lo, hi := n.Uint64()
 	return Number{hi, lo}
 }
 
-// Uint128 returns the number in TigerBeetle's type.
+// Uint128 converts the number to TigerBeetle's type.
 func (n Number) Uint128() tb.Uint128 {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], n.Lo)
@@ -33,7 +33,7 @@ func (n Number) Plus(o Number) Number {
 	return Number{hi, lo}
 }
 
-// Overflows reports whether the sum has more than 128 bits.
+// Overflows reports whether the sum does not fit 128 bits.
 func (n Number) Overflows(o Number) bool {
 	_, carry := bits.Add64(n.Lo, o.Lo, 0)
 	_, carry = bits.Add64(n.Hi, o.Hi, carry)
