@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// takes is a limits file of so many slots and so many units for everybody.
-func seats(slots int) string {
+// slotsFile returns a limits file with a number of slots, and 100 tokens for each slot.
+func slotsFile(slots int) string {
 	return fmt.Sprintf(`version: 1
 system:
   limits:
@@ -27,14 +27,14 @@ system:
 
 const keys = 20
 
-// key asks for one slot of one of the keys.
+// key returns a request for one slot of a key.
 func key(i int) *weir.Request {
 	return &weir.Request{
 		Entity: fmt.Sprintf("key-%d", i), Resource: "llm", Costs: weir.Costs{"slots": 1, "tokens": 50},
 	}
 }
 
-// fill reserves on every key as often as it fits, which is n times, and no more.
+// fill reserves on every key until it is denied, and checks that n fit.
 func fill(t *testing.T, n int, servers ...*served) []*weir.Lease {
 	t.Helper()
 	var leases []*weir.Lease
@@ -55,7 +55,7 @@ func fill(t *testing.T, n int, servers ...*served) []*weir.Lease {
 	return leases
 }
 
-// readiness is whether a server says that it is ready, or else that version is in force.
+// readiness reports whether a server is ready, or else whether it says that version is in force.
 func (s *served) readiness(t *testing.T, version int) (ready, told bool) {
 	t.Helper()
 	status, body := s.get(t, "/readyz")
@@ -64,14 +64,15 @@ func (s *served) readiness(t *testing.T, version int) (ready, told bool) {
 	return status == http.StatusOK, other
 }
 
-// TestTwoFiles: of two servers with different files the one whose limits are not in force reserves
-// nothing, but settles; the file in force makes it ready, and nothing that fits is denied after it.
+// TestTwoFiles checks two servers with different files. The one whose limits are not in force
+// reserves nothing, but settles. The file in force makes it ready, and nothing that fits is denied
+// after that.
 func TestTwoFiles(t *testing.T) {
 	t.Parallel()
 	store, weirProgram, dir := storeURL(t), program(t), t.TempDir()
 	older, newer := filepath.Join(dir, "older.yaml"), filepath.Join(dir, "newer.yaml")
-	write(t, older, seats(2))
-	write(t, newer, seats(4))
+	write(t, older, slotsFile(2))
+	write(t, newer, slotsFile(4))
 
 	one := serve(t, weirProgram, store, older)
 	if ready, _ := one.readiness(t, 1); !ready {
@@ -92,7 +93,7 @@ func TestTwoFiles(t *testing.T) {
 	if status, body := one.send(t, http.MethodPost, "/v1/reserve", ask); status != http.StatusServiceUnavailable {
 		t.Errorf("reserve with the older file: got %d %s, want 503", status, body)
 	}
-	for i, l := range leases { // one of the two on each key, where it was taken
+	for i, l := range leases { // one of the two leases on each key, on the server that took it
 		if i%2 == 0 {
 			if _, err := one.Complete(t.Context(), l.ID, nil); err != nil {
 				t.Errorf("complete with the older file: %v", err)
@@ -100,7 +101,7 @@ func TestTwoFiles(t *testing.T) {
 		}
 	}
 
-	write(t, older, seats(4))
+	write(t, older, slotsFile(4))
 	one.hangUp(t)
 	within(t, 2*time.Second, "ready with the newer file", func() bool {
 		ready, _ := one.readiness(t, 2)
@@ -110,11 +111,11 @@ func TestTwoFiles(t *testing.T) {
 		t.Error("the same file again made the other server's old")
 	}
 
-	// Each key has three slots of four, and its bucket 100 tokens as before: two more fit, on
-	// either server.
+	// Each key has three of four slots in use and 100 tokens as before, so two more fit, on either
+	// server.
 	fill(t, 2, one, two)
 
-	write(t, older, seats(2))
+	write(t, older, slotsFile(2))
 	again := serve(t, weirProgram, store, older)
 	if _, told := again.readiness(t, 2); !told {
 		t.Error("the older file, started again: not told that version 2 is in force")

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// flatServers are servers of one cluster, an emulator in this process.
+// flatServers opens servers on one cluster, an emulator in this process.
 type flatServers struct {
 	t       *testing.T
 	cluster *keptOpen
@@ -40,7 +40,7 @@ func newFlatServers(t *testing.T) *flatServers {
 
 func (f *flatServers) clock() time.Time { return f.now }
 
-// flatLimits has keys whose units count on themselves, on a parent too, and on a parent alone.
+// flatLimits returns keys whose units count on themselves, on a parent too, and on a parent alone.
 func flatLimits() *weir.Definitions {
 	units := func(n int64) map[string][]weir.Limit {
 		return map[string][]weir.Limit{"key": {{Name: "units", Capacity: n}}}
@@ -56,12 +56,12 @@ func flatLimits() *weir.Definitions {
 	}
 }
 
-// bareLimits hide the units of every other level.
+// bareLimits returns limits that hide the units of every other level.
 func bareLimits() map[string][]weir.Limit {
 	return map[string][]weir.Limit{"key": {{Name: "rpm", Capacity: 10}}}
 }
 
-// open starts a server that has seen nothing.
+// open starts a new server that knows no leases.
 func (f *flatServers) open() http.Handler {
 	f.t.Helper()
 	store, err := tigerbeetle.OpenLedger(f.t.Context(), f.cluster, &tigerbeetle.Options{
@@ -78,7 +78,7 @@ func (f *flatServers) open() http.Handler {
 	return httphandler.New(l, nil)
 }
 
-// post wants a status from a verb, and returns the answer's members.
+// post sends a body to a verb, expects a status, and returns the answer's members.
 func (f *flatServers) post(to http.Handler, verb, body string, status int) map[string]any {
 	f.t.Helper()
 	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodPost, "/v1/"+verb, strings.NewReader(body))
@@ -95,7 +95,7 @@ func (f *flatServers) post(to http.Handler, verb, body string, status int) map[s
 	return members
 }
 
-// left wants what is available of the units of some keys.
+// left expects units to be available on some keys.
 func (f *flatServers) left(at http.Handler, want map[string]int64) {
 	f.t.Helper()
 	for key, n := range want {
@@ -117,8 +117,8 @@ func (f *flatServers) left(at http.Handler, want map[string]int64) {
 	}
 }
 
-// TestFlatKeysOnAnyServer: a lease of flat keys is updated by key on a server that has never seen
-// it, and repeated on another one.
+// TestFlatKeysOnAnyServer checks that a lease of flat keys can be updated by key on a server that
+// has never seen it, and repeated on another one.
 func TestFlatKeysOnAnyServer(t *testing.T) {
 	t.Parallel()
 	f := newFlatServers(t)
@@ -153,8 +153,8 @@ func TestFlatKeysOnAnyServer(t *testing.T) {
 	}
 }
 
-// TestFlatKeysAdjustedElsewhere: a server whose holdings are old settles what another one has
-// adjusted.
+// TestFlatKeysAdjustedElsewhere checks that a server whose holdings are stale settles what another
+// one has adjusted.
 func TestFlatKeysAdjustedElsewhere(t *testing.T) {
 	t.Parallel()
 	f := newFlatServers(t)
@@ -166,8 +166,8 @@ func TestFlatKeysAdjustedElsewhere(t *testing.T) {
 	f.left(b, map[string]int64{"k1": 2, "k2": 9})
 }
 
-// TestFlatKeysOfParents: keys that cascade to one parent are told apart on a server that has never
-// seen their lease, also those that have no units of their own.
+// TestFlatKeysOfParents checks that keys that cascade to one parent are distinguished on a server
+// that has never seen their lease, also if they have no units of their own.
 func TestFlatKeysOfParents(t *testing.T) {
 	t.Parallel()
 	keys := []string{"bare", "child", "naked", "parent"}
@@ -192,7 +192,8 @@ func TestFlatKeysOfParents(t *testing.T) {
 	}
 }
 
-// TestFlatKeysNotReserved: leases without flat keys, and ancestors of keys, are settled by no key.
+// TestFlatKeysNotReserved checks that leases without flat keys, and ancestors of keys, cannot be
+// settled by key.
 func TestFlatKeysNotReserved(t *testing.T) {
 	t.Parallel()
 	f := newFlatServers(t)

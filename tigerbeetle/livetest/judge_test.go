@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// outage is when TigerBeetle was killed and started again, and when it first answered after that.
+// outage is when TigerBeetle was killed, when it was started again, and when it first answered
+// after that.
 type outage struct{ from, started, over time.Time }
 
-// use is what a window was charged at an instant.
+// use is a charge of a window at an instant.
 type use struct {
 	at    time.Time
 	units int
 }
 
-// log is what a window was charged, in order of time.
+// log is the charges of a window in order of time.
 type log []use
 
-// occupied is what is in use at an instant, that instant's own included.
+// occupied returns what is in use at an instant, including charges at that instant.
 func (l log) occupied(at time.Time) int {
 	sum := 0
 	for i := len(l) - 1; i >= 0; i-- {
@@ -34,8 +35,8 @@ func (l log) occupied(at time.Time) int {
 	return sum
 }
 
-// exceeded is the most by which the capacity was exceeded at any instant: it can only be where
-// something is charged.
+// exceeded returns the most by which the capacity was exceeded. It looks only at the charges,
+// because use rises only there.
 func (l log) exceeded(capacity int) int {
 	most := 0
 	for i := range l {
@@ -44,7 +45,7 @@ func (l log) exceeded(capacity int) int {
 	return most
 }
 
-// logs are what each key's window was charged, by when the store says that it was.
+// logs returns the charges of each key's window at the times that the store reported.
 func (l *load) logs() [outageKeys]log {
 	var logs [outageKeys]log
 	for i := range l.all {
@@ -79,7 +80,7 @@ func (l *load) judge(outages []outage) {
 	l.ideal(outages)
 }
 
-// during checks what was told while TigerBeetle was away: it is unavailable, in time.
+// during checks the answers while TigerBeetle was away: each is unavailable, and in time.
 func (l *load) during(outages []outage) {
 	l.t.Helper()
 	for i := range outages {
@@ -91,7 +92,7 @@ func (l *load) during(outages []outage) {
 			case inside && a.unavailable:
 				unavailable++
 			case inside && a.denied:
-				denied++ // remembered: whether it was right is for denials to say
+				denied++ // a remembered denial; denials checks whether it was right
 			}
 		}
 		if unavailable == 0 {
@@ -112,8 +113,8 @@ func (l *load) during(outages []outage) {
 	}
 }
 
-// denials checks that each was true at some instant of its call, where the cluster may give units
-// back a little late.
+// denials checks that each denial was right at some instant of its call, allowing for units that
+// the cluster returns a little late.
 func (l *load) denials(logs [outageKeys]log) {
 	l.t.Helper()
 	const tardy = 500 * time.Millisecond
@@ -139,10 +140,10 @@ func (l *load) denials(logs [outageKeys]log) {
 	}
 }
 
-// ideal checks that what was admitted is at least 99 % of what an exact window would have admitted
-// of the same calls: those that got an answer, in the order of time, an admitted one when it was
-// charged and a denied one when it was asked. Calls without an answer, and what memory denied in
-// an outage, are left out.
+// ideal checks that at least 99 % was admitted of what an exact window would have admitted of the
+// same calls. It replays the calls that got an answer in order of time: an admitted one when it was
+// charged and a denied one when it was asked. Calls without an answer and denials from memory
+// during an outage are left out.
 func (l *load) ideal(outages []outage) {
 	l.t.Helper()
 	var calls []inflightReserve

@@ -35,9 +35,9 @@ type killing struct {
 	steps   atomic.Int64
 }
 
-// TestServerKilled kills a server that has a thousand leases of all kinds. While it is down a
-// third of them pass the ends of their windows and slots. Then two other servers complete them
-// all, and each limit stands where arithmetic says.
+// TestServerKilled kills a server that has a thousand leases of all kinds. While it is down, a
+// third of them pass the ends of their windows and slots. Then two other servers complete all of
+// them, and each limit has in use what the arithmetic says.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	store, limits := storeURL(t), filepath.Join(t.TempDir(), "limits.yaml")
@@ -61,7 +61,7 @@ func TestServerKilled(t *testing.T) {
 	k.probe()
 }
 
-// reserve takes so many leases, whatever is denied besides.
+// reserve reserves n leases, skipping requests that are denied.
 func (k *killing) reserve(s *served, resource string, n int) {
 	k.t.Helper()
 	var admitted atomic.Int64
@@ -96,7 +96,7 @@ func isDenied(err error) bool {
 	return errors.As(err, &denied)
 }
 
-// lose reserves, and kills the server before it has answered all of it.
+// lose reserves, and kills the server before it has answered all of the requests.
 func (k *killing) lose(s *served, n int) {
 	k.t.Helper()
 	var wait sync.WaitGroup
@@ -104,7 +104,7 @@ func (k *killing) lose(s *served, n int) {
 	for range n {
 		h := &held{step: int(k.steps.Add(1))}
 		h.request = planned(k.seed, h.step, long)
-		h.request.Entity = "lost-" + h.request.Entity // where there is room
+		h.request.Entity = "lost-" + h.request.Entity // an entity that has room
 		wait.Go(func() {
 			var err error
 			h.lease, err = s.Reserve(k.t.Context(), h.request)
@@ -135,8 +135,8 @@ func (k *killing) lose(s *served, n int) {
 		len(k.leases), len(k.unknown), passing, len(k.denied))
 }
 
-// judge checks the denials on a resource where nothing returned: what was in use at the end left
-// no room either. And it checks that nothing was admitted beyond a limit.
+// judge checks the denials on a resource whose units do not return: what was in use at the end left
+// no room either. It also checks that no limit was exceeded.
 func (k *killing) judge(resource string) {
 	k.t.Helper()
 	l := ledger{}
@@ -165,7 +165,7 @@ func (k *killing) judge(resource string) {
 	}
 }
 
-// ask repeats the reservations that had no answer, and some that had: each is charged once.
+// ask repeats the reservations that had no answer, and some that had one. Each is charged once.
 func (k *killing) ask() {
 	k.t.Helper()
 	replays, known := 0, len(k.leases)
@@ -196,7 +196,7 @@ func (k *killing) ask() {
 	k.t.Logf("%d of %d without an answer had been admitted", replays, len(k.unknown))
 }
 
-// complete ends every lease on either server; those that are brief last.
+// complete completes every lease on either server, those on the brief resource last.
 func (k *killing) complete() {
 	k.t.Helper()
 	began := time.Now()
@@ -221,7 +221,8 @@ func (k *killing) complete() {
 	}
 }
 
-// repeat completes again on the other server: the same receipt, and a conflict with other actuals.
+// repeat completes again on the other server: it expects the same receipt, and a conflict for other
+// actuals.
 func (k *killing) repeat() {
 	k.t.Helper()
 	together(len(k.leases), func(i int) {

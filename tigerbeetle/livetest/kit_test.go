@@ -26,8 +26,8 @@ import (
 // callers is how many calls a test makes at once.
 const callers = 8
 
-// storeURL names a namespace that nobody has used on the server that is given, or the test is
-// skipped.
+// storeURL returns the URL of an unused namespace on the given TigerBeetle server. If none is
+// given, it skips the test.
 func storeURL(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -36,7 +36,7 @@ func storeURL(t *testing.T) string {
 	return testkit.TigerBeetleURL(t, freshName())
 }
 
-// freshName is a namespace that nobody has used.
+// freshName returns the name of an unused namespace.
 func freshName() string { return "l" + strings.ToLower(weir.NewLeaseID(time.Now()).String()) }
 
 // seeded prints the seed of a test's random choices.
@@ -47,10 +47,11 @@ func seeded(t *testing.T) uint64 {
 	return seed
 }
 
-// dice are the random choices of one step of a test, whoever takes it.
+// dice returns the random choices of one step of a test. They do not depend on which goroutine
+// takes the step.
 func dice(seed uint64, step int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(step))) }
 
-// program is the weir command, built from this module.
+// program builds the weir command from this module and returns its path.
 func program(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "weir")
@@ -68,7 +69,8 @@ type served struct {
 	url     string
 }
 
-// serve starts a server and waits until it listens. It goes by the file as it is until it is told.
+// serve starts a server and waits until it listens. The server reads the limits file now, and again
+// after hangUp.
 func serve(t *testing.T, program, store, limits string) *served {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "serve", "--store", store,
@@ -89,16 +91,16 @@ func serve(t *testing.T, program, store, limits string) *served {
 	return s
 }
 
-// kill ends the server at once.
+// kill kills the server.
 func (s *served) kill(t *testing.T) {
 	t.Helper()
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.process.Wait(t.Context()) // it says that it was killed
+	_ = s.process.Wait(t.Context()) // the error says that it was killed
 }
 
-// hangUp makes the server read its files again.
+// hangUp makes the server reload its files.
 func (s *served) hangUp(t *testing.T) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -106,7 +108,7 @@ func (s *served) hangUp(t *testing.T) {
 	}
 }
 
-// get asks for a page.
+// get requests a page.
 func (s *served) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
 	return s.send(t, http.MethodGet, path, "")
@@ -132,7 +134,7 @@ func (s *served) send(t *testing.T, method, path, body string) (status int, answ
 	return got.StatusCode, string(text)
 }
 
-// write writes a file of limits.
+// write writes a limits file.
 func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -149,7 +151,7 @@ func until(t *testing.T, at time.Time) {
 	}
 }
 
-// within waits for something to become true, and returns how long it took.
+// within waits until done returns true, and returns how long that took.
 func within(t *testing.T, most time.Duration, what string, done func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -162,7 +164,7 @@ func within(t *testing.T, most time.Duration, what string, done func() bool) tim
 	return time.Since(began)
 }
 
-// together runs a step n times, some of them at once.
+// together runs a step n times, some of them concurrently.
 func together(n int, step func(i int)) {
 	var wait sync.WaitGroup
 	for caller := range callers {

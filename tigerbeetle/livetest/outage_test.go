@@ -21,7 +21,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
-// What the load is limited by: a window that is always full, and slots that never are.
+// The limits of the load: a window that is always full, and slots that never are.
 const (
 	outageKeys     = 2
 	outageCapacity = 300
@@ -29,13 +29,13 @@ const (
 	outageSlots    = 2 * callers
 	storeTimeout   = 400 * time.Millisecond
 
-	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how
+	// away is how long TigerBeetle is down: longer than a denial is remembered. recovery is how
 	// long it may take, on a busy machine, until calls are answered again.
 	away     = 1700 * time.Millisecond
 	recovery = 15 * time.Second
 )
 
-// cluster is a TigerBeetle that is killed and started again on its data file.
+// cluster is a TigerBeetle process that is killed and started again on its data file.
 type cluster struct {
 	t       *testing.T
 	program string
@@ -47,7 +47,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	storeURL(t) // or it is skipped
+	storeURL(t) // skips the test without a server
 	c := &cluster{t: t, program: os.Getenv("WEIR_TEST_TIGERBEETLE_BINARY")}
 	if c.program == "" {
 		t.Skip("WEIR_TEST_TIGERBEETLE_BINARY names no executable of TigerBeetle")
@@ -66,7 +66,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// start starts it, and waits until it accepts connections.
+// start starts TigerBeetle, and waits until it accepts connections.
 func (c *cluster) start() {
 	c.t.Helper()
 	c.cmd = exec.CommandContext(context.WithoutCancel(c.t.Context()), c.program, "start",
@@ -84,11 +84,11 @@ func (c *cluster) kill() {
 	if err := c.cmd.Process.Kill(); err != nil {
 		c.t.Fatal(err)
 	}
-	_ = c.process.Wait(c.t.Context()) // it says that it was killed
+	_ = c.process.Wait(c.t.Context()) // the error says that it was killed
 }
 
-// inflightReserve is one call to reserve as its caller saw it; repeated is true of one whose
-// outcome had been unknown.
+// inflightReserve is one call to reserve as its caller saw it. repeated is set if the outcome of an
+// earlier call was unknown.
 type inflightReserve struct {
 	key, units  int
 	began, done time.Time
@@ -98,16 +98,16 @@ type inflightReserve struct {
 	repeated    bool
 }
 
-// load is what callers did while the store went away and came back.
+// load is the calls of a test while the store goes away and comes back.
 type load struct {
 	t       *testing.T
 	limiter *limiter.Limiter
 	seed    uint64
-	over    chan struct{} // closed when callers are to end
-	last    time.Time     // by when all must have an answer
+	over    chan struct{} // closed when callers are to stop
+	last    time.Time     // when all calls must have been answered
 	mu      sync.Mutex
 	all     []inflightReserve
-	settled []inflightReserve // completions, of which only the time and whether they were answered is of use
+	settled []inflightReserve // completions, with only the time and whether they were answered
 }
 
 func outageDefinitions() *weir.Definitions {
@@ -117,9 +117,9 @@ func outageDefinitions() *weir.Definitions {
 	}}
 }
 
-// TestTigerBeetleKilled kills TigerBeetle three times under load. What is asked meanwhile is
-// unavailable, and never denied for that; afterwards all goes on by itself, no window was
-// exceeded, and hardly anything that would have fit was denied.
+// TestTigerBeetleKilled kills TigerBeetle three times under load. Calls made meanwhile are
+// unavailable, and never denied for that reason. Afterwards everything continues without help, no
+// window was exceeded, and hardly any call that fits was denied.
 func TestTigerBeetleKilled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -161,7 +161,8 @@ func TestTigerBeetleKilled(t *testing.T) {
 	l.slots()
 }
 
-// call reserves and completes until the end; what has no answer is repeated until it has one.
+// call reserves and completes until the end. It repeats calls without an answer until they have
+// one.
 func (l *load) call(caller int) {
 	for step := caller; ; step += callers {
 		select {
@@ -180,8 +181,8 @@ func (l *load) call(caller int) {
 	}
 }
 
-// answered notes when TigerBeetle first answered after it was started again, if it has. What memory
-// denies is no answer.
+// answered records when TigerBeetle first answered after it was started again, and reports whether
+// it has. Denials from memory do not count.
 func (l *load) answered(o *outage) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,7 +241,7 @@ func (l *load) complete(lease *weir.Lease) {
 	l.t.Error("complete: no answer until the end")
 }
 
-// slots checks that all of them have returned.
+// slots checks that all slots have returned.
 func (l *load) slots() {
 	l.t.Helper()
 	for key := range outageKeys {

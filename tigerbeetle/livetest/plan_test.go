@@ -10,30 +10,30 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The resources: what is reserved on one returns by itself soon, on the other in an hour.
+// The resources. Units reserved on brief return by themselves soon, on the other one in an hour.
 const (
 	brief = "brief"
 	long  = "long"
 )
 
-// span is how long the units of windows and slots are occupied on the resource that is brief, and
-// late by how much they may return too late, with some for a busy machine.
+// span is how long units of windows and slots are occupied on the brief resource. late is how late
+// they may return, with an allowance for a busy machine.
 const (
 	span = 3 * time.Second
 	late = 2 * time.Second
 )
 
-// What limits hold: so much that at the end some entities find theirs full.
+// The capacities, at which some entities have full limits at the end.
 const (
 	capacity = 5400
 	slots    = 64
 )
 
-// limitNames are the limits of both resources. What is seen only counts.
+// limitNames are the limits of both resources. seen is a shadow limit.
 var limitNames = [...]string{"tokens", "window", "budget", "slots", "seen"}
 
-// limitsFile has all kinds. The bucket regains a milli-unit in a minute and a half, so that in a
-// test no unit comes back.
+// limitsFile returns a limits file with all kinds. The bucket regains a milli-unit in a minute and
+// a half, so that no unit returns during a test.
 func limitsFile() string {
 	var text strings.Builder
 	text.WriteString("version: 1\nresources:\n")
@@ -53,7 +53,7 @@ func limitsFile() string {
 	return text.String()
 }
 
-// room is what a limit holds.
+// room returns the capacity of a limit.
 func room(limit string) int64 {
 	switch limit {
 	case "slots":
@@ -64,10 +64,10 @@ func room(limit string) int64 {
 	return capacity
 }
 
-// entities are of each resource.
+// entities is the number of entities on each resource.
 const entities = 20
 
-// planned is the request of one step of a test. Each entity asks for much of one kind.
+// planned returns the request of one step of a test. Each entity asks for much of one kind.
 func planned(seed uint64, step int, resource string) *weir.Request {
 	d := dice(seed, step)
 	e := d.IntN(entities)
@@ -88,8 +88,8 @@ func planned(seed uint64, step int, resource string) *weir.Request {
 	}
 }
 
-// actuals is what a lease is said to have used, up to twice what was reserved. Half of them name no
-// window.
+// actuals returns what a lease is completed with, up to twice what was reserved. Half of them do
+// not name the window.
 func actuals(seed uint64, step int, r *weir.Request) weir.Costs {
 	d := dice(seed^1, step)
 	used := weir.Costs{}
@@ -104,17 +104,17 @@ func actuals(seed uint64, step int, r *weir.Request) weir.Costs {
 // account is a limit of an entity.
 type account struct{ entity, limit string }
 
-// ledger is what each account should have in use.
+// ledger is what each account is expected to have in use.
 type ledger map[account]int64
 
-// take counts what a request was admitted with.
+// take adds the costs of an admitted request.
 func (l ledger) take(r *weir.Request) {
 	for name, n := range r.Costs {
 		l[account{r.Entity, name}] += n
 	}
 }
 
-// settle counts what a completion changes: what is named is replaced, and slots return.
+// settle applies a completion: named units are replaced, and slots return.
 func (l ledger) settle(r *weir.Request, used weir.Costs) {
 	for name, n := range used {
 		l[account{r.Entity, name}] += n - r.Costs[name]

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// expected is what each account should have in use once all windows that are brief have ended.
+// expected returns what each account should have in use once all windows on the brief resource have
+// ended.
 func (k *killing) expected() ledger {
 	l := ledger{}
 	for _, h := range k.leases {
@@ -21,7 +22,7 @@ func (k *killing) expected() ledger {
 	return l
 }
 
-// resourceOf are the entities and the resource that each uses.
+// resourceOf returns the entities and the resource that each of them uses.
 func (k *killing) resourceOf() map[string]string {
 	out := map[string]string{}
 	for _, h := range k.leases {
@@ -30,7 +31,8 @@ func (k *killing) resourceOf() map[string]string {
 	return out
 }
 
-// growth checks the windows that had ended when more was learned of: it is occupied from then on.
+// growth checks windows that had ended when a completion added units: the added units are occupied
+// from then on.
 func (k *killing) growth() {
 	k.t.Helper()
 	checked := 0
@@ -67,7 +69,7 @@ func (k *killing) growth() {
 	}
 }
 
-// inUse is what a server says of an entity.
+// inUse returns what is in use of an entity's limits according to a server.
 func (k *killing) inUse(s *served, entity, resource string) map[string]int64 {
 	k.t.Helper()
 	limits, err := s.Status(k.t.Context(), entity, resource)
@@ -99,7 +101,7 @@ func (k *killing) standing() {
 	k.t.Logf("%d statuses as computed", compared)
 }
 
-// probe takes exactly what is left of every limit, after which not one unit fits.
+// probe takes exactly what is left of every limit, and checks that not one more unit fits.
 func (k *killing) probe() {
 	k.t.Helper()
 	used := k.expected()
