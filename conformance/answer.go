@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// answer is all that an operation returned.
+// answer is everything that an operation returned.
 type answer struct {
 	lease       *weir.Lease
 	receipt     *weir.Receipt
@@ -20,7 +20,7 @@ type answer struct {
 	err         error
 }
 
-// perform does an operation in a world.
+// perform makes the call of an operation in a world.
 func perform(ctx context.Context, w World, s *Script, o *Op) answer {
 	var a answer
 	switch o.Verb {
@@ -59,13 +59,14 @@ func (o *Op) request() *weir.Request {
 	return r
 }
 
-// comparison is how answers are compared.
+// comparison says how answers are compared.
 type comparison struct {
-	// exact is false where a retry-after may be lower than the model's.
+	// exact is false if a retry-after may be lower than the model's.
 	exact bool
 }
 
-// same compares everything that docs/semantics.md promises: errors by their codes.
+// same reports whether two answers agree in everything that docs/semantics.md promises. Errors are
+// compared by their codes.
 func (c comparison) same(got, want answer) bool {
 	return c.sameError(got.err, want.err) && c.sameLease(got.lease, want.lease) &&
 		sameReceipt(got.receipt, want.receipt) &&
@@ -92,8 +93,8 @@ func deniedBy(err error) (*weir.DeniedError, bool) {
 	return errors.AsType[*weir.DeniedError](err)
 }
 
-// leaseField is the only field of an error that the contract fixes: it tells a refused lease ID
-// from a mistake in the request.
+// leaseField is the only field of an error that the contract fixes: it distinguishes a refused
+// lease ID from a mistake in the request.
 const leaseField = "lease_id"
 
 func (c comparison) sameDenial(got, want *weir.DeniedError) bool {
@@ -148,7 +149,7 @@ func sameExplanation(got, want *weir.Explanation) bool {
 		sameExplanation(got.Parent, want.Parent)
 }
 
-// String returns the answer in full, for people.
+// String returns the answer in full, for failure messages.
 func (a answer) String() string {
 	var b strings.Builder
 	if denied, ok := deniedBy(a.err); ok {

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// look is what a limit of an entity has available.
+// available returns what a limit of an entity has available.
 func (s *caseWorld) available(entity, limit string) int64 {
 	s.Helper()
 	return s.of(s.statuses(entity), entity, limit).Available
 }
 
-// expectAvailable expects limits of an entity to have so much available.
+// expectAvailable expects the limits of an entity to have certain units available.
 func (s *caseWorld) expectAvailable(entity string, want weir.Costs) {
 	s.Helper()
 	statuses := s.statuses(entity)
@@ -25,7 +25,7 @@ func (s *caseWorld) expectAvailable(entity string, want weir.Costs) {
 	}
 }
 
-// of finds the status of a limit, which must be there.
+// of returns the status of a limit. The case fails if there is none.
 func (s *caseWorld) of(statuses []weir.LimitStatus, entity, limit string) *weir.LimitStatus {
 	s.Helper()
 	i := slices.IndexFunc(statuses, func(st weir.LimitStatus) bool {
@@ -37,7 +37,7 @@ func (s *caseWorld) of(statuses []weir.LimitStatus, entity, limit string) *weir.
 	return &statuses[i]
 }
 
-// statuses are an entity's, on the usual resource.
+// statuses returns an entity's statuses on the usual resource.
 func (s *caseWorld) statuses(entity string) []weir.LimitStatus {
 	s.Helper()
 	statuses, err := s.Status(s.Context(), entity, resource)
@@ -47,7 +47,7 @@ func (s *caseWorld) statuses(entity string) []weir.LimitStatus {
 	return statuses
 }
 
-// order names the limits that statuses are about.
+// order returns the names of the limits of statuses, in order.
 func order(statuses []weir.LimitStatus) []string {
 	var names []string
 	for _, st := range statuses {
@@ -56,7 +56,7 @@ func order(statuses []weir.LimitStatus) []string {
 	return names
 }
 
-// exceeded names the limits that are exceeded.
+// exceeded returns the names of the limits that are exceeded.
 func exceeded(statuses []weir.LimitStatus) []string {
 	var names []string
 	for _, st := range statuses {
@@ -67,8 +67,8 @@ func exceeded(statuses []weir.LimitStatus) []string {
 	return names
 }
 
-// drain repeats a request and returns how often it was admitted. It prints both figures: what was
-// admitted, and what was not.
+// drain repeats a request and returns how often it was admitted. It prints how often it was
+// admitted and how often not.
 func (s *caseWorld) drain(r *weir.Request, tries int) (admitted int) {
 	s.Helper()
 	denied := 0
@@ -96,14 +96,13 @@ func (s *caseWorld) try(r *weir.Request) bool {
 	return false
 }
 
-// exactly drains and expects as many admissions as the definition admits: none more, and none less.
+// exactly drains and expects exactly as many admissions as the definition admits.
 func (s *caseWorld) exactly(r *weir.Request, ideal, tries int) {
 	s.Helper()
 	s.admitted(s.drain(r, tries), ideal)
 }
 
-// admitted judges a number of admissions. Where answers are bounds, one in a hundred may be
-// missing.
+// admitted judges a number of admissions. If answers are bounds, one in a hundred may be missing.
 func (s *caseWorld) admitted(got, ideal int) {
 	s.Helper()
 	least := ideal
@@ -116,9 +115,9 @@ func (s *caseWorld) admitted(got, ideal int) {
 	}
 }
 
-// expectRetryAfter expects a request to be denied now, and still a millisecond before its
-// retry-after, and to be admitted at it. A store with a clock of its own does not count by how far
-// the caller's is behind.
+// expectRetryAfter expects a request to be denied now and until a millisecond before its
+// retry-after, and to be admitted then. A store with a clock of its own does not add the time by
+// which the caller's clock is behind.
 func (s *caseWorld) expectRetryAfter(r *weir.Request, after time.Duration) {
 	s.Helper()
 	told := after
@@ -135,7 +134,7 @@ func (s *caseWorld) expectRetryAfter(r *weir.Request, after time.Duration) {
 	s.admit(r)
 }
 
-// equal compares two values by how they print.
+// equal expects two values to print the same.
 func (s *caseWorld) equal(what string, got, want any) {
 	s.Helper()
 	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
@@ -143,7 +142,7 @@ func (s *caseWorld) equal(what string, got, want any) {
 	}
 }
 
-// equalTime compares two instants.
+// equalTime expects two instants to be equal.
 func (s *caseWorld) equalTime(what string, got, want time.Time) {
 	s.Helper()
 	if !got.Equal(want) {

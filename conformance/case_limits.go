@@ -13,7 +13,7 @@ const day = 24 * time.Hour
 // largestBucket is the most units that a bucket holds.
 const largestBucket = 9_223_372_036_854_775
 
-// bucketOf regains refill units in each period.
+// bucketOf returns a bucket that regains refill units in each period.
 func bucketOf(name string, capacity, refill int64, period time.Duration) weir.Limit {
 	return weir.Limit{
 		Name: name, Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: period,
@@ -32,7 +32,7 @@ func budgetOf(name string, capacity int64, every, zone string) weir.Limit {
 	return weir.Limit{Name: name, Kind: weir.Budget, Capacity: capacity, Every: every, Zone: zone}
 }
 
-// slowLimit is a limit of a kind that returns nothing by itself for a while.
+// slowLimit returns a limit that returns nothing by itself during a case.
 func slowLimit(k weir.Kind, name string, capacity int64) weir.Limit {
 	switch k {
 	case weir.Bucket:
@@ -46,30 +46,30 @@ func slowLimit(k weir.Kind, name string, capacity int64) weir.Limit {
 	}
 }
 
-// shadowed is the limit without its teeth.
+// shadowed returns the limit as a shadow limit.
 func shadowed(l weir.Limit) weir.Limit {
 	l.Shadow = true
 	return l
 }
 
-// system is a setup whose limits apply to everybody.
+// system returns a setup whose limits apply to every entity.
 func system(limits ...weir.Limit) Setup { return Setup{Definitions: systemLimits(limits...)} }
 
 func systemLimits(limits ...weir.Limit) *weir.Definitions { return &weir.Definitions{System: limits} }
 
-// from makes a setup start at an instant.
+// from returns the setup with another start.
 func (s Setup) from(start time.Time) Setup {
 	s.Start = start
 	return s
 }
 
-// under gives a setup limiter options.
+// under returns the setup with limiter options.
 func (s Setup) under(o limiter.Options) Setup {
 	s.Options = o
 	return s
 }
 
-// childAndParent are a child that cascades to its parent, each with limits of its own.
+// childAndParent returns a child that cascades to its parent, each with limits of its own.
 func childAndParent(child, parent []weir.Limit) *weir.Definitions {
 	own := func(limits []weir.Limit) map[string][]weir.Limit {
 		if limits == nil {
@@ -85,7 +85,7 @@ func childAndParent(child, parent []weir.Limit) *weir.Definitions {
 
 func only(kinds ...weir.Kind) Needs { return Needs{Kinds: kinds} }
 
-// timed is a need for exact answers over long times.
+// timed returns the needs of a case with exact answers over long times.
 func timed(kinds ...weir.Kind) Needs { return Needs{Kinds: kinds, Virtual: true, Exact: true} }
 
 func allKinds() []weir.Kind {
@@ -102,5 +102,5 @@ func isContended(err error) bool {
 	return ok && denied.Contended
 }
 
-// cost is a cost on the limit n.
+// cost returns a cost of units of the limit n.
 func cost(units int64) weir.Costs { return weir.Costs{"n": units} }

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// caseWorld is a world on which a case plays, with the words that cases are written in. The ones
-// that expect something end the case if it does not happen.
+// caseWorld is a world with the helpers that cases are written in. Helpers that expect something
+// end the case if it does not hold.
 type caseWorld struct {
 	T
 	World
 	h Harness
-	// latest is the latest instant from which the clock has gone on or back.
+	// latest is the latest instant from which Advance has moved the clock.
 	latest time.Time
 }
 
@@ -26,10 +26,10 @@ func (s *caseWorld) Advance(d time.Duration) {
 	s.World.Advance(d)
 }
 
-// resource is what cases charge unless they say otherwise.
+// resource is the usual resource, on which cases charge unless they name another.
 const resource = "m"
 
-// onWorld opens a world, plays a case on it and closes it.
+// onWorld returns a function that opens a world, plays a case on it, and closes it.
 func onWorld(set Setup, play func(s *caseWorld)) func(T, Harness) {
 	return func(t T, h Harness) {
 		t.Helper()
@@ -54,12 +54,12 @@ func open(t T, h Harness, set Setup) *caseWorld {
 	return &caseWorld{T: t, World: h.Open(t, set), h: h}
 }
 
-// ask is a request on the usual resource.
+// ask returns a request with one charge on the usual resource.
 func ask(entity string, c weir.Costs) *weir.Request {
 	return &weir.Request{Entity: entity, Resource: resource, Costs: c}
 }
 
-// several is a request with several charges on the usual resource.
+// several returns a request with several charges on the usual resource.
 func several(charges ...weir.Charge) *weir.Request { return &weir.Request{Charges: charges} }
 
 func charge(entity string, c weir.Costs) weir.Charge {
@@ -122,7 +122,7 @@ func (s *caseWorld) fail(code weir.Code, r *weir.Request) *weir.Error {
 	return s.refused(code, err)
 }
 
-// refused expects an error with a code, or with any if it is empty, which is no denial.
+// refused expects an error with a code, or with any code if it is empty, that is not a denial.
 func (s *caseWorld) refused(code weir.Code, err error) *weir.Error {
 	s.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
@@ -135,7 +135,7 @@ func (s *caseWorld) refused(code weir.Code, err error) *weir.Error {
 	return e
 }
 
-// refuses expects a verb to be refused with a code.
+// refuses returns a function that expects an update to be refused with a code.
 func (s *caseWorld) refuses(code weir.Code) func(*weir.Receipt, error) {
 	s.Helper()
 	return func(r *weir.Receipt, err error) {
@@ -147,7 +147,7 @@ func (s *caseWorld) refuses(code weir.Code) func(*weir.Receipt, error) {
 	}
 }
 
-// done expects a verb to succeed.
+// done expects an update to succeed.
 func (s *caseWorld) done(r *weir.Receipt, err error) *weir.Receipt {
 	s.Helper()
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *caseWorld) extend(l *weir.Lease) *weir.Receipt {
 	return s.done(s.Extend(s.Context(), l.ID))
 }
 
-// configure expects a change of definitions to be taken.
+// configure expects a change of the definitions to succeed.
 func (s *caseWorld) configure(d *weir.Definitions) {
 	s.Helper()
 	if err := s.Configure(d); err != nil {
@@ -186,7 +186,7 @@ func (s *caseWorld) configure(d *weir.Definitions) {
 
 func (s *caseWorld) clock() string { return s.Now().UTC().Format("2006-01-02T15:04:05.000000") }
 
-// outcome says in words what a reservation came to.
+// outcome returns a word for the result of a reservation.
 func outcome(l *weir.Lease, err error) string {
 	if err != nil {
 		return err.Error()

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// cacheCases are line 8.1 where the configuration changes elsewhere, and the limiter's clock.
+// cacheCases returns the cases of line 8.1 in which another process changes the configuration, and
+// a case about the limiter's clock.
 func cacheCases() []storeCase {
 	bt := timed(weir.Bucket)
 	ten := Setup{Definitions: systemLimits(slowLimit(weir.Bucket, "n", 10))}
@@ -25,8 +26,8 @@ func cacheCases() []storeCase {
 	}, reachCases(ten, cached, uncached)...)
 }
 
-// reachCases are line 8.1 for processes that have no fresh configuration. What they know of a
-// bucket admits more, or less, than what is configured.
+// reachCases returns the cases of line 8.1 for processes whose configuration is out of date. The
+// state that they have of a bucket admits more, or less, than what is configured.
 func reachCases(ten Setup, cached, uncached limiter.Options) []storeCase {
 	const o2 = "O2: default changes reach "
 	bt := timed(weir.Bucket)
@@ -72,7 +73,8 @@ func (s *faultyWorld) secondProcess() *caseWorld {
 	return &caseWorld{T: s.T, World: s.opens.front(w), h: s.h}
 }
 
-// reachLowered: a request is refused that the bucket has units for, and none of it is charged.
+// reachLowered checks that a request is refused by the lowered capacity although the bucket has the
+// units, and that none of it is charged.
 func reachLowered(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(2)))
 	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
@@ -84,7 +86,7 @@ func reachLowered(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	p.exactly(ask("b", cost(1)), 5, 8)
 }
 
-// reachRaised: a bucket keeps its balance, and all else is as configured.
+// reachRaised checks that a bucket keeps its balance, and that everything else is as configured.
 func reachRaised(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(4)))
 	s.configureElsewhere(slowLimit(weir.Bucket, "n", 20))
@@ -95,7 +97,8 @@ func reachRaised(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	p.exactly(ask("b", cost(1)), 20, 22)
 }
 
-// reachRemoved: what has no limits is refused, and nothing of it is charged.
+// reachRemoved checks that a request without any limits is refused, and that nothing of it is
+// charged.
 func reachRemoved(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(2)))
 	s.configureElsewhere()
@@ -107,7 +110,8 @@ func reachRemoved(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	p.expectAvailable("a", cost(8))
 }
 
-// reachRemovedOne: a name that is gone is refused, and nothing of the request is charged.
+// reachRemovedOne checks that a request with a removed limit's name is refused, and that nothing of
+// it is charged.
 func reachRemovedOne(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.configureElsewhere(slowLimit(weir.Bucket, "m", 10), slowLimit(weir.Bucket, "n", 10))
 	s.limiter.DropCache()
@@ -119,7 +123,7 @@ func reachRemovedOne(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	p.exactly(ask("a", cost(1)), 8, 10)
 }
 
-// configureElsewhere changes the store's configuration behind the limiter's back.
+// configureElsewhere changes the store's configuration without the limiter.
 func (s *faultyWorld) configureElsewhere(limits ...weir.Limit) {
 	s.Helper()
 	other := s.store.Store
@@ -158,7 +162,7 @@ func cachedMinute(s *faultyWorld) {
 	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))
 	s.Advance(time.Minute - time.Millisecond)
 	s.deny(ask("a", cost(7)))
-	s.fail(weir.NeverSatisfiable, ask("b", cost(7))) // nothing was known of this one
+	s.fail(weir.NeverSatisfiable, ask("b", cost(7))) // this entity's limits were not cached
 	s.Advance(time.Millisecond)
 	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
 }
@@ -196,7 +200,8 @@ func cacheDropped(s *faultyWorld) {
 	}
 }
 
-// clockReadOnce gives the limiter a clock that jumps by a second with each reading.
+// clockReadOnce checks that a call reads the clock once: the limiter's clock jumps by a second with
+// each reading.
 func clockReadOnce(t T, h StoreHarness) {
 	clock, readings := NewClock(begin()), 0
 	now := func() time.Time {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// callCases are about forms of a call that a script has no words for, or about more of it than
-// anybody would write.
+// callCases returns cases about forms of a call for which the script language has no words, or that
+// are too long to write.
 func callCases() []Case {
 	buckets := system(slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10))
 	stored := system(slowLimit(weir.Bucket, "n", 100), slowLimit(weir.Bucket, "m", 100))
@@ -75,7 +75,7 @@ func oneForm(s *caseWorld) {
 	s.expectAvailable("a", cost(9))
 }
 
-// oddNames keeps apart what a careless key would join.
+// oddNames checks that subjects are kept apart whose names a careless key would make equal.
 func oddNames(t T, h Harness) {
 	for _, k := range h.Traits.Kinds {
 		limits := system(slowLimit(k, "n-1", 10), slowLimit(k, "n.1", 10), slowLimit(k, "n", 10), slowLimit(k, "n_1", 10))
@@ -103,7 +103,7 @@ func oddNames(t T, h Harness) {
 
 func sameContent(s *caseWorld) {
 	low := bucketOf("n", 50, 50, time.Minute)
-	short := weir.Limit{Name: "n", Capacity: 50} // the same by its defaults
+	short := weir.Limit{Name: "n", Capacity: 50} // the same, by its defaults
 	other := slowLimit(weir.Bucket, "m", 60)
 	id := weir.NewLeaseID(s.Now())
 	first := bringing(ask("a", weir.Costs{"n": 4, "m": 2}), low, other)

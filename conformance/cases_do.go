@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// doCases are line 11.1.
+// doCases returns the cases of line 11.1.
 func doCases() []Case {
 	b := only(weir.Bucket)
 	stored := system(slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10))
@@ -33,7 +33,7 @@ func doCases() []Case {
 	}
 }
 
-// inBubble plays a scene in a bubble of testing/synctest.
+// inBubble returns a function that plays a case in a bubble of testing/synctest.
 func inBubble(set Setup, play func(s *caseWorld)) func(T, Harness) {
 	return func(t T, h Harness) {
 		t.Helper()
@@ -41,10 +41,11 @@ func inBubble(set Setup, play func(s *caseWorld)) func(T, Harness) {
 	}
 }
 
-// doFunc is what Do runs.
+// doFunc is a function that Do calls.
 type doFunc func(context.Context, *weir.Lease) error
 
-// runDo runs a call that costs so much on n, for an entity, and expects what is left afterwards.
+// runDo calls Do with a cost of 4 on n for an entity, and expects left units to be available
+// afterwards.
 func (s *caseWorld) runDo(entity string, left int64, f doFunc) error {
 	s.Helper()
 	err := weir.Do(s.Context(), s.World, ask(entity, cost(4)), f)
@@ -52,7 +53,7 @@ func (s *caseWorld) runDo(entity string, left int64, f doFunc) error {
 	return err
 }
 
-// expectDo expects Do to return a certain error, or none.
+// expectDo expects Do to return a certain error, or nil.
 func (s *caseWorld) expectDo(got, want error) {
 	s.Helper()
 	if !errors.Is(got, want) {
@@ -60,7 +61,7 @@ func (s *caseWorld) expectDo(got, want error) {
 	}
 }
 
-// errCall is what calls of Do fail with.
+// errCall is the error that calls under Do return.
 var errCall = errors.New("the call failed")
 
 func doReports(s *caseWorld) {
@@ -94,7 +95,7 @@ func doUnreported(s *caseWorld) {
 	s.refuses(weir.Conflict)(lease.Complete(s.Context()))
 }
 
-// doSent: whoever has sent its call pays for it, however it ends.
+// doSent checks that a call that was sent is charged, however it ends.
 func doSent(s *caseWorld) {
 	s.expectDo(s.runDo("a", 6, func(_ context.Context, l *weir.Lease) error {
 		l.Sent()
@@ -141,7 +142,7 @@ func doCancelled(s *caseWorld) {
 		return ctx.Err()
 	})
 	s.expectDo(err, context.Canceled)
-	s.expectAvailable("a", cost(7)) // what was reported is settled though the context has ended
+	s.expectAvailable("a", cost(7)) // the report is settled although the context has ended
 	ran := false
 	err = weir.Do(ctx, s.World, ask("a", cost(1)), func(context.Context, *weir.Lease) error {
 		ran = true
@@ -199,8 +200,8 @@ func doDenied(s *caseWorld) {
 	s.refused(weir.NeverSatisfiable, weir.Do(s.Context(), s.World, ask("a", cost(11)), never))
 }
 
-// doFailsToSettle: whoever reports what cannot be settled is told so, whatever the call returned,
-// and what was reserved stays.
+// doFailsToSettle checks that Do returns an error if a report cannot be settled, whatever the call
+// returned, and that the reservation stays charged.
 func doFailsToSettle(s *caseWorld) {
 	for _, returned := range []error{nil, errCall} {
 		err := weir.Do(s.Context(), s.World, ask("a", cost(4)),
@@ -249,7 +250,7 @@ func doReturnsSlots(s *caseWorld) {
 	}
 }
 
-// advanceBoth lets bubble time and the world's time pass together.
+// advanceBoth advances the bubble's time and the world's time together.
 func (s *caseWorld) advanceBoth(d time.Duration) {
 	const step = time.Second
 	for ; d > 0; d -= step {
@@ -259,7 +260,7 @@ func (s *caseWorld) advanceBoth(d time.Duration) {
 	}
 }
 
-// doExtends runs five times as long as a slot is held.
+// doExtends runs a call that takes five times as long as a slot's timeout.
 func doExtends(s *caseWorld) {
 	err := weir.Do(s.Context(), s.World, ask("a", cost(10)), func(context.Context, *weir.Lease) error {
 		for range 15 {
@@ -271,7 +272,7 @@ func doExtends(s *caseWorld) {
 	s.expectDo(err, nil)
 	s.expectAvailable("a", cost(10))
 	l := s.admit(ask("a", cost(10)))
-	s.advanceBoth(29 * time.Second) // nobody extends after Do has returned
+	s.advanceBoth(29 * time.Second) // Do does not extend after it has returned
 	s.expectAvailable("a", cost(0))
 	s.advanceBoth(time.Second)
 	s.expectAvailable("a", cost(10))

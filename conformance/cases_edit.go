@@ -9,13 +9,14 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// editWorld plays on a limiter whose store can change its configuration a piece at a time.
+// editWorld is a world with a limiter whose store can change its configuration a piece at a time.
 type editWorld struct {
 	*caseWorld
 	limiter *limiter.Limiter
 }
 
-// editCases are lines 8.7 and 9.3. A store that cannot be edited is left out.
+// editCases returns the cases of lines 8.7 and 9.3. They are left out if the store's configuration
+// cannot be edited.
 func editCases() []storeCase {
 	b := only(weir.Bucket)
 	deep := Needs{Kinds: b.Kinds, Depth: 1}
@@ -72,7 +73,7 @@ func (e *editWorld) ok(err error) {
 	}
 }
 
-// capacities reads what is set at a place.
+// capacities returns the capacities that are set at a place.
 func (e *editWorld) capacities(entity, resource string) []int64 {
 	e.Helper()
 	limits, err := e.limiter.Limits(e.Context(), weir.Subject{Entity: entity, Resource: resource})
@@ -102,7 +103,7 @@ func placesAlone(e *editWorld) {
 	for i, p := range places {
 		e.same("each place has its own", e.capacities(p.Entity, p.Resource), []int64{5, int64(i) + 20})
 	}
-	// What was read belongs to the reader.
+	// Changing the limits that were read does not change the configuration.
 	limits, err := e.limiter.Limits(e.Context(), weir.Subject{})
 	e.ok(err)
 	limits[0].Capacity = 99
@@ -170,7 +171,7 @@ func policyEdited(e *editWorld) {
 
 func entityKeepsLimits(e *editWorld) {
 	e.declare("p", "", false)
-	e.set("a", resource, slowLimit(weir.Bucket, "n", 3)) // declares it
+	e.set("a", resource, slowLimit(weir.Bucket, "n", 3)) // declares the entity
 	e.declare("a", "p", true)
 	got, err := e.limiter.Entity(e.Context(), "a")
 	e.ok(err)
@@ -208,7 +209,7 @@ func wrongParents(e *editWorld) {
 		err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", parent, false))
 		e.equal("the field", err.Field+" "+err.Value, "parent "+parent)
 	}
-	for _, cascade := range []bool{false, true} { // a cycle, which is not a cascade of too many levels
+	for _, cascade := range []bool{false, true} { // a cycle, not a cascade that is too deep
 		err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "a", cascade))
 		e.equal("the field", err.Field+" "+err.Value, "parent a")
 		e.equal("names a cycle", strings.Contains(err.Reason, "cycle"), true)
@@ -216,7 +217,8 @@ func wrongParents(e *editWorld) {
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a b", "p", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "p p", true))
-	// One level is what the option allows: neither above nor below.
+	// The option allows one level: b may not cascade to a, which cascades to p, and p, to which a
+	// cascades, may not cascade to b.
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "a", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "b", true))
 	e.declare("b", "a", false)

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// entityCases are section 9. Those of chains, which one store refuses when they are set and another
-// when they are used, are in Go.
+// entityCases returns the cases of section 9. Cases about chains are in Go, because one store
+// refuses a chain when it is set and another when it is used.
 func entityCases() []Case {
 	deep := func(levels int) Needs {
 		return Needs{Kinds: []weir.Kind{weir.Bucket}, Depth: levels}
@@ -19,7 +19,7 @@ func entityCases() []Case {
 		Case{"eight levels by option", "9.1", deep(8), onWorld(Setup{}.under(eight), eightLevels)})
 }
 
-// chainOf is a chain of entities e0, e1, … with so many ancestors above e0.
+// chainOf returns entities e0, e1, … that form a chain with a number of ancestors above e0.
 func chainOf(ancestors int) *weir.Definitions {
 	d := &weir.Definitions{
 		System:   []weir.Limit{slowLimit(weir.Bucket, "n", 20)},
@@ -35,7 +35,7 @@ func chainOf(ancestors int) *weir.Definitions {
 	return d
 }
 
-// refusesTower expects a longer chain to be refused when it is set, or when it is used.
+// refusesTower expects a chain that is too long to be refused when it is set or when it is used.
 func (s *caseWorld) refusesTower(ancestors int) {
 	s.Helper()
 	err := s.Configure(chainOf(ancestors))

@@ -9,8 +9,8 @@ import (
 
 const century = 100 * 365 * day
 
-// gainCases hold waits against the definition of a bucket's gain in line 2.1, millisecond by
-// millisecond.
+// gainCases returns the cases that compare waits with the definition of a bucket's gain in line
+// 2.1, millisecond by millisecond.
 func gainCases() []Case {
 	exact := timed(weir.Bucket)
 	odd := system(bucketOf("n", 10, 7, time.Minute))
@@ -29,13 +29,13 @@ func gainCases() []Case {
 	}
 }
 
-// credit is the floor of t·r/p, in milli-units. The numbers of the cases that use it are small.
+// credit returns the floor of t·r/p, in milli-units. It does not guard against overflow.
 func credit(l weir.Limit, ms int64) int64 {
 	return ms * l.RefillAmount * 1000 / l.RefillPeriod.Milliseconds()
 }
 
-// firstGain is the wait from an instant to the first millisecond by which a bucket has gained so
-// many milli-units, found by looking at each.
+// firstGain returns the wait from an instant to the first millisecond by which a bucket has gained
+// a number of milli-units. It tries every millisecond.
 func firstGain(l weir.Limit, from, milli int64) time.Duration {
 	at := from
 	for credit(l, at)-credit(l, from) < milli {
@@ -44,8 +44,8 @@ func firstGain(l weir.Limit, from, milli int64) time.Duration {
 	return time.Duration(at-from) * time.Millisecond
 }
 
-// waitRounded finds the first millisecond at which 7 units a minute have become one, for several
-// phases.
+// waitRounded checks the first millisecond at which 7 units a minute have become one unit, for
+// several phases.
 func waitRounded(s *caseWorld) {
 	l := bucketOf("n", 10, 7, time.Minute)
 	s.admit(ask("a", cost(10)))
@@ -62,14 +62,14 @@ func absoluteGain(s *caseWorld) {
 	s.admit(ask("a", cost(100)))
 	emptied := s.Now()
 	for taken := range int64(12) {
-		// The balance is what was gained since then, less the whole units taken.
+		// The balance is the gain up to then, less the whole units taken.
 		wait := firstGain(l, emptied.UnixMilli(), (taken+1)*1000)
 		s.expectRetryAfter(ask("a", cost(1)), emptied.Add(wait).Sub(s.Now()))
 	}
 }
 
-// starvation spends beside a fast limit that is touched all the time. Each touch comes before a
-// milli-unit of the slow limit has gathered.
+// starvation checks a slow limit beside a fast one that is charged all the time. Each charge comes
+// before the slow limit has gained a milli-unit.
 func starvation(s *caseWorld) {
 	l := bucketOf("n", 10, 10, day)
 	s.admit(ask("a", weir.Costs{"n": 10, "fast": 1}))
@@ -85,7 +85,7 @@ func starvation(s *caseWorld) {
 	s.expectRetryAfter(ask("a", cost(1)), 2*time.Millisecond)
 }
 
-// touching denies the slow limit itself all the time, and asks for its status.
+// touching denies requests on the slow limit itself all the time, and asks for its status.
 func touching(s *caseWorld) {
 	l := bucketOf("n", 10, 10, day)
 	s.admit(ask("a", cost(10)))
@@ -104,14 +104,14 @@ func bucketWaits(s *caseWorld) {
 	emptied := s.Now().UnixMilli()
 	for _, n := range []int64{1, 4, 10} {
 		now := s.Now().UnixMilli()
-		spare := (credit(l, now) - credit(l, emptied)) % 1000 // only whole units were taken since
+		spare := (credit(l, now) - credit(l, emptied)) % 1000 // only whole units have been taken
 		s.expectRetryAfter(ask("a", cost(n)), firstGain(l, now, n*1000-spare))
 	}
 }
 
 func longWait(s *caseWorld) {
 	s.admit(ask("a", cost(10)))
-	// The first millisecond at which the credit is what it is now and 2,000 more.
+	// The first millisecond at which the credit is 2,000 more than now.
 	l, now := bucketOf("n", 10, 1, century), s.Now().UnixMilli()
 	at := (credit(l, now)+2000)*century.Milliseconds()/1000 + 1
 	want := time.Duration(at-now) * time.Millisecond

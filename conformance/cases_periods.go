@@ -6,13 +6,12 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// periodCase is a budget's calendar, an instant in it and the end of the period that the instant
-// lies in.
+// periodCase is the calendar of a budget, an instant, and the end of the period that contains it.
 type periodCase struct {
 	name, every, zone, at, end string
 }
 
-// periods were worked out by hand from the zones' rules.
+// periods were worked out by hand from the rules of the zones.
 var periods = []periodCase{
 	{"an hour in UTC", "hour", "", "2025-06-18T12:34:56.789Z", "2025-06-18T13:00:00Z"},
 	{"a day in UTC", "day", "", "2025-06-18T00:00:00Z", "2025-06-19T00:00:00Z"},
@@ -46,7 +45,7 @@ var periods = []periodCase{
 		"2011-12-30T10:00:00Z"},
 }
 
-// periodCases are line 2.4 for every kind of calendar.
+// periodCases returns the cases of line 2.4, for every kind of calendar.
 func periodCases() []Case {
 	var cases []Case
 	for _, p := range periods {
@@ -60,7 +59,7 @@ func periodCases() []Case {
 	return cases
 }
 
-// parsed reads an instant; the cases' own are well formed.
+// parsed parses an instant of a case, which is well formed.
 func parsed(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// raceCases are calls at once.
+// raceCases returns the cases with concurrent calls.
 func raceCases() []Case {
 	b := only(weir.Bucket)
 	cascade := Needs{Kinds: b.Kinds, Depth: 1}
@@ -38,7 +38,7 @@ func raceCases() []Case {
 	return cases
 }
 
-// noPart takes and gives back on two limits at once. Whoever looks finds both alike.
+// noPart takes and gives back units of two limits at once. Every status shows the same use of both.
 func noPart(s *caseWorld) {
 	both := ask("a", weir.Costs{"n": 1, "m": 1})
 	concurrently(4, func(i int) {
@@ -61,7 +61,7 @@ func noPart(s *caseWorld) {
 	s.expectAvailable("a", weir.Costs{"n": 1000, "m": 1000})
 }
 
-// concurrently runs f in so many goroutines at once and waits for them. f must not end the case.
+// concurrently runs f in n goroutines and waits for them. f must not end the case.
 func concurrently(n int, f func(i int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -75,7 +75,7 @@ func concurrently(n int, f func(i int)) {
 	done.Wait()
 }
 
-// outcomeCounts counts outcomes; its methods may be called at once.
+// outcomeCounts counts outcomes. Its methods may be called concurrently.
 type outcomeCounts struct{ admitted, denied, other atomic.Int64 }
 
 func (c *outcomeCounts) count(err error) {
@@ -89,9 +89,9 @@ func (c *outcomeCounts) count(err error) {
 	}
 }
 
-// finally judges how much was admitted of requests that were made at once, each for one unit.
-// Where calls at once may be denied without need, what is left is asked for once more, one after
-// the other.
+// finally judges how many of several concurrent requests, each for one unit, were admitted. If the
+// store may deny concurrent calls that would fit, it first asks for the rest again, one request
+// after the other.
 func (s *caseWorld) finally(c *outcomeCounts, r *weir.Request, ideal int) {
 	s.Helper()
 	s.equal("errors", c.other.Load(), 0)
@@ -135,8 +135,8 @@ func togetherParent(s *caseWorld) {
 	s.expectAvailable("parent", cost(0))
 }
 
-// oppositeOrder: two requests that charge the same entities in opposite order neither block one
-// another nor leave anything behind.
+// oppositeOrder checks that two requests that charge the same entities in opposite order do not
+// block one another and leave nothing behind.
 func oppositeOrder(s *caseWorld) {
 	var c outcomeCounts
 	concurrently(8, func(i int) {
@@ -190,7 +190,8 @@ func oneIDContents(s *caseWorld) {
 	}
 }
 
-// oneIDAdjust: whatever the order in which they come, the highest number counts in the end.
+// oneIDAdjust checks that the adjust with the highest sequence number counts in the end, in
+// whatever order they come.
 func oneIDAdjust(s *caseWorld) {
 	for range 20 {
 		l := s.admit(ask("a", cost(1)))
@@ -228,7 +229,7 @@ func oneIDSettle(s *caseWorld) {
 	}
 }
 
-// shrinkHeld shrinks a lease step by step while others ask for what it holds.
+// shrinkHeld shrinks a lease step by step while other callers ask for the units that it holds.
 func shrinkHeld(s *caseWorld) {
 	l := s.admit(ask("a", cost(100)))
 	var c outcomeCounts
@@ -251,7 +252,8 @@ func shrinkHeld(s *caseWorld) {
 	s.exactly(ask("a", cost(1)), int(50-admitted), 55)
 }
 
-// voidAtOnce: whichever comes first, a lease that was cancelled holds nothing.
+// voidAtOnce checks that a lease that is reserved and cancelled at the same time holds nothing,
+// whichever comes first.
 func voidAtOnce(s *caseWorld) {
 	for range 50 {
 		r := with(weir.NewLeaseID(s.Now()), ask("a", cost(3)))

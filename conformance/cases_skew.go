@@ -6,7 +6,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// skewCases are line 1.3: clocks that step back.
+// skewCases returns the cases of line 1.3: clocks that step back.
 func skewCases() []Case {
 	needs := Needs{Kinds: []weir.Kind{weir.Bucket}, Skew: true, Exact: true}
 	return append(scriptedCases("skew"), Case{
@@ -15,13 +15,13 @@ func skewCases() []Case {
 	})
 }
 
-// twoClocks lets two callers ask in turn whose clocks are five seconds apart, for twenty seconds.
+// twoClocks has two callers, whose clocks are five seconds apart, ask in turn for twenty seconds.
 func twoClocks(s *caseWorld) {
 	const apart = 5 * time.Second
 	milli, seen, ideal, got := int64(60_000), s.Now().UnixMilli(), 0, 0
 	once := func() {
 		now := max(seen, s.Now().UnixMilli())
-		milli, seen = min(60_000, milli+now-seen), now // a milli-unit in each millisecond
+		milli, seen = min(60_000, milli+now-seen), now // it regains a milli-unit each millisecond
 		if milli >= 1000 {
 			milli -= 1000
 			ideal++

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// seamLine is what cases check that stand in docs/new-backend.md.
+// seamLine is the line of cases about docs/new-backend.md, which has no numbers.
 const seamLine = "seam"
 
-// seamCases are what a store owes to the limiter.
+// seamCases returns the cases about what the limiter requires of a store.
 func seamCases() []storeCase {
 	b := only(weir.Bucket)
 	cascade, lists := Needs{Kinds: b.Kinds, Depth: 1}, Needs{Kinds: b.Kinds, Lists: true}
@@ -68,8 +68,8 @@ func honestTraits(t T, h StoreHarness) {
 	}
 }
 
-// unsupportedKinds lets the store do less than it can, one kind at a time: the limiter must refuse
-// that kind wherever it could come from.
+// unsupportedKinds hides the store's kinds, one at a time. The limiter must refuse a hidden kind
+// wherever it could come from.
 func unsupportedKinds(t T, h StoreHarness) {
 	for _, kind := range allKinds() {
 		store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
@@ -79,7 +79,7 @@ func unsupportedKinds(t T, h StoreHarness) {
 	}
 }
 
-// unsupportedShadow does the same with shadow limits.
+// unsupportedShadow does the same for shadow limits.
 func unsupportedShadow(t T, h StoreHarness) {
 	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
 	store.traits.NoShadow = true
@@ -204,8 +204,9 @@ func (s *storeDriver) limiter() *limiter.Limiter {
 	return l
 }
 
-// planError has the store fail to say what is configured: of an entity that is not known yet, and
-// of one that is, of which something may have been taken meanwhile.
+// planError has the read of the configuration fail: for an entity that the store does not know yet,
+// and for one that it knows, from which an unplanned reservation may have taken something
+// meanwhile.
 func planError(s *storeDriver) {
 	s.reserve(charge("known", cost(1)))
 	for _, code := range []weir.Code{weir.NotFound, weir.PermissionDenied, weir.Unavailable} {
@@ -223,7 +224,7 @@ func planError(s *storeDriver) {
 	}
 }
 
-// undeclaredParent tells of the parent that nobody has declared it.
+// undeclaredParent returns a configuration in which the parent is not declared.
 func undeclaredParent(s *storeDriver) {
 	s.faulty.told = func(of weir.Subject, c *weir.Config) { c.Known = c.Known && of.Entity != "parent" }
 	both := []string{"child n", "parent n"}
@@ -241,7 +242,8 @@ func undeclaredParent(s *storeDriver) {
 	}
 }
 
-// planUnlocked asks the store for something else while the configuration is read.
+// planUnlocked makes another call to the store while the configuration is read. The store must not
+// hold a lock then.
 func planUnlocked(s *storeDriver) {
 	s.reserve(charge("a", cost(1)))
 	s.faulty.told = func(weir.Subject, *weir.Config) {
@@ -266,8 +268,8 @@ func planUnlocked(s *storeDriver) {
 	}
 }
 
-// coldProcess has a limiter that has read nothing yet reserve on limits that were used before: as
-// they were then, raised, and lowered. A store that takes without a plan does so by what they were.
+// coldProcess has a new limiter reserve on limits that were used before: unchanged, raised, and
+// lowered. A store that reserves unplanned goes by the old limits.
 func coldProcess(s *storeDriver) {
 	for _, tt := range []struct {
 		entity                string
@@ -302,7 +304,7 @@ func coldProcess(s *storeDriver) {
 	}
 }
 
-// change changes the limits of a place as another process does. It reports false if the
+// change changes the limits of a place as another process does. It returns false if the
 // configuration is not written through this store.
 func (s *storeDriver) change(at weir.Subject, limits ...weir.Limit) bool {
 	s.Helper()
@@ -321,8 +323,8 @@ func (s *storeDriver) change(at weir.Subject, limits ...weir.Limit) bool {
 	return true
 }
 
-// stalePlan gives the store a plan by definitions that have been changed through it. If it notices,
-// nothing is charged and the outcome is a contended denial; the next plan is taken.
+// stalePlan gives the store a plan by definitions that have been changed through it. If the store
+// notices, nothing is charged and the outcome is a contended denial; the next plan is admitted.
 func stalePlan(s *storeDriver) {
 	r := s.reservation(charge("a", cost(7)))
 	old := s.plan(r)
@@ -362,7 +364,7 @@ func stalePlan(s *storeDriver) {
 	}
 }
 
-// normal returns limits as a limiter hands them over.
+// normal returns limits as a limiter passes them to a store.
 func normal(t T, limits ...weir.Limit) []weir.Limit {
 	t.Helper()
 	for i := range limits {
@@ -396,7 +398,7 @@ func failedSettle(s *storeDriver) {
 	}
 }
 
-// ghosts are entities that nobody has charged.
+// ghosts returns subjects that were never charged.
 func ghosts() []weir.Subject {
 	var of []weir.Subject
 	for i := range 50 {
@@ -453,8 +455,8 @@ func closesOnce(t T, h StoreHarness) {
 	}
 }
 
-// holdingsKept settles in every way. The store that is driven here compares the holdings it hands
-// in with a copy.
+// holdingsKept makes every kind of update. The faulty store compares the holdings that it was
+// passed with a copy.
 func holdingsKept(s *storeDriver, k weir.Kind) {
 	r, _ := s.reserve(charge("a", cost(6)), charge("b", cost(6)))
 	steps := []int64{4, 2, 1}
@@ -474,14 +476,14 @@ func holdingsKept(s *storeDriver, k weir.Kind) {
 	}
 }
 
-// parentSmaller are a child and a parent with other limits.
+// parentSmaller returns a child, and a parent with other limits.
 func parentSmaller() *weir.Definitions {
 	return childAndParent(
 		[]weir.Limit{slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10)},
 		[]weir.Limit{slowLimit(weir.Bucket, "n", 8), slowLimit(weir.Bucket, "k", 10)})
 }
 
-// bringing adds limits to a request.
+// bringing returns a request with brought limits added.
 func bringing(r *weir.Request, limits ...weir.Limit) *weir.Request {
 	c := *r
 	c.Limits = limits

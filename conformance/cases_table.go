@@ -16,7 +16,8 @@ type tableRow struct {
 	does [6]string
 }
 
-// tableRows are the table in section 6. The row of complete is two: the same actuals and others.
+// tableRows are the rows of the table in section 6. Complete has two: with the same actuals, and
+// with others.
 var tableRows = []tableRow{
 	{
 		"reserve, same content",
@@ -30,7 +31,7 @@ var tableRows = []tableRow{
 	{"extend", [6]string{"renewed", "ended", "ended", "ended", "unknown lease", "unknown lease"}},
 }
 
-// tableCases are the cells, each on every kind that the store has.
+// tableCases returns a case for each cell of the table, on every kind that the store has.
 func tableCases() []Case {
 	var cases []Case
 	for _, row := range tableRows {
@@ -112,7 +113,7 @@ func (c cell) call(s *caseWorld, id weir.LeaseID) (l *weir.Lease, r *weir.Receip
 	return l, r, err
 }
 
-// availableChange is by how much the cell's call changes what is available.
+// availableChange returns by how much the cell's call changes what is available.
 func (c cell) availableChange(k weir.Kind) int64 {
 	switch {
 	case c.does == "reserve" && c.verb == "reserve, same content":
@@ -133,7 +134,7 @@ func (c cell) availableChange(k weir.Kind) int64 {
 	return 0
 }
 
-// answer checks what a call returned that was not refused.
+// answer checks what a call that was not refused returned.
 func (c cell) answer(
 	s *caseWorld,
 	first *weir.Lease,
@@ -165,7 +166,7 @@ func (c cell) answer(
 	}
 }
 
-// soon compares two instants; in real time the first may be a little later.
+// soon expects two instants to be equal; in real time the first may be a little later.
 func (s *caseWorld) soon(what string, got, want time.Time) {
 	s.Helper()
 	if !s.h.RealTime {

@@ -18,7 +18,7 @@ type faultyWorld struct {
 	opens   StoreHarness
 }
 
-// onBroken plays a case on a store that can be made to fail.
+// onBroken returns a function that plays a case on a store that can be made to fail.
 func onBroken(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) {
 	return func(t T, h StoreHarness) {
 		t.Helper()
@@ -46,10 +46,10 @@ func brokenInBubble(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) 
 	}
 }
 
-// errGone is what a store says that says nothing of itself.
+// errGone is an error of a store without a code of weir.
 var errGone = errors.New("connection refused")
 
-// unavailableCases are section 10, and what else depends on a store that fails.
+// unavailableCases returns the cases of section 10, and others that need a store that fails.
 func unavailableCases() []storeCase {
 	b := only(weir.Bucket)
 	bubbled := Needs{Kinds: b.Kinds, Bubble: true}
@@ -102,7 +102,7 @@ func unavailableCases() []storeCase {
 	}
 }
 
-// asks makes every kind of call to the store and reports how long it took and what came of it.
+// asks makes every call to the store, and checks how long each takes and what it returns.
 func (s *faultyWorld) asks(ctx context.Context, l *weir.Lease, want time.Duration) {
 	s.Helper()
 	for name, call := range map[string]func() error{
@@ -189,7 +189,8 @@ func repeats(s *faultyWorld) {
 	s.expectAvailable("a", cost(10))
 }
 
-// degrades: a degraded lease stands for nothing; the store hears nothing of it.
+// degrades checks that a degraded lease stands for nothing, and that the store is not called for
+// it.
 func degrades(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
 	id := weir.NewLeaseID(s.Now())
@@ -227,7 +228,8 @@ func storedPolicy(s *faultyWorld) {
 	s.expectAvailable("a", cost(9))
 }
 
-// settleFails: a settlement of a lease that is in the store is an error under both policies.
+// settleFails checks that failing to settle a lease that is in the store is an error under both
+// policies.
 func settleFails(s *faultyWorld) {
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("settle", errGone)
@@ -240,7 +242,7 @@ func settleFails(s *faultyWorld) {
 	}
 	s.store.clearFaults()
 	s.expectAvailable("a", cost(6))
-	s.adjust(l, 1, cost(5)) // the number was not used up
+	s.adjust(l, 1, cost(5)) // the sequence number was not used up
 	s.expectAvailable("a", cost(5))
 	s.complete(l, cost(2))
 	s.expectAvailable("a", cost(8))
@@ -252,12 +254,12 @@ func readFails(s *faultyWorld) {
 	}
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("read", errGone)
-	s.fail(weir.Unavailable, ask("a", cost(1))) // and what it may have taken is given back
+	s.fail(weir.Unavailable, ask("a", cost(1))) // what it may have taken is given back
 	_, err := s.Status(s.Context(), "a", resource)
 	s.refused(weir.Unavailable, err)
 	_, err = s.Explain(s.Context(), "a", resource)
 	s.refused(weir.Unavailable, err)
-	s.complete(l, cost(1)) // settling does not depend on it
+	s.complete(l, cost(1)) // settling does not need the policy
 	s.store.clearFaults()
 	s.expectAvailable("a", cost(9))
 }
@@ -268,7 +270,7 @@ func denialShown(s *faultyWorld) {
 	s.fail(weir.NeverSatisfiable, ask("a", cost(11)))
 	s.fail(weir.UnknownLimit, ask("a", weir.Costs{"z": 1}))
 	s.store.fail("reserve", errGone)
-	s.fail(weir.Invalid, ask("a", cost(-1))) // found before the store is asked
+	s.fail(weir.Invalid, ask("a", cost(-1))) // refused before the store is called
 	s.store.clearFaults()
 	s.expectAvailable("a", cost(2))
 }
@@ -297,7 +299,8 @@ func supersededShown(s *faultyWorld) {
 	s.expectAvailable("a", cost(8))
 }
 
-// countsNothing: without its store a limiter neither admits nor denies by a count of its own.
+// countsNothing checks that without its store a limiter neither admits nor denies by a count of its
+// own.
 func countsNothing(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
 	for range 30 {
@@ -310,7 +313,7 @@ func countsNothing(s *faultyWorld) {
 
 func countsNothingDegraded(s *faultyWorld) {
 	s.store.fail("reserve", errGone)
-	for range 30 { // three times what the limit holds
+	for range 30 { // three times the capacity
 		l := s.admit(ask("a", cost(1)))
 		s.equal("degraded", l.Degraded, true)
 	}
@@ -354,7 +357,7 @@ func completeRepeated(s *faultyWorld) {
 	s.expectAvailable("a", cost(9))
 }
 
-// callerGone: whoever has hung up gets no lease, not even a degraded one.
+// callerGone checks that a caller whose context has ended gets no lease, not even a degraded one.
 func callerGone(s *faultyWorld) {
 	s.store.hang("reserve")
 	ctx, cancel := context.WithCancel(s.Context())
@@ -373,8 +376,8 @@ func callerGone(s *faultyWorld) {
 	s.expectAvailable("a", cost(10))
 }
 
-// oneAtATime: a call waits for the one that is under way on its lease, and no longer than its
-// context.
+// oneAtATime checks that a call waits for an earlier call on its lease, but no longer than its
+// context lasts.
 func oneAtATime(s *faultyWorld) {
 	r := with(weir.NewLeaseID(s.Now()), ask("a", cost(4)))
 	release := make(chan struct{})
@@ -387,7 +390,7 @@ func oneAtATime(s *faultyWorld) {
 		_, err := s.Reserve(s.Context(), r)
 		first <- err
 	}()
-	time.Sleep(time.Millisecond) // in a bubble: the first is under way
+	time.Sleep(time.Millisecond) // in a bubble: the first call is in the store
 	ctx, cancel := context.WithTimeout(s.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := s.Reserve(ctx, r)
@@ -399,7 +402,7 @@ func oneAtATime(s *faultyWorld) {
 	}()
 	time.Sleep(time.Millisecond)
 	calls := s.store.counted()
-	delete(calls, "read") // of the configuration
+	delete(calls, "read") // reads of the configuration do not count
 	s.equal("calls", calls, map[string]int{"reserve": 1})
 	close(release)
 	if err := errors.Join(<-first, <-second); err != nil {
@@ -408,7 +411,7 @@ func oneAtATime(s *faultyWorld) {
 	s.expectAvailable("a", cost(10))
 }
 
-// verbs are the four on a lease.
+// verbs returns the four calls that update a lease.
 func verbs(s *caseWorld, id weir.LeaseID) map[string]func() (*weir.Receipt, error) {
 	return map[string]func() (*weir.Receipt, error){
 		"adjust": func() (*weir.Receipt, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// waitCases are line 11.2.
+// waitCases returns the cases of line 11.2.
 func waitCases() []Case {
 	b := only(weir.Bucket)
 	bubbled := Needs{Kinds: b.Kinds, Virtual: true, Bubble: true}
@@ -27,7 +27,7 @@ func waitCases() []Case {
 	}
 }
 
-// attemptRecorder is a service that notes its attempts.
+// attemptRecorder is a service that records its attempts.
 type attemptRecorder struct {
 	weir.Service
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ func (w *attemptRecorder) Reserve(ctx context.Context, r *weir.Request) (*weir.L
 	return l, err
 }
 
-// runClock lets the world's time run with the bubble's until stopped.
+// runClock advances the world's time with the bubble's until stop is called.
 func (s *caseWorld) runClock() (stop func()) {
 	const step = 5 * time.Millisecond
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -127,7 +127,8 @@ func waitAttempts(s *caseWorld) {
 	}
 }
 
-// waitSettled: the retry-after is days away, but somebody gives back earlier.
+// waitSettled checks a wait whose retry-after is days away, while another caller gives the units
+// back earlier.
 func waitSettled(s *caseWorld) {
 	l := s.admit(ask("a", cost(10)))
 	defer s.runClock()()

@@ -14,17 +14,17 @@ import (
 
 // Coverage counts what random operations have met.
 type Coverage struct {
-	// Cells is how often each verb had each outcome.
+	// Cells is the number of times that each verb had each outcome.
 	Cells map[model.Note]int
-	// Seen is what time did to limits and leases.
+	// Seen are the effects of time on limits and leases.
 	Seen model.TimeEvents
-	// DST is how often a zone of the definitions changed its offset on the way.
+	// DST is the number of times that a zone of the definitions changed its offset during a script.
 	DST int
 }
 
 func newTable() *Coverage { return &Coverage{Cells: make(map[model.Note]int)} }
 
-// Ops is how many operations there were.
+// Ops returns the number of operations.
 func (t *Coverage) Ops() int {
 	n := 0
 	for _, count := range t.Cells {
@@ -33,14 +33,14 @@ func (t *Coverage) Ops() int {
 	return n
 }
 
-// count counts an outcome. The table may be nil.
+// count counts an outcome. The receiver may be nil.
 func (t *Coverage) count(n model.Note) {
 	if t != nil {
 		t.Cells[n]++
 	}
 }
 
-// merge adds what a run has met. The table may be nil.
+// merge adds what a script has met. The receiver may be nil.
 func (t *Coverage) merge(l *lockstep) {
 	if t == nil {
 		return
@@ -55,7 +55,8 @@ func (t *Coverage) merge(l *lockstep) {
 	t.Seen.Early += s.Early
 }
 
-// Rare are the possible outcomes that were met less than so many times, and the kinds of event.
+// Rare returns the possible outcomes, and the effects of time, that were met fewer than least
+// times.
 func (t *Coverage) Rare(h *Harness, least int) []string {
 	var rare []string
 	for _, cell := range possible(h) {
@@ -76,7 +77,7 @@ type timeEvent struct {
 	count int
 }
 
-// events are what time can do to the kinds that a store has.
+// events returns the effects that time can have on the kinds that a store has.
 func (t *Coverage) events(h *Harness) []timeEvent {
 	var events []timeEvent
 	has := func(k weir.Kind, name string, count int) {
@@ -114,7 +115,7 @@ func everyKind() []weir.Kind {
 	return []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget}
 }
 
-// possible are the outcomes that each verb can have on a store: the table of section 6 of
+// possible returns the outcomes that each verb can have on a store: the table of section 6 of
 // docs/semantics.md, and the mistakes.
 func possible(h *Harness) []model.Note {
 	var cells []model.Note

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// everyCase are the cases of both suites.
+// everyCase returns the cases of both suites.
 func everyCase() []Case {
 	h := StoreHarness{Open: func(T, Setup) driver.Store { return nil }}
 	return append(Cases(), h.Cases()...)
@@ -26,7 +26,8 @@ func readSemantics(t *testing.T) string {
 	return string(page)
 }
 
-// numberedLines are the numbers of the page's lines, "3.5", but for the section about stores.
+// numberedLines returns the numbers of the page's lines, such as "3.5", except for the section
+// about stores.
 func numberedLines(page string) []string {
 	heading, item := regexp.MustCompile(`^## (\d+)\. (.*)`), regexp.MustCompile(`^(\d+)\. `)
 	var lines []string
@@ -93,7 +94,7 @@ func TestNamesOfCasesDiffer(t *testing.T) {
 	}
 }
 
-// TestTableIsThePages holds the cells that the suite checks against the table on the page.
+// TestTableIsThePages compares the cells that the suite checks with the table on the page.
 func TestTableIsThePages(t *testing.T) {
 	t.Parallel()
 	var page []string

@@ -17,21 +17,20 @@ import (
 
 // Decisions counts what [CheckDecisions] compared.
 type Decisions struct {
-	// Admitted, Denied and Errors count the reservations by what became of them.
+	// Admitted, Denied and Errors are the numbers of reservations with each result.
 	Admitted, Denied, Errors int
-	// Settled counts the leases that were completed or cancelled.
+	// Settled is the number of leases that were completed or cancelled.
 	Settled int
-	// Judged counts the statuses of limits, by kind.
+	// Judged is the number of statuses of limits, by kind.
 	Judged map[weir.Kind]int
 }
 
 // CheckDecisions reads a decision log, as `weir replay --decisions` writes it, makes every call in
-// it to the model, and compares the answers: what is admitted, denied or refused, every figure of
-// every limit, and every retry-after. Lines about adjust, cancel and extend calls, which a replay
-// does not make, may be in the log too. The options are those of the limiter that the log is about.
-//
-// It returns an error at the first line that the model would have written differently, and if the
-// log is malformed or truncated.
+// it on the model, and compares the answers: what is admitted, denied or refused, every number of
+// every limit, and every retry-after. The log may also have lines about adjust, cancel and extend
+// calls, which a replay does not make. The options are those of the limiter that wrote the log. It
+// returns an error at the first line that the model would have written differently, and if the log
+// is malformed or truncated.
 func CheckDecisions(log io.Reader, o limiter.Options) (*Decisions, error) {
 	const longest = 16 << 20 // in bytes: far more than a request with all its limits takes
 	c := &decisionChecker{
@@ -56,7 +55,7 @@ func CheckDecisions(log io.Reader, o limiter.Options) (*Decisions, error) {
 	return &c.found, nil
 }
 
-// decisionChecker plays a decision log to the model.
+// decisionChecker makes the calls of a decision log on the model.
 type decisionChecker struct {
 	options limiter.Options
 	defined weir.Definitions
@@ -65,7 +64,7 @@ type decisionChecker struct {
 	found   Decisions
 }
 
-// decisionLine is a line about a call: what was asked, and then the answer.
+// decisionLine is a line about a call: the request, then the answer.
 type decisionLine struct {
 	Kind    string           `json:"kind"`
 	AtMS    int64            `json:"at_ms"`
@@ -92,7 +91,7 @@ type decisionAnswer struct {
 	Limits       []decisionStatus `json:"limits,omitempty"`
 }
 
-// decisionStatus is what an answer says of a limit.
+// decisionStatus is the status of a limit in an answer.
 type decisionStatus struct {
 	Entity       string    `json:"entity"`
 	Resource     string    `json:"resource"`
@@ -129,7 +128,7 @@ type decisionLimit struct {
 	Shadow         bool      `json:"shadow"`
 }
 
-// line reads the next line, and compares it if it is about a call.
+// line reads a line, and compares it with the model if it is about a call.
 func (c *decisionChecker) line(first bool, text []byte) error {
 	var head struct {
 		Kind   string `json:"kind"`
@@ -244,7 +243,7 @@ func (c *decisionChecker) reach(at time.Time) error {
 	return nil
 }
 
-// play makes the call of a line to the model. Its error says that there is no such call.
+// play makes the call of a line on the model. It returns an error if there is no such call.
 func (c *decisionChecker) play(l *decisionLine) (a decisionAnswer, err error) {
 	ctx := context.Background()
 	switch l.Kind {

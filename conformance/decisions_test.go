@@ -25,7 +25,7 @@ const (
 	logEnd     = `{"kind":"end","at_ms":1000}`
 )
 
-// TestCheckDecisions: what a log says is counted, or refused with the first line that is wrong.
+// TestCheckDecisions checks that a log is counted, or refused with the first line that is wrong.
 func TestCheckDecisions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

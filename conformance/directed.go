@@ -28,32 +28,32 @@ import (
 //	returns a n=1 after 50s
 //	left a n=5
 //
-// "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
-// it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
-// says that it needs exact answers and free time, "skew" that time steps back, "callers" that it
-// names callers or bounds live leases, "needs" which kinds it brings; that it asks for every
-// resource is seen from its steps, and the kinds of limit, shadow limits and the depth of a cascade
-// are seen from the definitions, also from those that it configures, where a bucket beside other
-// kinds needs nothing. "each" makes one case of it for each of some words, which $k stands for in
-// its text:
+// "line" names the line of docs/semantics.md that the cases below it check. A case begins with its
+// setup, in the words of [Script]: start, option, system, resource, entity and limits. Four more
+// words say what it needs of a harness (see [Needs]): "timed" exact answers and virtual time,
+// "skew" time that steps back, "callers" callers or bounds on live leases, and "needs" the kinds
+// that its requests bring. Other needs are derived: Lists from the steps; the kinds, shadow limits
+// and the depth of a cascade from the definitions, including those that the case configures later.
+// A bucket that is configured later beside other kinds adds no need. "each" makes a case for each
+// of some words, which replace $k in its text:
 //
 //	case a shrink frees at once
 //	each bucket window concurrency budget
 //	system n=10:slow-$k
 //
-// A slow limit returns nothing by itself during a case: slow-bucket, slow-window, slow-concurrency,
-// slow-budget. With a question mark at its end, as in slow-window?, a store that has no such limits
-// gets a slow bucket instead.
+// The words slow-bucket, slow-window, slow-concurrency and slow-budget stand for limits that return
+// nothing by themselves during a case. With a question mark, as in slow-window?, a store that lacks
+// the kind gets a slow bucket instead.
 //
-// Then come the steps. An indented line belongs to the step above it.
+// The steps follow. An indented line belongs to the step above it.
 //
 //	id X -10m               names a lease ID that carries the time ten minutes ago
 //	L = admit REQUEST       expects an admission, and names the lease
 //	deny REQUEST            expects a denial
-//	fail CODE REQUEST       expects an error; fail any REQUEST one of any code, which is no denial
+//	fail CODE REQUEST       expects an error that is not a denial; fail any REQUEST accepts any code
 //	returns REQUEST after D expects a denial until the last millisecond before D, then an admission
 //	exactly 3 of 5 REQUEST  expects three admissions and then two denials
-//	left ENTITY COSTS       expects so much to be available
+//	left ENTITY COSTS       expects COSTS to be available
 //	adjust L SEQ TOTALS     and complete L TOTALS, cancel L, extend L: expect a receipt
 //	status ENTITY RESOURCE  expects an answer; "-" asks for every resource
 //	explain ENTITY RESOURCE expects the levels of the indented lines: "a system n=10,m=5"
@@ -66,19 +66,19 @@ import (
 //	by CALLER               plays them in the name of a caller
 //	where TRAIT             plays them on a store with the trait or [Leeway]; "where Remembers a n=10"
 //	                        plays them if a has 10 of n available, too
-//	unless TRAIT            plays them where this would not
+//	unless TRAIT            plays them in all other cases
 //
 // A request is written as in [Op], on the resource m unless it names one: "a n=4", "a/gpt n=4 org
-// n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes
-// what the answer must say; checks are separated by commas. A code there is expected of the verb or
-// the configure itself:
+// n=1". "under L" before it uses the ID of lease L; "bring LIMITS" follows it. After " -> " come
+// the expected parts of the answer, separated by commas. A code there means that the verb or the
+// configure fails with it:
 //
 //	field costs.n           the error's field
 //	retry 5s                the denial's retry-after
 //	expires 1h, holds 1m    when the lease ends and its slots return, from now; "holds never"
 //	at -1s                  when it was done, from now
 //	same L                  the answer is the one that L got; "R = " names any verb's answer
-//	new                     the lease's ID is of about now, and was not there before
+//	new                     the lease's ID has about the current time and was not used before
 //	order child.n parent.n  the limits that were judged, in order, "-" for none
 //	exceeded n m            those of them that are exceeded, and no others
 //	b.n available 3         something of a limit's status, of the first entity without "b.":
@@ -109,7 +109,7 @@ type textLine struct {
 	block []textLine // the indented lines below it
 }
 
-// parseCases reads a file of cases.
+// parseCases parses a file of cases.
 func parseCases(file, text string) ([]Case, error) {
 	var cases []Case
 	line, name := "", ""
@@ -158,7 +158,7 @@ func parseCases(file, text string) ([]Case, error) {
 	return cases, flush()
 }
 
-// expand makes a case for each word of "each", or the one.
+// expand returns a case for each word of "each", or one case if there is no "each".
 func expand(c Case, body []textLine) ([]Case, error) {
 	i := slices.IndexFunc(body, func(l textLine) bool { return strings.HasPrefix(l.text, "each ") })
 	if i < 0 {
@@ -179,7 +179,7 @@ func expand(c Case, body []textLine) ([]Case, error) {
 	return cases, nil
 }
 
-// substitute returns lines in which a word stands for a variable.
+// substitute returns lines with a variable replaced by a word.
 func substitute(lines []textLine, variable, word string) []textLine {
 	out := slices.Clone(lines)
 	for i := range out {
@@ -189,7 +189,7 @@ func substitute(lines []textLine, variable, word string) []textLine {
 	return out
 }
 
-// scriptedCase makes a case of its lines, and finds out what it needs.
+// scriptedCase returns the case of some lines, with what it needs.
 func scriptedCase(c Case, body []textLine) (Case, error) {
 	buckets := &Harness{Traits: driver.Traits{Kinds: []weir.Kind{weir.Bucket}}}
 	p, err := parsePlay(body, buckets)
@@ -222,7 +222,7 @@ type instruction struct {
 	do func(p *scriptPlayer)
 }
 
-// parsePlay reads the lines of a case for a harness.
+// parsePlay parses the lines of a case for a harness.
 func parsePlay(body []textLine, h *Harness) (*scriptRun, error) {
 	var p scriptRun
 	var steps []textLine
@@ -267,7 +267,7 @@ func newSet() Set {
 	}}
 }
 
-// kindWords replaces the names of slow limits by their text.
+// kindWords returns a replacer of the names of slow limits by their text.
 func kindWords(h *Harness) *strings.Replacer {
 	slow := map[weir.Kind]string{
 		weir.Bucket: "bucket/1/240h", weir.Window: "window/240h",
@@ -284,7 +284,7 @@ func kindWords(h *Harness) *strings.Replacer {
 	return strings.NewReplacer(words...)
 }
 
-// of adds what definitions need.
+// addFor adds what definitions need, and more limits beside them.
 func (n *Needs) addFor(d *weir.Definitions, more []weir.Limit) {
 	all := slices.Concat(d.System, more)
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
@@ -309,7 +309,7 @@ func (n *Needs) addFor(d *weir.Definitions, more []weir.Limit) {
 	}
 }
 
-// within reads a duration with its sign.
+// within reads a duration with an optional sign.
 func (s *scanner) within() time.Duration {
 	sign := time.Duration(1)
 	if s.skip("-") {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// parseBy reads what is played in the name of a caller.
+// parseBy parses a block that is played in the name of a caller.
 func parseBy(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	caller := in.name()
 	steps, err := o.block()
@@ -19,7 +19,7 @@ func parseBy(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	}, err
 }
 
-// callerT has the context of a caller.
+// callerT is a T whose context carries a caller.
 type callerT struct {
 	T
 
@@ -28,7 +28,8 @@ type callerT struct {
 
 func (t callerT) Context() context.Context { return t.ctx }
 
-// parseWhere reads what is played where a store has a leeway or a trait, or where it has not.
+// parseWhere parses a block that is played if a store has a leeway or trait ("where"), or if it has
+// not ("unless").
 func parseWhere(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	word := in.name()
 	has := map[string]func(h *Harness) bool{
@@ -57,7 +58,7 @@ func parseWhere(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), 
 	}, err
 }
 
-// parseExplain reads a step whose indented lines are the levels that it expects.
+// parseExplain parses a step whose indented lines are the expected levels.
 func parseExplain(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	entity := in.name()
 	in.expect(" ")
@@ -74,7 +75,7 @@ func parseExplain(in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	}, nil
 }
 
-// levelsOf are those of an explanation in words: the entity, the level and the capacities.
+// levelsOf returns the levels of an explanation in words: the entity, the level and the capacities.
 func levelsOf(e *weir.Explanation) []string {
 	if e == nil {
 		return nil

@@ -2,7 +2,8 @@ package conformance
 
 import "testing"
 
-// A check that does not hold fails its case, and a block is played where it has to be.
+// TestScriptedBlocks checks that a check that does not hold fails its case, and that a block is
+// played when it has to be.
 func TestScriptedBlocks(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ steps, want string }{

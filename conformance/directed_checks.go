@@ -10,20 +10,21 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checks is what an answer must say.
+// checks is what an answer is expected to say.
 type checks struct {
 	code               weir.Code
 	field, same, order string
 	exceeded           string
 	retry              *time.Duration
 	at, expires, holds *time.Duration
-	never              bool // it holds no slots
-	fresh              bool // its lease ID is a new one
+	never              bool // the lease holds no slots
+	fresh              bool // the lease ID is a new one
 	limits             []limitCheck
-	words              []string // the first words, "code" for a code and "limit" for a limit
+	words              []string // the first word of each check, "code" for a code and "limit" for a limit
 }
 
-// lookedAt are the checks that each verb looks at. Any other one would hold whatever the answer is.
+// lookedAt are the checks that each verb evaluates. Any other check would pass whatever the answer
+// is, so it is refused.
 var lookedAt = map[string]string{
 	"admit": "expires holds at same new order exceeded limit", "deny": "retry order exceeded limit",
 	"fail": "field", "configure": "code field", opExplain: "code field",
@@ -33,7 +34,7 @@ var lookedAt = map[string]string{
 
 const settleChecks = "code field expires holds at same"
 
-// checkAllowed returns an error for a check that a verb does not look at.
+// checkAllowed returns an error for a check that a verb does not evaluate.
 func (c *checks) checkAllowed(verb string) error {
 	for _, word := range c.words {
 		if !slices.Contains(strings.Fields(lookedAt[verb]), word) {
@@ -43,7 +44,7 @@ func (c *checks) checkAllowed(verb string) error {
 	return nil
 }
 
-// limitCheck is what a status must say of a limit: words and their values.
+// limitCheck is the expected status of a limit: words and their values.
 type limitCheck struct {
 	entity, limit string
 	words         []string
@@ -119,7 +120,7 @@ func (c *checks) parse(word string, in *scanner) error {
 	return nil
 }
 
-// answered judges the error of a call, and reports whether there is an answer to look at.
+// answered checks the error of a call, and reports whether there is an answer to check further.
 func (p *scriptPlayer) answered(err error, c *checks) bool {
 	p.Helper()
 	if c.code == "" {
@@ -137,7 +138,7 @@ func (p *scriptPlayer) answered(err error, c *checks) bool {
 	return false
 }
 
-// instants judges when something was done and when it ends.
+// instants checks when something was done and when it ends.
 func (p *scriptPlayer) instants(c *checks, at, expires, holds time.Time) {
 	p.Helper()
 	now := p.Now().Truncate(time.Millisecond)
@@ -155,7 +156,7 @@ func (p *scriptPlayer) instants(c *checks, at, expires, holds time.Time) {
 	}
 }
 
-// statuses judges what an answer says of limits.
+// statuses checks the statuses of an answer.
 func (p *scriptPlayer) statuses(c *checks, got []weir.LimitStatus) {
 	p.Helper()
 	if c.order != "" {
@@ -181,7 +182,7 @@ func (p *scriptPlayer) statuses(c *checks, got []weir.LimitStatus) {
 	}
 }
 
-// checkStatus judges a status by words.
+// checkStatus checks one status by words.
 func (p *scriptPlayer) checkStatus(st *weir.LimitStatus, words []string) {
 	p.Helper()
 	flags := map[string]bool{

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// scriptPlayer plays a scripted case on a stage.
+// scriptPlayer plays a scripted case in a world.
 type scriptPlayer struct {
 	*caseWorld
 
 	ids     map[string]weir.LeaseID
-	answers map[string]answer     // those that have a name
+	answers map[string]answer     // the named ones
 	made    map[weir.LeaseID]bool // the leases that were admitted
 }
 
@@ -33,7 +33,7 @@ func (p *scriptPlayer) play(steps []instruction) {
 	}
 }
 
-// lineT says before a failure which line it is about.
+// lineT is a T that puts the script's line before a failure.
 type lineT struct {
 	T
 
@@ -50,7 +50,8 @@ func (t lineT) Fatalf(format string, args ...any) {
 	t.T.Fatalf("%s: %s: "+format, append([]any{t.line.at, t.line.text}, args...)...)
 }
 
-// parseStep reads a step. Limits in it are in the words of a harness, and what they need is added.
+// parseStep parses a step. It replaces the names of slow limits, and adds what the step needs to
+// needs.
 func parseStep(l textLine, known *strings.Replacer, needs *Needs) (instruction, error) {
 	text, wanted, _ := strings.Cut(known.Replace(l.text), " -> ")
 	name, rest, ok := strings.Cut(text, " = ")
@@ -74,10 +75,10 @@ func parseStep(l textLine, known *strings.Replacer, needs *Needs) (instruction, 
 	return instruction{l, do}, nil
 }
 
-// stepParts is what stands around a step's own words.
+// stepParts are the parts of a step around its own words.
 type stepParts struct {
 	line   textLine
-	name   string // of the lease that it makes, or of its answer
+	name   string // the name of its lease or answer
 	checks *checks
 	known  *strings.Replacer
 	needs  *Needs
@@ -230,7 +231,7 @@ func parseSettle(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer),
 	}, nil
 }
 
-// id is the lease ID of a name.
+// id returns the lease ID of a name.
 func (p *scriptPlayer) id(name string) weir.LeaseID {
 	p.Helper()
 	id, ok := p.ids[name]
@@ -243,11 +244,11 @@ func (p *scriptPlayer) id(name string) weir.LeaseID {
 // reserveStep is a step that reserves.
 type reserveStep struct {
 	verb         string
-	code         weir.Code // that a fail expects; empty for any
-	ideal, tries int       // of an exactly
+	code         weir.Code // the code that fail expects; empty for any
+	ideal, tries int       // the two numbers of exactly
 	wait         time.Duration
 	request      *weir.Request
-	under, name  string // the lease ID that it is under, and the name of the lease
+	under, name  string // the name of the lease ID to use, and of the lease
 	checks       *checks
 }
 
@@ -319,7 +320,7 @@ func (v *reserveStep) play(p *scriptPlayer) {
 	}
 }
 
-// judge holds the answer to a reservation against the checks.
+// judge checks the answer to a reservation.
 func (p *scriptPlayer) judge(v *reserveStep, l *weir.Lease) {
 	p.Helper()
 	if v.under != "" {
@@ -335,7 +336,8 @@ func (p *scriptPlayer) judge(v *reserveStep, l *weir.Lease) {
 	p.named(v.name, v.checks, answer{lease: l})
 }
 
-// named gives an answer its name, and holds it against the answer that it must be the same as.
+// named stores an answer under a name, and compares it with the answer that it is expected to
+// equal.
 func (p *scriptPlayer) named(name string, c *checks, got answer) {
 	p.Helper()
 	if name != "" {
@@ -356,7 +358,7 @@ func (p *scriptPlayer) named(name string, c *checks, got answer) {
 	}
 }
 
-// parseRequest reads a request, and the name of the lease ID that it is under.
+// parseRequest parses a request, and the name of the lease ID to use.
 func parseRequest(text string) (r *weir.Request, under string, err error) {
 	in := &scanner{rest: " " + text}
 	if in.skip(" under ") {
@@ -371,7 +373,7 @@ func parseRequest(text string) (r *weir.Request, under string, err error) {
 	return r, under, in.done()
 }
 
-// codeWord is the code that a word stands for: its text with underscores for spaces.
+// codeWord returns the code that a word stands for: its text with underscores for spaces.
 func codeWord(word string) (weir.Code, bool) {
 	for _, c := range []weir.Code{
 		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease, weir.Conflict,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A case that cannot be read is refused with its line.
+// TestParseCasesMistakes checks that a case that cannot be parsed is refused with its line.
 func TestParseCasesMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ step, want string }{
@@ -36,7 +36,8 @@ func TestParseCasesMistakes(t *testing.T) {
 	}
 }
 
-// A case is left out where a store lacks what its definitions have.
+// TestScriptedNeeds checks that a case is left out if a store lacks what the case's definitions
+// have.
 func TestScriptedNeeds(t *testing.T) {
 	t.Parallel()
 	cases, err := parseCases("t.txt", `
@@ -64,7 +65,8 @@ configure -> invalid
 	}
 }
 
-// A step whose answer is not what it expects fails the case, with its line.
+// TestScriptedMistakes checks that a step with another answer than expected fails the case, with
+// its line.
 func TestScriptedMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ steps, want string }{
@@ -80,7 +82,7 @@ func TestScriptedMistakes(t *testing.T) {
 	}
 }
 
-// failsWith plays steps on the model, which must fail with some words.
+// failsWith plays steps on the model, and expects them to fail with some words.
 func failsWith(t *testing.T, steps, want string) {
 	t.Helper()
 	cases, err := parseCases("t.txt", "case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n"+steps)

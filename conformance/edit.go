@@ -13,14 +13,14 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// Edit turns one whole configuration into another, a piece at a time, through the limiter. It sets
-// only what differs: the policy, the limits of the system and of resources, entities in an order
-// in which every step is legal, and their limits. An entity is moved to its new parent at once
-// where it can be, and taken from its old one first where that would be a cycle, or a cascade
-// deeper than those of both configurations.
+// Edit changes one whole configuration to another, a piece at a time, through the limiter. It sets
+// only what differs: the policy, the limits of the system and of resources, entities in an order in
+// which every step is legal, and the limits of entities. An entity is moved to its new parent in
+// one step if possible. If that would be a cycle, or a cascade deeper than in both configurations,
+// it is first taken from its old parent.
 //
-// The configuration in force must be from. What is wrong with to is found before the first step; a
-// step that fails leaves those before it in force.
+// The configuration in force must be from. Mistakes in to are found before the first step. If a
+// step fails, the steps before it stay in force.
 func Edit(ctx context.Context, l *limiter.Limiter, from, to *weir.Definitions) error {
 	was, err := from.Normalize()
 	if err != nil {
@@ -40,7 +40,7 @@ func Edit(ctx context.Context, l *limiter.Limiter, from, to *weir.Definitions) e
 	return nil
 }
 
-// EditInto makes d the configuration of a store in which nothing is configured, as [Edit] does.
+// EditInto makes d the configuration of a store without one, as [Edit] does.
 func EditInto(ctx context.Context, l *limiter.Limiter, d *weir.Definitions) error {
 	return Edit(ctx, l, &weir.Definitions{}, d)
 }
@@ -61,7 +61,7 @@ func Define(t T, b driver.Store, s Setup) {
 	}
 }
 
-// editPlan are the steps from one configuration to another.
+// editPlan is the list of steps from one configuration to another.
 type editPlan struct {
 	ctx     context.Context
 	limiter *limiter.Limiter
@@ -83,7 +83,8 @@ func (e *editPlan) plan() {
 
 func (e *editPlan) add(step func() error) { e.steps = append(e.steps, step) }
 
-// places edits the limits of an entity, or of the resources, resource by resource.
+// places adds the steps for the limits of an entity, or for those of the resources if entity is "",
+// resource by resource.
 func (e *editPlan) places(entity string, was, is map[string][]weir.Limit) {
 	all := maps.Clone(was)
 	if all == nil {
@@ -101,7 +102,7 @@ func (e *editPlan) limits(at weir.Subject, was, is []weir.Limit) {
 	}
 }
 
-// entities declares, moves and deletes.
+// entities adds the steps that declare, move and delete entities.
 func (e *editPlan) entities() {
 	f := newFamilyTree(e.was, e.is)
 	for {
@@ -119,17 +120,17 @@ func (e *editPlan) entities() {
 	}
 }
 
-// parentLink is whom an entity belongs to.
+// parentLink is the parent of an entity, and whether the entity cascades to it.
 type parentLink struct {
 	parent  string
 	cascade bool
 }
 
-// familyTree says who is whose parent by now, and what is left to change.
+// familyTree is the parents of all entities after the steps so far, and the changes that are left.
 type familyTree struct {
 	now     map[string]parentLink
 	pending map[string]*parentLink // nil: to be deleted
-	depth   int                    // of the deepest cascade of both configurations
+	depth   int                    // the depth of the deepest cascade of both configurations
 }
 
 func newFamilyTree(was, is *weir.Definitions) *familyTree {
@@ -150,7 +151,7 @@ func newFamilyTree(was, is *weir.Definitions) *familyTree {
 	return f
 }
 
-// deepest is how far the longest cascade of a configuration reaches.
+// deepest returns the depth of the deepest cascade of a configuration.
 func deepest(d *weir.Definitions) int {
 	most := 0
 	for _, e := range d.Entities {
@@ -163,8 +164,8 @@ func deepest(d *weir.Definitions) int {
 	return most
 }
 
-// next returns a change that is legal now, or "" at the end. Where none is, somebody leaves a
-// parent.
+// next returns a change that is legal now, or "" at the end. If no change is legal, it takes an
+// entity from its parent.
 func (f *familyTree) next() (string, *parentLink) {
 	names := slices.Sorted(maps.Keys(f.pending))
 	for _, name := range names {
@@ -220,7 +221,7 @@ func (f *familyTree) legal(name string, to *parentLink) bool {
 	return true
 }
 
-// reach is how many ancestors a charge on an entity reaches.
+// reach returns how many ancestors a charge on an entity charges too.
 func (f *familyTree) reach(name string) int {
 	n := 0
 	for at := f.now[name]; at.cascade; at = f.now[at.parent] {
@@ -229,8 +230,9 @@ func (f *familyTree) reach(name string) int {
 	return n
 }
 
-// checkEdit refuses what a limiter of that depth over a store with those traits would refuse on
-// the way, so that a configuration that is wrong changes nothing. It has no cycles.
+// checkEdit returns an error for definitions that a limiter of a depth, over a store with some
+// traits, would refuse on the way, so that a mistake in them changes nothing. The definitions have
+// no cycles.
 func checkEdit(d *weir.Definitions, traits *driver.Traits, depth int) error {
 	var errs []error
 	refuse := func(code weir.Code, field, value, reason string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// diary is a store that notes the changes that are made to it.
+// diary is a store that records the changes made to it.
 type diary struct {
 	*memory.Store
 	steps []string
@@ -63,7 +63,7 @@ func openDiary(t *testing.T, depth int) (*diary, *limiter.Limiter) {
 	return d, l
 }
 
-// family makes entities of "name parent" and "name parent cascade"; an empty parent is "-".
+// family returns entities given as "name parent" or "name parent cascade"; "-" means no parent.
 func family(of ...string) *weir.Definitions {
 	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{}}
 	for _, text := range of {
@@ -136,7 +136,7 @@ func TestEditTakesTheLeastSteps(t *testing.T) {
 	}
 }
 
-// TestEditArrives goes through the configurations of generated scripts, in every order of two.
+// TestEditArrives edits between the configurations of generated scripts, in every order of two.
 func TestEditArrives(t *testing.T) {
 	t.Parallel()
 	h := memoryHarness()
@@ -159,7 +159,7 @@ func TestEditArrives(t *testing.T) {
 	}
 }
 
-// arrived compares what is configured with definitions.
+// arrived compares the configuration with definitions.
 func arrived(t *testing.T, l *limiter.Limiter, want *weir.Definitions) {
 	t.Helper()
 	normal, err := want.Normalize()
@@ -196,7 +196,7 @@ func placed(t *testing.T, l *limiter.Limiter, at weir.Subject, want []weir.Limit
 	}
 }
 
-// TestEditRefuses: what is wrong with the definitions is found before the first step.
+// TestEditRefuses checks that mistakes in the definitions are found before the first step.
 func TestEditRefuses(t *testing.T) {
 	t.Parallel()
 	store, l := openDiary(t, 1)

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// Generate returns the n operations that a seed makes, after they were done.
+// Generate returns a script of the n operations that a seed generates, after they were played.
 func Generate(t T, h *Harness, seed uint64, n int) *Script {
 	t.Helper()
 	r := scriptSearch{t: t, h: h, calendar: model.NewCalendar(), ops: n}
@@ -18,7 +18,7 @@ func Generate(t T, h *Harness, seed uint64, n int) *Script {
 	return r.machine.script
 }
 
-// Fuzzer returns a fuzz target that does the operations that rapid draws from its input.
+// Fuzzer returns a fuzz target that plays the operations that rapid draws from its input.
 func Fuzzer(h *Harness) func(*testing.T, []byte) {
 	return rapid.MakeFuzz(func(t *rapid.T) {
 		r := scriptSearch{t: t, h: h, calendar: model.NewCalendar(), ops: longScriptOps}

@@ -12,13 +12,13 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// faultyStore is a store on which calls can be made to fail, or to hang, before they reach the
-// store. It also watches that a store leaves alone what it was handed.
+// faultyStore is a store whose calls can be made to fail or to hang before they reach the store. It
+// also checks that the store does not change its arguments.
 type faultyStore struct {
 	driver.Store
 	t      T
 	traits driver.Traits
-	// told changes what is configured for a subject, as the limiter is told; nil leaves it.
+	// told, if not nil, changes the configuration of a subject as the limiter reads it.
 	told func(of weir.Subject, c *weir.Config)
 
 	mu     sync.Mutex
@@ -26,7 +26,7 @@ type faultyStore struct {
 	calls  map[string]int
 }
 
-// newFaulty wraps a store. Its calls count as remote, so that they get a timeout.
+// newFaulty wraps a store. Its traits say that it is remote, so that its calls get a timeout.
 func newFaulty(t T, b driver.Store) *faultyStore {
 	f := &faultyStore{Store: b, t: t, traits: b.Traits(),
 		faults: map[string]func(context.Context) error{}, calls: map[string]int{}}
@@ -34,8 +34,8 @@ func newFaulty(t T, b driver.Store) *faultyStore {
 	return f
 }
 
-// backend is what to give to a limiter: it keeps leases, and knows its entities, exactly if the
-// store does.
+// backend returns the store to pass to a limiter. It implements the optional interfaces for leases
+// and entities only if the wrapped store does, because the limiter discovers abilities by them.
 func (f *faultyStore) backend() driver.Store {
 	leases, keeps := f.Store.(driver.LeaseRecoverer)
 	entities, knows := f.Store.(driver.EntityReader)
@@ -67,10 +67,10 @@ func (f *faultyStore) backend() driver.Store {
 	return f
 }
 
-// inner is the store itself.
+// inner returns the wrapped store.
 func (f *faultyStore) inner() driver.Store { return f.Store }
 
-// fail makes calls of a name fail until heal.
+// fail makes the calls of a name fail until heal is called.
 func (f *faultyStore) fail(name string, with error) {
 	f.addFault(name, func(context.Context) error { return with })
 }
@@ -95,7 +95,7 @@ func (f *faultyStore) clearFaults() {
 	clear(f.faults)
 }
 
-// counted is how often each call was made, since it was last asked.
+// counted returns how often each call was made after the previous call of counted.
 func (f *faultyStore) counted() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,10 +115,10 @@ func (f *faultyStore) enter(ctx context.Context, name string) error {
 	return fault(ctx)
 }
 
-// Traits are the store's, but remote.
+// Traits returns the store's traits, but as remote.
 func (f *faultyStore) Traits() driver.Traits { return f.traits }
 
-// Reserve fulfils [driver.Store].
+// Reserve implements [driver.Store].
 func (f *faultyStore) Reserve(
 	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
@@ -133,13 +133,13 @@ func (f *faultyStore) Reserve(
 	return err
 }
 
-// faultyUnplanned is the same of a store that can reserve without a plan.
+// faultyUnplanned is a faultyStore whose store can reserve unplanned.
 type faultyUnplanned struct {
 	f         *faultyStore
 	unplanned driver.UnplannedReserver
 }
 
-// ReserveUnplanned fulfils [driver.UnplannedReserver].
+// ReserveUnplanned implements [driver.UnplannedReserver].
 func (l *faultyUnplanned) ReserveUnplanned(
 	ctx context.Context, now time.Time, u *driver.Unplanned,
 ) (*driver.Plan, *driver.Outcome, error) {
@@ -154,7 +154,7 @@ func (l *faultyUnplanned) ReserveUnplanned(
 	return p, out, err
 }
 
-// Update fulfils [driver.Store].
+// Update implements [driver.Store].
 func (f *faultyStore) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
@@ -174,7 +174,7 @@ func (f *faultyStore) Update(
 	return err
 }
 
-// Status fulfils [driver.Store].
+// Status implements [driver.Store].
 func (f *faultyStore) Status(
 	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
@@ -184,7 +184,7 @@ func (f *faultyStore) Status(
 	return f.Store.Status(ctx, now, of)
 }
 
-// Close fulfils [driver.Store].
+// Close implements [driver.Store].
 func (f *faultyStore) Close() error {
 	if err := f.enter(context.Background(), "close"); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (f *faultyStore) Close() error {
 	return f.Store.Close()
 }
 
-// ReadConfig fulfils [driver.ConfigReader]. A store that is none has nothing configured.
+// ReadConfig implements [driver.ConfigReader]. If the store does not, nothing is configured.
 func (f *faultyStore) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
@@ -209,7 +209,7 @@ func (f *faultyStore) ReadConfig(
 	return &weir.Config{}, nil
 }
 
-// WriteConfig fulfils [driver.ConfigWriter].
+// WriteConfig implements [driver.ConfigWriter].
 func (f *faultyStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	if err := f.enter(ctx, "write"); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (f *faultyStore) WriteConfig(ctx context.Context, now time.Time, d *weir.De
 	return &weir.Error{Code: weir.Unsupported}
 }
 
-// WriteLimits fulfils [driver.ConfigEditor].
+// WriteLimits implements [driver.ConfigEditor].
 func (f *faultyStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
@@ -229,12 +229,12 @@ func (f *faultyStore) WriteLimits(
 	})
 }
 
-// WritePolicy fulfils [driver.ConfigEditor].
+// WritePolicy implements [driver.ConfigEditor].
 func (f *faultyStore) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
 	return f.edit(ctx, func(e driver.ConfigEditor) error { return e.WritePolicy(ctx, now, p) })
 }
 
-// WriteEntity fulfils [driver.ConfigEditor].
+// WriteEntity implements [driver.ConfigEditor].
 func (f *faultyStore) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
@@ -243,12 +243,12 @@ func (f *faultyStore) WriteEntity(
 	})
 }
 
-// DeleteEntity fulfils [driver.ConfigEditor].
+// DeleteEntity implements [driver.ConfigEditor].
 func (f *faultyStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	return f.edit(ctx, func(e driver.ConfigEditor) error { return e.DeleteEntity(ctx, now, name) })
 }
 
-// edit changes a piece of the store's configuration, if it can.
+// edit changes a piece of the store's configuration, if the store can do that.
 func (f *faultyStore) edit(ctx context.Context, change func(driver.ConfigEditor) error) error {
 	if err := f.enter(ctx, "write"); err != nil {
 		return err
@@ -267,7 +267,7 @@ func cloneCharges(charges []weir.Charge) []weir.Charge {
 	return out
 }
 
-// cloneHoldings copies all that a holding has of its own, the limit included.
+// cloneHoldings copies everything that a holding points to, including its limit.
 func cloneHoldings(holdings []driver.Holding) []driver.Holding {
 	out := slices.Clone(holdings)
 	for i := range out {

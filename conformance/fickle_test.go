@@ -14,22 +14,22 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// fickle is a store that makes use of its leeway as often as it can.
+// fickle is a store that uses its leeway as often as it can.
 type fickle struct {
 	*less
 	lee   conformance.Leeway
-	takes bool // what is denied as contended
-	loses bool // what is to be given back
+	takes bool // takes what it denies as contended
+	loses bool // keeps what it should give back
 	calls atomic.Int64
 }
 
-// wrap puts it around a store.
+// wrap wraps a store.
 func (f *fickle) wrap(s *less) driver.Store {
 	return &fickle{less: s, lee: f.lee, takes: f.takes, loses: f.loses}
 }
 
 func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
-	const many = 90 // of the calls that are made at once, so that the others fill no limit of 100
+	const many = 90 // most of the concurrent calls, so that the others do not fill a limit of 100
 	n := f.calls.Add(1)
 	if f.lee.MayContend && n <= many {
 		if f.takes {
@@ -48,10 +48,11 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out
 	return f.less.Reserve(ctx, now, p, out)
 }
 
-// takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
+// takeAndGiveBack takes a reservation on several entities and gives it back, so that other calls
+// see it for a moment.
 func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.Plan) error {
 	if !slices.ContainsFunc(p.Takes, func(t *driver.Take) bool { return t.Subject != p.Takes[0].Subject }) {
-		return nil // one entity is written at once
+		return nil // a reservation on one entity is atomic
 	}
 	early := *p
 	early.ID = weir.NewLeaseID(now)
@@ -78,13 +79,13 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.P
 	return f.Store.Update(ctx, now, back, back.Outcome())
 }
 
-// atOnce makes calls at once, and checks that there is an order in which they make sense.
+// atOnce checks that concurrent calls are linearizable.
 func atOnce(t conformance.T, h conformance.Harness) {
 	conformance.Linearizable(t, h,
 		conformance.Load{Seed: 1, Histories: 5, Goroutines: 8, Calls: 100})
 }
 
-// races plays the cases whose titles have a text in them.
+// races returns a function that plays the cases whose titles contain name.
 func races(name string) func(conformance.T, conformance.Harness) {
 	return func(t conformance.T, h conformance.Harness) {
 		for _, c := range conformance.Cases() {
@@ -95,7 +96,8 @@ func races(name string) func(conformance.T, conformance.Harness) {
 	}
 }
 
-// TestLeewayIsNoExcuse: what a leeway does not allow is found with it too.
+// TestLeewayIsNoExcuse checks that with a leeway the suites still find mistakes that the leeway
+// does not allow.
 func TestLeewayIsNoExcuse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -126,10 +128,10 @@ func TestLeewayIsNoExcuse(t *testing.T) {
 	}
 }
 
-// TestLeewayOfStores: a store that makes use of a leeway passes with it, and not without.
+// TestLeewayOfStores checks that a store that uses a leeway passes with it, and not without it.
 func TestLeewayOfStores(t *testing.T) {
 	t.Parallel()
-	// Each is about all that the leeway touches.
+	// Each row names the part of the suite that the leeway affects.
 	random := func(t conformance.T, h conformance.Harness) {
 		if d := conformance.FirstDifference(t, h, 1, 4000); d != "" {
 			t.Errorf("%s", d)
@@ -150,7 +152,7 @@ func TestLeewayOfStores(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			play := func(lee conformance.Leeway) conformance.Result {
-				// What the store must keep to while it is about something else.
+				// The store must keep to this as well.
 				lee.WholeSeconds = lee.WholeSeconds || !c.does.WholeSeconds
 				does := &fickle{lee: c.does}
 				h := conformance.StoreHarness{Open: openLess(does.wrap), Leeway: lee}

@@ -13,30 +13,29 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// action is an operation or a few as rapid draws them, without a look at the state that they meet:
-// "complete a live lease with half of what it took". A machine fits them to the state. So what
-// rapid draws for one move does not depend on the others, and it can shrink a long script by
-// leaving moves out.
+// action is one operation or a few as rapid draws them, independent of the state, such as "complete
+// a live lease with half of what it took". A machine fits them to the state. So what rapid draws
+// for one move does not depend on the others, and it can shrink a long script by leaving moves out.
 type action func(m *machine)
 
-// machine is a state machine whose operations rapid draws: the model, in lockstep with a world. It
-// knows which leases are live, ended or expired, so that every verb often meets every state of a
-// lease.
+// machine is a state machine whose operations rapid draws. It plays them in the model and a world
+// in lockstep. It knows which leases are live, ended or expired, so that every verb often meets
+// every state of a lease.
 type machine struct {
 	*lockstep
 	ctx     context.Context
 	h       *Harness
-	most    int         // operations
+	most    int         // operations at most
 	expired func() bool // may be nil
 	found   *difference
 
 	leases []*trackedLease
 	denied []Op          // reserves that were denied; their IDs may be used again
-	wait   time.Duration // of the last denial
-	ids    uint64        // how many lease IDs it made
+	wait   time.Duration // the retry-after of the last denial
+	ids    uint64        // the number of lease IDs made so far
 }
 
-// trackedLease is what the machine knows of a lease that it made.
+// trackedLease is a lease that the machine has made.
 type trackedLease struct {
 	reserve Op
 	limits  []weir.LimitStatus
@@ -48,15 +47,15 @@ type trackedLease struct {
 }
 
 const (
-	trackedMost = 64 // leases are worth remembering
+	trackedMost = 64 // leases that a machine tracks
 	setsMost    = 9  // configurations in a script
 )
 
-// ended is what a machine panics with where rapid runs out of bits. Rapid would draw again in each
-// of its generators that are nested here.
+// ended is the value with which a machine panics if rapid runs out of bits. Rapid would otherwise
+// draw again in each of the nested generators.
 type ended struct{ cause any }
 
-// run does moves until there are enough operations, an answer differs, or time is up.
+// run makes moves until there are enough operations, an answer differs, or time is up.
 func (m *machine) run(t *rapid.T) {
 	defer func() {
 		if e, ok := recover().(ended); ok {
@@ -69,9 +68,9 @@ func (m *machine) run(t *rapid.T) {
 	}
 }
 
-// several draws and does some moves, half of them at a time. The halves are for the sake of
-// shrinking: rapid tries to leave out what each generator drew, the outer ones first, and so gets
-// rid of a thousand operations about as fast as of one.
+// several draws and makes up to n moves, in two halves each. The halves make shrinking fast: rapid
+// tries to leave out what each generator drew, the outer ones first, and so removes a thousand
+// operations about as fast as one.
 func (m *machine) several(moves *rapid.Generator[action], n int) *rapid.Generator[bool] {
 	if n == 1 {
 		return rapid.Map(moves, func(do action) bool {
@@ -100,9 +99,10 @@ func (m *machine) done() bool {
 	return m.found != nil || len(m.script.Ops) >= m.most || m.expired != nil && m.expired()
 }
 
-// do does an operation in the world and in the model, and adds it to the script. What it does is
-// what its text says, so that a replay meets the same. Where the memory is small, no two leases may
-// end in one millisecond: the order in which they are forgotten is not specified.
+// do plays an operation in the world and in the model, and adds it to the script. The operation is
+// first written and parsed, so that a replay of the text plays the same one. If the lease memory is
+// small, no two leases may end in the same millisecond, because the order in which they are
+// forgotten is not specified.
 func (m *machine) do(o Op) answer {
 	if m.done() {
 		return answer{}
@@ -178,7 +178,7 @@ func (m *machine) settled(o Op, r *weir.Receipt) {
 	e.holds = r.HoldsUntil
 }
 
-// live returns a live lease of which something is true, the youngest one, or nil.
+// live returns the youngest live lease that satisfies a condition, or nil.
 func (m *machine) live(is func(*trackedLease) bool) *trackedLease {
 	for _, e := range slices.Backward(m.leases) {
 		if m.model.StateOf(e.reserve.ID) == driver.LeaseLive && is(e) {
@@ -209,11 +209,11 @@ func (m *machine) pick(state driver.LeaseState, which uint8) *trackedLease {
 	return found[int(which)%len(found)]
 }
 
-// unknown stands for the state of a lease that never was.
+// unknown is the state of a lease ID that was never used.
 const unknown driver.LeaseState = ""
 
-// get returns a lease in a state. If there is none it first does what leads to one; nil if that
-// fails.
+// get returns a lease in a state. If there is none, it first plays operations that lead to one; it
+// returns nil if they fail.
 func (m *machine) get(state driver.LeaseState, which uint8) *trackedLease {
 	if state == unknown {
 		return &trackedLease{reserve: m.simple()}
@@ -243,7 +243,7 @@ func (m *machine) get(state driver.LeaseState, which uint8) *trackedLease {
 	return m.pick(state, 0)
 }
 
-// simple is a reservation that fits wherever anything fits.
+// simple returns a reservation that fits unless every limit is full.
 func (m *machine) simple() Op {
 	c := weir.Charge{Entity: "bot", Resource: "gpt"}
 	if chain := m.model.Chain(c.Entity, c.Resource); len(chain) > 0 {
@@ -252,8 +252,8 @@ func (m *machine) simple() Op {
 	return Op{Verb: opReserve, ID: m.newID(0), Charges: []weir.Charge{c}}
 }
 
-// newID makes a lease ID with a time that is off the clock's by some milliseconds. The rest of it
-// counts: rapid could only shrink random bits to IDs that are the same.
+// newID returns a lease ID whose time is off the clock's by some milliseconds. The rest of the ID
+// counts up, because rapid would shrink random bits to IDs that are the same.
 func (m *machine) newID(off int64) weir.LeaseID {
 	return m.idAt(m.model.Now().UnixMilli() + off)
 }
@@ -261,7 +261,9 @@ func (m *machine) newID(off int64) weir.LeaseID {
 func (m *machine) idAt(ms int64) weir.LeaseID {
 	m.ids++
 	var id weir.LeaseID
-	spread := m.ids * 0x9e3779b97f4a7c15 // odd, so that all differ; stores may divide leases by any bits
+	// The factor is odd, so that all IDs differ, and large, because stores may divide leases by any
+	// bits.
+	spread := m.ids * 0x9e3779b97f4a7c15
 	binary.BigEndian.PutUint64(id[:], uint64(ms)<<16)
 	binary.BigEndian.PutUint64(id[6:], spread)
 	binary.BigEndian.PutUint64(id[8:], spread)
@@ -275,10 +277,10 @@ func (m *machine) memoryMS() int64 {
 	return m.script.Memory.Milliseconds()
 }
 
-// farthest is how far one step of time goes, so that a script stays around its start.
+// farthest is the longest single step of time, so that a script stays near its start.
 const farthest = 40 * 24 * time.Hour
 
-// advanceTo goes to an instant, or near it.
+// advanceTo advances to an instant plus an offset.
 func (m *machine) advanceTo(at time.Time, off time.Duration) {
 	by := at.Sub(m.model.Now().Truncate(time.Millisecond)) + off
 	if by > 0 && by < farthest {

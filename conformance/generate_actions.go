@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// moves are what a machine does. One that comes more often comes first, and several times: rapid
-// draws the first two of many a tenth of the time each, the next two a twentieth, the next four a
-// fiftieth, and all others about equally.
+// moves returns the moves of a machine. A frequent move comes first, and several times: rapid draws
+// each of the first two of many a tenth of the time, each of the next two a twentieth, each of the
+// next four a fiftieth, and all others about equally.
 func moves(h *Harness) []*rapid.Generator[action] {
 	limits := limits(h)
 	charges := charges()
@@ -38,13 +38,13 @@ func moves(h *Harness) []*rapid.Generator[action] {
 	if !h.NoSkew && !h.OwnClock {
 		add(10, stepBack())
 	}
-	for len(all) < 256 { // all that a byte can choose
+	for len(all) < 256 { // as many as a byte can choose from
 		all = append(all, reserve)
 	}
 	return all
 }
 
-// advance lets some time pass: a little most of the time.
+// advance lets some time pass, mostly a little.
 func advance() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		const us, ms, m, h = time.Microsecond, time.Millisecond, time.Minute, time.Hour
@@ -59,19 +59,19 @@ func advance() *rapid.Generator[action] {
 	})
 }
 
-// stepBack lets the clock go back by at most five seconds.
+// stepBack sets the clock back by at most five seconds.
 func stepBack() *rapid.Generator[action] {
 	return rapid.Map(rapid.Uint32Range(1, 5000), func(ms uint32) action {
 		return func(m *machine) { m.do(Op{Verb: opAdvance, By: -time.Duration(ms) * time.Millisecond}) }
 	})
 }
 
-// around draws how far from an instant something happens, most often exactly there.
+// around draws an offset from an instant, most often 0.
 func around(t *rapid.T) time.Duration {
 	return sample(t, "off", 0, 0, 0, -time.Millisecond, time.Millisecond)
 }
 
-// toPeriodEnd goes to where a budget's period ends.
+// toPeriodEnd advances to the end of a budget's period.
 func toPeriodEnd(h *Harness) *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		l := weir.Limit{Every: sample(t, "every", everies()...), Zone: sample(t, "zone", zones()...)}
@@ -83,7 +83,7 @@ func toPeriodEnd(h *Harness) *rapid.Generator[action] {
 	})
 }
 
-// toLeaseEvent goes to where something happens to a lease, and may look whether it did.
+// toLeaseEvent advances to when something happens to a lease, and may then ask about it.
 func toLeaseEvent() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		event := sample(t, "event", "units return", "it is forgotten", "it expires", "its slots time out",
@@ -126,7 +126,7 @@ func toLeaseEvent() *rapid.Generator[action] {
 	})
 }
 
-// forgotten is when an ended lease may be forgotten.
+// forgotten returns when an ended lease may be forgotten.
 func (m *machine) forgotten(e *trackedLease) time.Time {
 	last := e.ended
 	if last.IsZero() {
@@ -138,7 +138,7 @@ func (m *machine) forgotten(e *trackedLease) time.Time {
 	return last.Add(time.Duration(m.memoryMS()) * time.Millisecond)
 }
 
-// drawStatus asks for a status or an explanation.
+// drawStatus draws a status or an explain.
 func drawStatus(h *Harness) *rapid.Generator[action] {
 	of := resources()
 	if !h.NoLists {
@@ -154,7 +154,7 @@ func drawStatus(h *Harness) *rapid.Generator[action] {
 	})
 }
 
-// drawWrongStatus asks for what has a malformed name.
+// drawWrongStatus draws a status of a malformed name.
 func drawWrongStatus() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		bad := sample(t, "name", badNames()...)
@@ -170,7 +170,8 @@ func badNames() []string {
 	return []string{"", "a b", "ä", "\xff", "_x", "-x", "a;b", "x\n", "wcu "}
 }
 
-// configure changes to definitions that a script has had, or to others made of the first ones.
+// configure draws a change to definitions that the script has already, or to new ones derived from
+// the first.
 func configure(h *Harness) *rapid.Generator[action] {
 	changes := changes(h)
 	return rapid.Custom(func(t *rapid.T) action {
@@ -191,7 +192,7 @@ func configure(h *Harness) *rapid.Generator[action] {
 	})
 }
 
-// reread is a script as its text has it.
+// reread returns a script as it is parsed from its text.
 func reread(s *Script) *Script {
 	read, err := ParseScript(s.String())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// chargeChoice makes a charge that asks for a share of what the limits of a subject have.
+// chargeChoice returns a charge for a share of what the limits of a subject have.
 type chargeChoice func(m *machine, share int64) weir.Charge
 
 func charges() *rapid.Generator[chargeChoice] {
@@ -38,7 +38,8 @@ func charges() *rapid.Generator[chargeChoice] {
 	})
 }
 
-// costChoice says which limit is charged, and how much: units of it, unless another word says so.
+// costChoice says which limit is charged, and how much: a number of units, unless another word says
+// so.
 type costChoice struct {
 	limit uint8
 	how   string
@@ -54,7 +55,7 @@ func drawAsking(t *rapid.T) costChoice {
 	}
 }
 
-// of is a cost that fits, or does not quite.
+// of returns a cost of a limit that fits, or just does not.
 func (c *costChoice) of(l *weir.LimitStatus, most int64) int64 {
 	n := int64(0)
 	switch c.how {
@@ -80,7 +81,7 @@ func (c *costChoice) of(l *weir.LimitStatus, most int64) int64 {
 
 func (c *costChoice) upTo(most int64) int64 { return int64(c.units % (uint64(most) + 1)) }
 
-// lowest is the most that all limits of a name could hold.
+// lowest returns the most that all limits of a name could hold.
 func lowest(chain []weir.LimitStatus, name string) int64 {
 	most := int64(math.MaxInt64)
 	for i := range chain {
@@ -94,8 +95,8 @@ func lowest(chain []weir.LimitStatus, name string) int64 {
 	return most
 }
 
-// drawNewID draws how far the time in a lease ID that may be used is off the clock: not at all, a
-// little older, or up to a minute ahead.
+// drawNewID draws how far the time in a new lease ID is off the clock: not at all, a little older,
+// or up to a minute ahead.
 func drawNewID() *rapid.Generator[func(m *machine) weir.LeaseID] {
 	return rapid.Custom(func(t *rapid.T) func(m *machine) weir.LeaseID {
 		how, ms := between(t, "how", 0, 31), between(t, "ms", 1, 60_000)
@@ -115,7 +116,7 @@ func drawNewID() *rapid.Generator[func(m *machine) weir.LeaseID] {
 	})
 }
 
-// reserveFresh is a new reservation of one charge or several, some of which may be the same.
+// reserveFresh draws a new reservation of one charge or several, some of which may be the same.
 func reserveFresh(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
 	fresh, several := drawNewID(), rapid.SliceOfN(charge, 2, 4)
 	return rapid.Custom(func(t *rapid.T) action {
@@ -145,8 +146,8 @@ func reserveFresh(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action
 	})
 }
 
-// reserveAgain repeats the reservation of a lease, or reserves something else under its ID, or
-// under that of a denial.
+// reserveAgain draws a repeat of a lease's reservation, or another request under its ID or under
+// that of a denial.
 func reserveAgain(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		state := sample(t, "state", driver.LeaseLive, driver.LeaseExpired, driver.LeaseLive, driver.LeaseVoided,
@@ -180,7 +181,7 @@ func reserveAgain(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action
 	})
 }
 
-// retry waits as long as a denial has said, or a millisecond less, and may ask again.
+// retry waits for a denial's retry-after, or a millisecond less, and may ask again.
 func retry() *rapid.Generator[action] {
 	fresh := drawNewID()
 	return rapid.Custom(func(t *rapid.T) action {
@@ -202,8 +203,8 @@ func retry() *rapid.Generator[action] {
 	})
 }
 
-// reserveWrong has one mistake, because which of two is reported is not specified: in the request,
-// in its ID, or against what is configured.
+// reserveWrong draws a reservation with exactly one mistake: in the request, in its ID, or against
+// the configuration. With two mistakes it would not be specified which is reported.
 func reserveWrong(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		mistake := between(t, "mistake", 0, 15)
@@ -226,7 +227,7 @@ func reserveWrong(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action
 	})
 }
 
-// spoil makes a mistake in a request that makes a charge.
+// spoil makes a mistake in a request or in one of its charges.
 func (m *machine) spoil(o *Op, c *weir.Charge, mistake, third int64, bad string) {
 	far := []int64{1, 5000, 3_600_000}[third]
 	switch mistake {
@@ -268,7 +269,7 @@ func (m *machine) spoil(o *Op, c *weir.Charge, mistake, third int64, bad string)
 	}
 }
 
-// bringWrong brings a limit that cannot be brought.
+// bringWrong brings a limit that is not allowed.
 func (m *machine) bringWrong(o *Op, c *weir.Charge, how int64) {
 	l := weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 1}
 	chain := m.model.Chain(c.Entity, c.Resource)
@@ -284,7 +285,7 @@ func (m *machine) bringWrong(o *Op, c *weir.Charge, how int64) {
 	default:
 		if own >= 0 {
 			l := chain[own]
-			for _, k := range m.h.Traits.Kinds { // the last of the others, where there is one
+			for _, k := range m.h.Traits.Kinds { // the last of the other kinds, if there is one
 				if k != chain[own].Kind {
 					l.Kind = k
 				}
@@ -294,7 +295,7 @@ func (m *machine) bringWrong(o *Op, c *weir.Charge, how int64) {
 	}
 }
 
-// broughtLimit is a limit of the same name and kind as one in force.
+// broughtLimit returns a limit with the name and kind of one in force.
 func broughtLimit(l *weir.LimitStatus, capacity int64) weir.Limit {
 	b := weir.Limit{Name: l.Limit, Kind: l.Kind, Capacity: capacity}
 	switch l.Kind {
@@ -310,8 +311,8 @@ func broughtLimit(l *weir.LimitStatus, capacity int64) weir.Limit {
 	return b
 }
 
-// reserveBringing brings limits: some of those in force, lower or higher, or all where nothing is
-// configured.
+// reserveBringing draws a reservation that brings limits: some of those in force, lower or higher,
+// or all of them if nothing is configured.
 func reserveBringing(
 	charge *rapid.Generator[chargeChoice], limits *rapid.Generator[[]weir.Limit],
 ) *rapid.Generator[action] {

@@ -22,7 +22,8 @@ func TestGenerateFromSeed(t *testing.T) {
 	}
 }
 
-// TestGenerateWithinAbilities is for a store that has buckets only, one ancestor and no skew.
+// TestGenerateWithinAbilities generates for a store with buckets only, one ancestor and no clock
+// skew.
 func TestGenerateWithinAbilities(t *testing.T) {
 	t.Parallel()
 	h := conformance.ModelHarness(nil)
@@ -51,8 +52,8 @@ func TestGenerateWithinAbilities(t *testing.T) {
 	}
 }
 
-// FuzzOperations does operations on memory. Most inputs are shorter than a script, and the checks
-// up to where they end count.
+// FuzzOperations plays operations on memory. Most inputs are too short for a whole script; the
+// checks up to their end count.
 func FuzzOperations(f *testing.F) {
 	h := memoryHarness()
 	for seed := range uint64(8) {

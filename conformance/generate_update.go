@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// drawUpdate is a verb on a lease in one of the states, which may be unknown.
+// drawUpdate draws an update of a lease in one of the states, which may be unknown.
 func drawUpdate(states ...driver.LeaseState) *rapid.Generator[action] {
 	totals := drawTotals()
 	return rapid.Custom(func(t *rapid.T) action {
@@ -40,8 +40,8 @@ func drawUpdate(states ...driver.LeaseState) *rapid.Generator[action] {
 	})
 }
 
-// adjusted is a live lease that was adjusted, so that its units were taken at several instants, or
-// e.
+// adjusted returns a live lease that was adjusted, so that its units were taken at several
+// instants, or e if there is none.
 func (m *machine) adjusted(e *trackedLease) *trackedLease {
 	if o := m.live(func(o *trackedLease) bool { return o.adjust.Seq > 0 }); e.adjust.Seq == 0 && o != nil {
 		return o
@@ -49,7 +49,8 @@ func (m *machine) adjusted(e *trackedLease) *trackedLease {
 	return e
 }
 
-// drawRepeat repeats the last adjust of a lease or its complete, or comes with an older number.
+// drawRepeat draws a repeat of a lease's last adjust or of its complete, or an adjust with an older
+// sequence number.
 func drawRepeat() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		which, back := rapid.Uint8().Draw(t, "lease"), oneIn(t, "a complete", 4)
@@ -80,9 +81,10 @@ func drawRepeat() *rapid.Generator[action] {
 	})
 }
 
-// growAndShrink lets a lease take units at several instants and give some back, and watches them
-// return. Half of the time what the lease had of windows has returned before: only then is it to be
-// seen which units it gives back, as those that it takes earlier return with the first ones.
+// growAndShrink has a lease take units at several instants and give some back, and watches them
+// return. Half of the time the lease's first units of windows have returned before. Only then can
+// it be seen which units are given back, because units that are taken earlier return with the first
+// ones.
 func growAndShrink() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		which, number := rapid.Uint8().Draw(t, "lease"), rapid.Uint8().Draw(t, "number")
@@ -125,7 +127,7 @@ func growAndShrink() *rapid.Generator[action] {
 	})
 }
 
-// resize adjusts a lease to so many times what it reserved, and a few more.
+// resize adjusts a lease to factor times what it reserved, plus more.
 func (m *machine) resize(e *trackedLease, factor, more int64) {
 	o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
 	for _, c := range e.reserve.Charges {
@@ -140,8 +142,8 @@ func (m *machine) resize(e *trackedLease, factor, more int64) {
 	m.do(o)
 }
 
-// returned goes to where the units have returned that a live lease took of windows, and returns the
-// lease; nil if there is none.
+// returned advances to when the units that a live lease took of windows have returned, and returns
+// the lease, or nil if there is none.
 func (m *machine) returned() *trackedLease {
 	e := m.live(func(e *trackedLease) bool {
 		end := m.model.WindowsEnd(e.reserve.ID)
@@ -153,12 +155,12 @@ func (m *machine) returned() *trackedLease {
 	return e
 }
 
-// totalChoices says what a lease turns out to use: a list of words and numbers, which begins again
-// where a lease has more costs.
+// totalChoices chooses the totals of a lease: a list of words and numbers, which starts over if a
+// lease has more costs.
 type totalChoices struct {
 	each []totalChoice
-	// none gives none at all, joint one set for all charges, unkeyed a set for each charge of a
-	// lease that is keyed.
+	// none gives no totals at all, joint one set for all charges, and unkeyed a set for each charge
+	// of a keyed lease.
 	none, joint, unkeyed bool
 }
 
@@ -180,7 +182,7 @@ func drawTotals() *rapid.Generator[totalChoices] {
 	})
 }
 
-// of are such as a lease can stand for: one set, one for each charge, or none.
+// of returns totals for a lease: one set, one for each charge, or none.
 func (u *totalChoices) of(e *trackedLease) []weir.Costs {
 	if u.none {
 		return nil
@@ -209,7 +211,7 @@ func (u *totalChoices) of(e *trackedLease) []weir.Costs {
 	return sets
 }
 
-// of is what a lease that reserved n units may turn out to use. Slots cannot grow.
+// of returns a total for units reserved of a limit. Slots cannot grow.
 func (o *totalChoice) of(n int64, slots bool) int64 {
 	upTo := int64(o.units % uint64(n+1))
 	switch {
@@ -225,7 +227,7 @@ func (o *totalChoice) of(n int64, slots bool) int64 {
 	return upTo
 }
 
-// fullNames makes one set of full names out of totals for each charge.
+// fullNames converts totals for each charge to one set of full names.
 func fullNames(charges []weir.Charge, totals []weir.Costs) weir.Costs {
 	set := make(weir.Costs)
 	for i, c := range charges {
@@ -236,7 +238,7 @@ func fullNames(charges []weir.Charge, totals []weir.Costs) weir.Costs {
 	return set
 }
 
-// disjoint is true where no two charges name the same limit.
+// disjoint reports whether no two charges name the same limit.
 func disjoint(charges []weir.Charge) bool {
 	seen := make(map[string]bool)
 	for _, c := range charges {
@@ -250,7 +252,7 @@ func disjoint(charges []weir.Charge) bool {
 	return true
 }
 
-// twice is a live lease that names a limit more than once. It makes one if there is none.
+// twice returns a live lease that names a limit more than once. It reserves one if there is none.
 func (m *machine) twice() *trackedLease {
 	is := func(e *trackedLease) bool { return !e.reserve.Keyed && !disjoint(e.reserve.Charges) }
 	if e := m.live(is); e != nil {
@@ -262,14 +264,14 @@ func (m *machine) twice() *trackedLease {
 	return m.live(is)
 }
 
-// slots is true where a name is one of a concurrency limit, which cannot grow.
+// slots reports whether a name is one of a concurrency limit, whose use cannot grow.
 func (e *trackedLease) slots(name string) bool {
 	return slices.ContainsFunc(e.limits, func(l weir.LimitStatus) bool {
 		return l.Limit == name && l.Kind == weir.Concurrency
 	})
 }
 
-// drawWrongUpdate is a settlement that does not fit its lease, or is malformed.
+// drawWrongUpdate draws an update that does not fit its lease, or is malformed.
 func drawWrongUpdate(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		mistake := between(t, "mistake", 0, 15)

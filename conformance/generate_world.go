@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// entities are those that scripts use: a family, names that are easily confused, and one for which
-// nothing is configured.
+// entities returns the entities of scripts: a family, names that are easily confused, and one for
+// which nothing is configured.
 func entities() []string {
 	return []string{"bot", "bot", "bot", "team", "team", "org", "org", "a-1", "a.1", "stranger"}
 }
@@ -22,12 +22,12 @@ func resources() []string { return []string{"gpt", "gpt", "gpt", "openai/gpt-4o"
 
 func everies() []string { return []string{"hour", "day", "week", "month"} }
 
-// zones change their clocks at midnight, at one, at two, and by half an hour.
+// zones returns zones that change their clocks at midnight, at one, at two, and by half an hour.
 func zones() []string {
 	return []string{"UTC", "Europe/Berlin", "America/Santiago", "America/Havana", "Australia/Lord_Howe"}
 }
 
-// starts are instants before which something happens to a calendar.
+// starts returns instants at which a calendar changes. Scripts start at one or shortly before.
 func starts() []string {
 	return []string{
 		"2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", // Berlin
@@ -38,8 +38,8 @@ func starts() []string {
 	}
 }
 
-// The numbers that follow are drawn from all that their bits can hold, and divided: where rapid has
-// to draw again for a number that is too large, it takes long to shrink.
+// The generators below draw from all that a number of bits can hold, and divide. If rapid had to
+// draw again for a number that is too large, it would take long to shrink.
 
 // sample draws one of the values. Rapid prefers the first ones, and shrinks to the first.
 func sample[E any](t *rapid.T, label string, from ...E) E {
@@ -85,7 +85,7 @@ func script(h *Harness) *rapid.Generator[*Script] {
 	})
 }
 
-// definitions draws a family of as many generations as there may be, and others.
+// definitions draws a family of as many generations as the depth allows, and other entities.
 func definitions(limits *rapid.Generator[[]weir.Limit], depth int) *rapid.Generator[*weir.Definitions] {
 	return rapid.Custom(func(t *rapid.T) *weir.Definitions {
 		d := &weir.Definitions{Resources: make(map[string][]weir.Limit)}
@@ -119,7 +119,7 @@ func definitions(limits *rapid.Generator[[]weir.Limit], depth int) *rapid.Genera
 	})
 }
 
-// limits draws those of one level.
+// limits draws the limits of one level.
 func limits(h *Harness) *rapid.Generator[[]weir.Limit] {
 	kinds := limitKinds()
 	var all []*rapid.Generator[weir.Limit]
@@ -143,7 +143,7 @@ func limits(h *Harness) *rapid.Generator[[]weir.Limit] {
 // maxBucket is the largest capacity of a bucket.
 const maxBucket = 9_223_372_036_854_775
 
-// limitKinds are limits of all sorts: quick and slow, small and as large as can be.
+// limitKinds returns generators of limits by kind: quick and slow, small and as large as possible.
 func limitKinds() map[weir.Kind][]func(*rapid.T) weir.Limit {
 	const century = 100 * 365 * 24 * time.Hour
 	units := func(t *rapid.T, low, high uint32) int64 { return between(t, "capacity", low, high) }
@@ -194,10 +194,10 @@ func limitKinds() map[weir.Kind][]func(*rapid.T) weir.Limit {
 	}
 }
 
-// definitionsChange makes other definitions out of some.
+// definitionsChange changes definitions.
 type definitionsChange func(*weir.Definitions)
 
-// changes draws what becomes of definitions.
+// changes draws a change of definitions.
 func changes(h *Harness) *rapid.Generator[definitionsChange] {
 	limits := limits(h)
 	return rapid.OneOf(
@@ -221,7 +221,7 @@ func changes(h *Harness) *rapid.Generator[definitionsChange] {
 			}
 		}),
 		rapid.Map(rapid.Uint16(), func(which uint16) definitionsChange {
-			return func(d *weir.Definitions) { // others show through, or none is left
+			return func(d *weir.Definitions) { // limits of another level show through, or none are left
 				n := 0
 				relevel(d, func(limits []weir.Limit) []weir.Limit {
 					return slices.DeleteFunc(limits, func(weir.Limit) bool { n++; return chosen(which, n) })
@@ -264,7 +264,7 @@ func changes(h *Harness) *rapid.Generator[definitionsChange] {
 	)
 }
 
-// limitChange changes some of the limits in the same way.
+// limitChange draws a change that is made to some of the limits.
 func limitChange(draw func(*rapid.T) func(*weir.Limit)) *rapid.Generator[definitionsChange] {
 	return rapid.Custom(func(t *rapid.T) definitionsChange {
 		which, with := rapid.Uint16().Draw(t, "which"), draw(t)
@@ -279,11 +279,11 @@ func limitChange(draw func(*rapid.T) func(*weir.Limit)) *rapid.Generator[definit
 	})
 }
 
-// chosen reports whether the n-th of many is among those that a number stands for: none for 0, and
+// chosen reports whether the n-th of many is among those that a number selects: none for 0, and
 // about half for any other. Rapid often draws small numbers, so their bits are spread.
 func chosen(which uint16, n int) bool { return which*40503>>(7*n%16)&1 == 1 }
 
-// changeRate changes how fast units return.
+// changeRate draws a change of how fast units return.
 func changeRate(t *rapid.T) func(*weir.Limit) {
 	every, zone := sample(t, "every", everies()...), sample(t, "zone", zones()...)
 	return func(l *weir.Limit) {
@@ -314,7 +314,7 @@ func relevel(d *weir.Definitions, f func([]weir.Limit) []weir.Limit) {
 	}
 }
 
-// clone copies definitions as deep as changes go.
+// clone copies definitions as deeply as changes go.
 func clone(d *weir.Definitions) *weir.Definitions {
 	c := &weir.Definitions{
 		System:    slices.Clone(d.System),

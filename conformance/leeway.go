@@ -1,44 +1,45 @@
 package conformance
 
-// Leeway is what a store may do otherwise than docs/semantics.md says, beside what its traits say.
-// Each field loosens as little as it can; docs/new-backend.md says what each is for. The zero
-// value loosens nothing.
+// Leeway is how a store may differ from docs/semantics.md, besides what its traits say. Each field
+// loosens as little as possible; docs/new-backend.md says what each is for. The zero value loosens
+// nothing.
 type Leeway struct {
-	// NoBubble is true where worlds do I/O that a bubble of testing/synctest cannot hold: cases
-	// that need one are left out.
+	// NoBubble is set if worlds do I/O that cannot run in a bubble of testing/synctest. Cases that
+	// need a bubble are left out.
 	NoBubble bool
-	// WholeSeconds is true where the period of a configured bucket is a whole number of seconds.
+	// WholeSeconds is set if the period of a configured bucket is a whole number of seconds.
 	WholeSeconds bool
-	// WholeSecondRest is true where a hold that is made anew, after a shrink or a growth, lasts for
-	// whole seconds more, and so up to a second longer. Random operations then let only whole
-	// seconds pass.
+	// WholeSecondRest is set if units that are taken again after a shrink or a growth are held for
+	// a whole number of seconds, and so up to a second longer. Random operations then advance time
+	// by whole seconds only.
 	WholeSecondRest bool
-	// NoCallers is true if a world is not told who calls (weir.ContextWithCaller), and its live
-	// leases are not bounded: the model, and a client, whose server names its callers itself.
+	// NoCallers is set if a world does not know its callers (weir.ContextWithCaller) and does not
+	// bound their live leases: the model, and a client, whose server names its callers itself.
 	NoCallers bool
-	// NeverForgetsEarly is true where no ended lease is forgotten early, however many there are.
+	// NeverForgetsEarly is set if no ended lease is forgotten early, however many there are.
 	NeverForgetsEarly bool
-	// OwnClock is true where the store has a clock of its own, which never steps back: a caller
-	// whose clock does is told to wait from the latest instant that any call has brought. Random
+	// OwnClock is set if the store has a clock of its own that never steps back: a caller whose
+	// clock steps back is told to wait from the latest instant that any call has brought. Random
 	// operations then do not step back.
 	OwnClock bool
-	// EstimatedAvailable is true where the answer to a reservation that is made beside other calls
-	// may have what was available at another instant. In histories of calls at once such an answer
-	// then has at most what the limits hold, and a denial a limit that is exceeded; that it was
-	// admitted or denied, and every status, has to fit all the same.
+	// EstimatedAvailable is set if the answer to a reservation made beside other calls may have the
+	// available units of another instant. In histories of concurrent calls such an answer must have
+	// at most what the limits hold, and a denial must have a limit that is exceeded. Whether it was
+	// admitted or denied, and every status, must fit nevertheless.
 	EstimatedAvailable bool
-	// SeveralServers is true where calls go to several servers of one store, each of which
-	// remembers leases. In histories of calls at once a repeated reservation may then say what is
-	// available now, not what was then, and an adjust that was applied, or one before it, may be
-	// answered again once another server has ended the lease.
+	// SeveralServers is set if calls go to several servers of one store, each of which remembers
+	// leases. In histories of concurrent calls a repeated reservation may then report what is
+	// available now, not what was available then, and an adjust that was applied, or an earlier
+	// one, may be answered again after another server has ended the lease.
 	SeveralServers bool
-	// MayContend is true where calls at once may be denied as contended though their limits would
-	// hold them. Calls one after the other may not.
+	// MayContend is set if concurrent calls may be denied as contended although their limits would
+	// hold them. Calls made one after the other may not.
 	MayContend bool
-	// NotAtomicAcrossEntities is true where a reservation on several entities is made of several
-	// writes, so that others may be denied, for a moment, by units that it gives back.
+	// NotAtomicAcrossEntities is set if a reservation on several entities is several writes, so
+	// that for a moment other calls may be denied by units that it gives back.
 	NotAtomicAcrossEntities bool
 }
 
-// mayDenyEarly is true where calls at once may be denied though their limits would hold them.
+// mayDenyEarly reports whether concurrent calls may be denied although their limits would hold
+// them.
 func (l *Leeway) mayDenyEarly() bool { return l.MayContend || l.NotAtomicAcrossEntities }

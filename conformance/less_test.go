@@ -14,8 +14,9 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// less is a store that can do less than memory does: buckets, one ancestor, no shadow limits, and a
-// configuration that is changed a piece at a time. It refuses whatever it has not said that it can.
+// less is a store that can do less than memory: it has buckets, one ancestor, no shadow limits, and
+// a configuration that is changed a piece at a time. It complains of everything that it has not
+// said it can do.
 type less struct {
 	*memory.Store
 	t conformance.T
@@ -34,7 +35,7 @@ func (s *less) Traits() driver.Traits {
 	return driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
 }
 
-// enforces complains of a limit that should never have come so far.
+// enforces reports limits that the limiter should have refused.
 func (s *less) enforces(limits []weir.Limit) {
 	for i := range limits {
 		if limits[i].Kind != weir.Bucket || limits[i].Shadow {
@@ -67,14 +68,14 @@ func (s *less) WriteLimits(
 	return s.Store.WriteLimits(ctx, now, at, limits)
 }
 
-// lessLeeway is that of such a store.
+// lessLeeway returns the leeway of such a store.
 func lessLeeway() conformance.Leeway {
 	return conformance.Leeway{
 		WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 	}
 }
 
-// openLess opens such a store; wrap, which may be nil, spoils it.
+// openLess opens such a store. wrap, which may be nil, makes it wrong.
 func openLess(wrap func(*less) driver.Store) func(conformance.T, conformance.Setup) driver.Store {
 	return func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
@@ -93,15 +94,15 @@ func openLess(wrap func(*less) driver.Store) func(conformance.T, conformance.Set
 	}
 }
 
-// TestLess: the whole suite runs on a store that can do less, and leaves out what it cannot do.
+// TestLess runs the whole suite on a store that can do less, leaving out what it cannot do.
 func TestLess(t *testing.T) {
 	t.Parallel()
 	conformance.TestStore(t,
 		conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()})
 }
 
-// TestLessMeetsEverything: what such a store can do is met in random operations, each outcome
-// often.
+// TestLessMeetsEverything checks that random operations meet each outcome that such a store can
+// have, often.
 func TestLessMeetsEverything(t *testing.T) {
 	t.Parallel()
 	h := conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
@@ -112,7 +113,8 @@ func TestLessMeetsEverything(t *testing.T) {
 	}
 }
 
-// TestLessRefuses: the limiter refuses what such a store cannot do, wherever it comes from.
+// TestLessRefuses checks that the limiter refuses what such a store cannot do, wherever it comes
+// from.
 func TestLessRefuses(t *testing.T) {
 	t.Parallel()
 	store := openLess(nil)(t,

@@ -39,7 +39,7 @@ func limitText(l *weir.Limit) string {
 	return b.String()
 }
 
-// zoneWord is the text of a zone: they have slashes, so it comes last.
+// zoneWord returns the text of a zone. Zones have slashes, so they come last.
 func zoneWord(zone string) string {
 	s := scanner{rest: zone}
 	if s.take("/+"); s.rest == "" {
@@ -115,7 +115,7 @@ func (s *scanner) limits() []weir.Limit {
 	return limits
 }
 
-// nothing eats the mark for nothing.
+// nothing skips none, and reports whether it was there.
 func (s *scanner) nothing() bool {
 	if s.rest == none || strings.HasPrefix(s.rest, none+" ") {
 		s.rest = s.rest[len(none):]

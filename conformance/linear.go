@@ -17,25 +17,25 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// Load is how much of concurrency a check for linearizability uses.
+// Load is the amount of work of a check for linearizability.
 type Load struct {
-	// Seed begins the random calls. It is printed.
+	// Seed is the seed of the random calls. It is printed.
 	Seed uint64
-	// Histories is how many worlds are opened and driven, one after the other.
+	// Histories is the number of worlds to open and drive, one after the other.
 	Histories int
-	// Goroutines is how many call at once.
+	// Goroutines is the number of concurrent callers.
 	Goroutines int
-	// Calls is how many each goroutine makes.
+	// Calls is the number of calls of each goroutine.
 	Calls int
 }
 
-// checkTime is how long the checker may take for one history. Running out of it is a failure.
+// checkTime is how long the checker may take for one history. Running out of time is a failure.
 const checkTime = time.Minute
 
-// Linearizable drives worlds from several goroutines at once and checks every history of calls and
-// answers: there must be an order of the calls, in accordance with when they were made and
-// answered, in which one after the other would have given the same answers. All calls of a history
-// carry the same now. What came of the calls is printed.
+// Linearizable drives worlds from several goroutines and checks every history of calls and answers:
+// there must be an order of the calls, consistent with when each was made and answered, in which
+// calls made one after the other would have given the same answers. All calls of a history carry
+// the same now. The outcomes are counted and printed.
 func Linearizable(t T, h Harness, load Load) {
 	t.Helper()
 	t.Logf("linearizability: seed %d", load.Seed)
@@ -73,8 +73,8 @@ func Linearizable(t T, h Harness, load Load) {
 	}
 }
 
-// runHistory lets the goroutines make their calls against a world, and returns what was called and
-// answered when.
+// runHistory has the goroutines make their calls in a world, and returns the calls and answers with
+// their order.
 func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	t.Helper()
 	world := h.Open(t, linearSetup(new(linearWorldOf(&h))))
@@ -108,20 +108,20 @@ func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	return slices.Concat(histories...)
 }
 
-// yielding lets other goroutines run wherever a call looks at its context, and before it returns,
-// so that calls overlap on a machine with few processors too.
+// yielding is a context and an observer that yield to other goroutines whenever a call checks its
+// context, and before it returns, so that calls overlap even on a machine with few processors.
 type yielding struct{ context.Context }
 
-// Err fulfils [context.Context].
+// Err implements [context.Context].
 func (y yielding) Err() error {
 	runtime.Gosched()
 	return y.Context.Err()
 }
 
-// Observe fulfils [limiter.Observer].
+// Observe implements [limiter.Observer].
 func (yielding) Observe(context.Context, limiter.Event) { runtime.Gosched() }
 
-// checkHistory checks each group for itself.
+// checkHistory checks each group of entities separately.
 func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {
 	t.Helper()
 	groups := make([][]porcupine.Operation, linearGroups)
@@ -150,8 +150,9 @@ func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {
 	return true
 }
 
-// repeatsAgree compares the answers of all admitted reservations of one lease: each repeats the
-// first. Another server knows that one only by what the store keeps of it, without the numbers.
+// repeatsAgree compares the answers of all admitted reservations of one lease, each of which must
+// repeat the first. Another server knows the first answer only from the store's record, which does
+// not have the available units.
 func repeatsAgree(t T, group []porcupine.Operation) bool {
 	t.Helper()
 	answers := map[int8]*linearAnswer{}
@@ -169,7 +170,7 @@ func repeatsAgree(t T, group []porcupine.Operation) bool {
 	return true
 }
 
-// explainIllegal shows the calls around the point up to which a history makes sense.
+// explainIllegal returns the calls around the point at which a history stops being linearizable.
 func explainIllegal(m porcupine.Model, group []porcupine.Operation) string {
 	_, info := porcupine.CheckOperationsVerbose(m, group, checkTime)
 	longest := 0

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// linearGroups is how many groups of entities a history has. They do not touch one another, so each
-// can be checked for itself.
+// linearGroups is the number of groups of entities in a history. Calls touch one group each, so
+// each group can be checked separately, which is much faster.
 const linearGroups = 4
 
 // The entities of a group, its limits by name, and its lease IDs.
@@ -25,7 +25,7 @@ const (
 // linearNames are the limits: a bucket, slots, a budget and a window.
 var linearNames = [linearLimits]string{"b", "c", "u", "w"}
 
-// linearCapacity is what each entity's limits hold; 0 if it has no limit of the name.
+// linearCapacity is the capacity of each entity's limits; 0 if it has no limit of the name.
 var linearCapacity = [linearEntities][linearLimits]int64{
 	{10, 6, 12, 9}, {10, 6, 12, 9}, {14, 8, 0, 0},
 }
@@ -33,28 +33,29 @@ var linearCapacity = [linearEntities][linearLimits]int64{
 // linearUnits is an amount for each limit; -1 if the limit is not named.
 type linearUnits [linearLimits]int8
 
-// unnamed names nothing.
+// unnamed returns units that name no limit.
 func unnamed() linearUnits { return linearUnits{-1, -1, -1, -1} }
 
-// linearCall is what a client asks.
+// linearCall is a call of a client.
 type linearCall struct {
 	group  int
-	verb   weir.Verb // empty: a status
+	verb   weir.Verb // empty for a status
 	entity int8
 	slot   int8
 	seq    int16
 	units  linearUnits
 }
 
-// linearAnswer is what the client is answered.
+// linearAnswer is the answer to a linearCall.
 type linearAnswer struct {
-	code      weir.Code // empty: done
+	code      weir.Code // empty if done
 	denied    bool
 	contended bool
 	available [2 * linearLimits]int16 // of the limits judged, in order
 }
 
-// linearSetup has the limits of every group. None returns by itself while a history lasts.
+// linearSetup returns a setup with the limits of every group. No units return by themselves during
+// a history.
 func linearSetup(w *linearWorld) Setup {
 	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{}}
 	for g := range linearGroups {
@@ -72,18 +73,18 @@ func linearSetup(w *linearWorld) Setup {
 			d.Entities[linearEntity(g, e)] = def
 		}
 	}
-	// On a busy machine a call may take seconds: none is to be unavailable because of that.
+	// On a busy machine a call may take seconds; none should become unavailable because of that.
 	o := limiter.Options{Observer: yielding{}, StoreTimeout: time.Minute}
 	return Setup{Start: begin(), Definitions: d, Options: o}
 }
 
 func linearEntity(group int, e int8) string { return fmt.Sprintf("g%d-%d", group, e) }
 
-// linearClient makes up calls.
+// linearClient generates calls.
 type linearClient struct{ rng *rand.Rand }
 
-// next is the client's i-th call. Clients that are about as far as one another meet at the same
-// leases: they reserve new ones, and settle the ones before.
+// next returns the client's i-th call of n. Clients that have made about as many calls meet at the
+// same leases: they reserve new ones, and settle the ones before.
 func (c *linearClient) next(i, of int) linearCall {
 	const near = 10
 	call := linearCall{
@@ -102,7 +103,7 @@ func (c *linearClient) next(i, of int) linearCall {
 				call.units[j] = int8(c.rng.IntN(int(n) + 2))
 			}
 			if n >= 0 && call.verb == weir.VerbComplete && c.rng.IntN(4) > 0 {
-				call.units[j] = 0 // or everything would be used up soon
+				call.units[j] = 0 // otherwise the limits would soon be full
 			}
 		}
 	}
@@ -118,8 +119,8 @@ func (c *linearClient) verb() weir.Verb {
 	return verbs[c.rng.IntN(len(verbs))]
 }
 
-// content is what a lease is for: what belongs to its ID, so that calls repeat one another; now and
-// then something else.
+// content returns what a lease is reserved for. It mostly depends on the lease alone, so that calls
+// repeat one another, and sometimes differs.
 func (c *linearClient) content(call *linearCall) (entity int8, units linearUnits) {
 	r := rand.New(rand.NewPCG(uint64(call.slot), uint64(call.group)))
 	if c.rng.IntN(10) == 0 {
@@ -134,7 +135,7 @@ func (c *linearClient) content(call *linearCall) (entity int8, units linearUnits
 	return entity, units
 }
 
-// costs are the units that are named.
+// costs returns the units that are named.
 func (u linearUnits) costs() weir.Costs {
 	c := weir.Costs{}
 	for i, n := range u {
@@ -215,7 +216,7 @@ func (a *linearAnswer) String() string {
 	return fmt.Sprintf("done with %v", a.available)
 }
 
-// outcome names what an answer is, for counting.
+// outcome returns a name for an answer, for counting.
 func (c *linearCall) outcome(a *linearAnswer) string {
 	verb, what := string(c.verb), "done"
 	if verb == "" {

@@ -11,20 +11,20 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// linearWorld is what the worlds of a history have, and what they may answer differently from the
-// model.
+// linearWorld is what the worlds of a history support, and in what their answers may differ from
+// the model's.
 type linearWorld struct {
-	// kinds are those of the limits. A store that has fewer kinds has buckets in their place.
+	// kinds are the kinds of the limits. Kinds that a store does not have are replaced by buckets.
 	kinds [linearLimits]weir.Kind
-	// cascade is true if the children charge their parent. A store that cannot charge several
+	// cascade is set if the children charge their parent. A store that cannot charge several
 	// entities at one instant has no cascade.
 	cascade bool
-	// contends is true if a reservation may be denied as contended, as if it had not been made.
+	// contends is set if a reservation may be denied as contended, as if it had not been made.
 	contends bool
-	// estimates is true if the answer to a reservation may have what was available at another
-	// instant than its own.
+	// estimates is set if the answer to a reservation may have what was available at another
+	// instant.
 	estimates bool
-	// servers is true if several servers answer, each of which remembers leases.
+	// servers is set if several servers answer, each of which remembers leases.
 	servers bool
 }
 
@@ -42,8 +42,8 @@ func linearWorldOf(h *Harness) linearWorld {
 	return w
 }
 
-// linearState is what a group has come to in one order of its calls. It never changes: a step
-// returns another one.
+// linearState is the state of a group after some of its calls in one order. It is immutable: step
+// returns a new state.
 type linearState struct {
 	world *linearWorld
 	ids   *[linearSlots]weir.LeaseID
@@ -98,7 +98,7 @@ func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState
 	repeats := c.verb == weir.VerbReserve && before == driver.LeaseLive
 	switch {
 	case want.available == got.available, repeats:
-		// That a repeat has the first answer is seen by comparing all of them afterwards.
+		// repeatsAgree compares the answers of repeats.
 		return true, next
 	case c.verb == weir.VerbReserve && s.world.estimates:
 		return got.mayEstimate(judged), next
@@ -106,14 +106,15 @@ func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState
 	return false, next
 }
 
-// appliedBefore reports whether a call is an adjust that the lease has seen, or one after it. A
-// server that carried it out may not have heard yet that another server settled the lease.
+// appliedBefore reports whether a call is an adjust that the lease has applied, or an earlier one.
+// The server that applied it may answer it again without having noticed that another server has
+// settled the lease.
 func (s *linearState) appliedBefore(c *linearCall) bool {
 	return c.verb == weir.VerbAdjust && int64(c.seq) <= s.model.Seq(s.ids[c.slot])
 }
 
 // mayEstimate reports whether the available units of an answer to a reservation may be those of
-// another instant, when other calls had taken or settled units. Even then a limit had at most its
+// another instant, when other calls had taken or settled units. Even then a limit has at most its
 // capacity, less what was admitted, and a denial names a limit that did not have enough.
 func (a *linearAnswer) mayEstimate(judged []weir.LimitStatus) bool {
 	exceeded := false

@@ -15,8 +15,8 @@ func TestLinearizableMemory(t *testing.T) {
 		conformance.Load{Seed: seedOf(t), Histories: soak.Amount(10, 200), Goroutines: 8, Calls: 400})
 }
 
-// TestLinearizableFindsRaces: histories of services that check and then act, without a lock in
-// between, have no order in which they make sense.
+// TestLinearizableFindsRaces checks that services that check and then act without a lock are not
+// linearizable.
 func TestLinearizableFindsRaces(t *testing.T) {
 	t.Parallel()
 	races := map[string]bool{

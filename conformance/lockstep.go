@@ -10,24 +10,24 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// lockstep does a script in a world and in the model, and compares every answer.
+// lockstep plays a script in a world and in the model, and compares every answer.
 type lockstep struct {
 	script *Script
 	world  World
 	model  ModelWorld
 	how    comparison
 	zones  []*time.Location
-	dst    int // offsets of the script's zones that changed on the way
+	dst    int // how often the script's zones changed their offsets
 
 	calendar *model.Calendar
 	table    *Coverage // may be nil
 
 	remote  bool // the store is not in the process
-	changes int  // of the configuration
+	changes int  // of the configuration, so far
 	leases  map[weir.LeaseID]reserved
 }
 
-// reserved is what a lease was reserved for, and after how many changes of the configuration.
+// reserved is what a lease was reserved for, and how many changes of the configuration came before.
 type reserved struct {
 	charges []weir.Charge
 	changes int
@@ -44,8 +44,8 @@ func (d *difference) String() string {
 	return fmt.Sprintf("step %d: %v\n  got  %v\n  want %v", d.step+1, d.op, d.got, d.want)
 }
 
-// startLockstep opens the worlds for a script. The caller closes the one in it. The table may be
-// nil.
+// startLockstep opens a world and a model for a script. The caller closes the world by finish. The
+// table may be nil.
 func startLockstep(
 	t T, h *Harness, s *Script, c *model.Calendar, table *Coverage,
 ) (*lockstep, error) {
@@ -60,9 +60,9 @@ func startLockstep(
 	}, nil
 }
 
-// step does the script's i-th operation, and returns the model's answer, and the difference, if
-// there is one. A world's contended denial has changed nothing, so the model need not hear of it,
-// and the answer is the world's.
+// step plays the script's i-th operation. It returns the model's answer, and the difference if
+// there is one. A contended denial of the world has changed nothing, so the model does not get the
+// operation, and the answer is the world's.
 func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
 	o := &l.script.Ops[i]
 	l.resolve(ctx, o)
@@ -83,7 +83,7 @@ func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
 	return want, nil
 }
 
-// finish closes the world, and adds what time has done to the table.
+// finish closes the world, and adds the effects of time to the table.
 func (l *lockstep) finish(t T) {
 	t.Helper()
 	l.table.merge(l)
@@ -92,7 +92,7 @@ func (l *lockstep) finish(t T) {
 	}
 }
 
-// remember keeps what a lease is for, and counts the changes.
+// remember records what a lease was reserved for, and counts the changes of the configuration.
 func (l *lockstep) remember(o *Op, a answer) {
 	if a.lease != nil {
 		l.leases[a.lease.ID] = reserved{o.Charges, l.changes}
@@ -102,9 +102,9 @@ func (l *lockstep) remember(o *Op, a answer) {
 	}
 }
 
-// resolve lets the limiter know what is configured for a lease that is about to be settled, where
-// that has changed. It does not ask a store outside the process for it while it settles: it would
-// go by what was in force when the lease was reserved.
+// resolve has the limiter read the configuration for a lease that is about to be settled, if it has
+// changed. A limiter does not read the configuration from a store outside the process while it
+// settles: it would go by the limits that were in force when the lease was reserved.
 func (l *lockstep) resolve(ctx context.Context, o *Op) {
 	lease, known := l.leases[o.ID]
 	if !l.remote || !known || o.Verb == opReserve || lease.changes == l.changes {
@@ -112,12 +112,12 @@ func (l *lockstep) resolve(ctx context.Context, o *Op) {
 	}
 	for _, c := range lease.charges {
 		for _, w := range []World{l.world, l.model} {
-			_, _ = w.Explain(ctx, c.Entity, c.Resource) // an error is the answer of a later step
+			_, _ = w.Explain(ctx, c.Entity, c.Resource) // a later step gets the same error
 		}
 	}
 }
 
-// note says what became of a step in the model.
+// note returns the outcome of a step in the model.
 func (l *lockstep) note(o *Op, a answer) model.Note {
 	switch {
 	case o.Verb == opAdvance && o.By < 0:
@@ -131,7 +131,7 @@ func (l *lockstep) note(o *Op, a answer) model.Note {
 	}
 }
 
-// runInWorld does a step in the world. A panic is an answer too: one that the model never gives.
+// runInWorld plays a step in the world. A panic is an answer too, which the model never gives.
 func (l *lockstep) runInWorld(ctx context.Context, o *Op) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -141,7 +141,8 @@ func (l *lockstep) runInWorld(ctx context.Context, o *Op) (a answer) {
 	return perform(ctx, l.world, l.script, o)
 }
 
-// newIDOf gives the model the lease ID that the world has made, so that both have the same lease.
+// newIDOf returns a function that gives the model the lease ID that the world has made, so that
+// both have the same lease.
 func newIDOf(a answer) func(time.Time) weir.LeaseID {
 	if a.lease != nil {
 		return func(time.Time) weir.LeaseID { return a.lease.ID }
@@ -163,7 +164,7 @@ func (l *lockstep) countZones(before time.Time) {
 	}
 }
 
-// zones are those of the budgets in a script.
+// zones returns the zones of the budgets in a script.
 func (s *Script) zones() []*time.Location {
 	known := make(map[string]bool)
 	var zones []*time.Location

@@ -1,14 +1,15 @@
 package conformance
 
-// Mistake is one that must never come back: in the predecessors, or elsewhere in the field.
+// Mistake is a defect of a predecessor or of another limiter that weir must not have.
 type Mistake struct {
-	// Name is part of the name of every case that guards against it.
+	// Name is part of the name of every case that guards against the mistake.
 	Name string
-	// Elsewhere says who guards against a mistake that no case here can show; empty where one can.
+	// Elsewhere says which other tests guard against a mistake that no case here can show; it is
+	// empty if a case does.
 	Elsewhere string
 }
 
-// Mistakes are those that have cost others dearly. Each has a case in the suites.
+// Mistakes returns the mistakes that have cost users of other limiters dearly.
 func Mistakes() []Mistake {
 	const shards = "only a store that divides a limit into shards can make it; its own tests guard it"
 	return []Mistake{

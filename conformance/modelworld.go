@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Clock is a world's virtual time. Its methods may be called at once.
+// Clock is a virtual clock. Its methods may be called concurrently.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -18,14 +18,14 @@ type Clock struct {
 // NewClock returns a clock that stands still at start.
 func NewClock(start time.Time) *Clock { return &Clock{now: start} }
 
-// Now reads the clock.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock, backwards too.
+// Advance moves the clock, backwards if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ type ModelWorld struct {
 // Close does nothing.
 func (ModelWorld) Close() error { return nil }
 
-// OpenModel returns a world around a model with the points given; nil means a right one. The
+// OpenModel returns a world around a model with some points; nil points make a right model. The
 // calendar may be nil, or shared by several worlds.
 func OpenModel(s Setup, slash bool, c *model.Calendar, points *model.Points) (ModelWorld, error) {
 	clock := NewClock(s.Start)
@@ -51,7 +51,8 @@ func OpenModel(s Setup, slash bool, c *model.Calendar, points *model.Points) (Mo
 	return ModelWorld{clock, m}, err
 }
 
-// ModelHarness makes worlds around models with the points given; nil means right ones.
+// ModelHarness returns a harness of worlds around models with some points; nil points make right
+// models.
 func ModelHarness(points *model.Points) Harness {
 	calendar := model.NewCalendar()
 	return Harness{

@@ -31,22 +31,22 @@ type Op struct {
 	Verb string
 	// By is how far time advances; below zero it steps back.
 	By time.Duration
-	// ID is the lease's; zero in a reserve that says "new".
+	// ID is the lease's ID; zero in a reserve that says "new".
 	ID weir.LeaseID
-	// Keyed, Charges and Bring are those of a reserve.
+	// Keyed, Charges and Bring belong to a reserve.
 	Keyed   bool
 	Charges []weir.Charge
 	Bring   []weir.Limit
-	// Seq and Totals are those of an adjust, Totals also those of a complete.
+	// Seq and Totals belong to an adjust; Totals also to a complete.
 	Seq    int64
 	Totals []weir.Costs
-	// Entity and Resource are those of a status or an explain.
+	// Entity and Resource belong to a status or an explain.
 	Entity, Resource string
 	// Set names the definitions that are configured.
 	Set string
 }
 
-// The verbs of an [Op] that are not those of a lease.
+// The verbs of an [Op] that are not verbs of a lease.
 const (
 	opAdvance   = "advance"
 	opStatus    = "status"
@@ -130,7 +130,7 @@ func totalsText(totals []weir.Costs) string {
 	return b.String()
 }
 
-// ParseOp reads a line that [Op.String] wrote.
+// ParseOp parses a line that [Op.String] wrote.
 func ParseOp(line string) (Op, error) {
 	s := scanner{rest: line}
 	o := Op{Verb: s.name()}
@@ -182,8 +182,8 @@ func (s *scanner) reserve(o *Op) {
 	o.Keyed, o.Charges, o.Bring = s.charges("")
 }
 
-// charges reads what a request charges and the limits that it brings. A charge without a resource
-// is on the usual one; if that is empty, each has its own.
+// charges reads the charges of a request and the limits that it brings. A charge without a resource
+// is on the usual one; if usual is empty, each charge names its own.
 func (s *scanner) charges(usual string) (isKeyed bool, charges []weir.Charge, bring []weir.Limit) {
 	if isKeyed = s.skip(" " + keyed + " "); isKeyed {
 		s.rest = " " + s.rest

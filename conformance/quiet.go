@@ -1,11 +1,11 @@
 package conformance
 
-// quietT is a T for runs that are expected to fail: what they report is nobody's failure.
+// quietT is a T for runs that are expected to fail. It drops what they report.
 type quietT struct{ T }
 
 func quietly(t T) T { return quietT{t} }
 
-// givenUp is what a quiet T panics with, to end a run.
+// givenUp is the value with which a quietT panics to end a run.
 type givenUp struct{}
 
 func (quietT) Logf(string, ...any) {}

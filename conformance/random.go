@@ -10,15 +10,16 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// How many operations a script has. Most are short, so that a run begins in many places, and a
-// failure is soon shrunk. One in four is long enough for states that are rare.
+// The numbers of operations of a script. Three of four scripts are short, so that a run starts in
+// many places and a failure is soon shrunk. One in four is long enough for rare states.
 const (
 	scriptOps     = 500
 	longScriptOps = 2000
 )
 
-// nextScript is how far apart the seeds of a run's scripts are. So runs from neighboring seeds have
-// no script in common, and a script's seed tells how long it is.
+// nextScript is the distance between the seeds of a run's scripts. It is so large that runs from
+// neighboring seeds have no script in common, and it lets opsOf derive a script's length from its
+// seed.
 const nextScript = 1 << 32
 
 func opsOf(seed uint64) int {
@@ -29,9 +30,8 @@ func opsOf(seed uint64) int {
 }
 
 // RandomOperations drives a world of the harness and the model with n random operations, compares
-// every answer, and says what was met. The seed is printed. The first difference is printed, with
-// all operations up to it, then shrunk to a short script, which is printed in a form that [Replay]
-// accepts.
+// every answer, and returns what was met. The seed is printed. At the first difference all
+// operations up to it are printed, and then a shrunk script in a form that [Replay] accepts.
 func RandomOperations(t T, h Harness, seed uint64, n int) *Coverage {
 	t.Helper()
 	if h.RealTime {
@@ -46,7 +46,7 @@ func RandomOperations(t T, h Harness, seed uint64, n int) *Coverage {
 }
 
 // FirstDifference is [RandomOperations] for worlds that are known to be wrong: it returns the first
-// difference, not shrunk, or "" if there was none.
+// difference, not shrunk, or "" if there is none.
 func FirstDifference(t T, h Harness, seed uint64, n int) string {
 	t.Helper()
 	f := search(t, &h, seed, n, nil)
@@ -56,14 +56,14 @@ func FirstDifference(t T, h Harness, seed uint64, n int) string {
 	return fmt.Sprintf("seed %d: %v", f.seed, f.first)
 }
 
-// failingScript is a script whose last step a world and the model answer differently.
+// failingScript is a script at whose last step a world and the model differ.
 type failingScript struct {
 	seed   uint64
 	script *Script
 	first  *difference
 }
 
-// search does one script after another until one fails. The table may be nil.
+// search plays one script after another until one fails. The table may be nil.
 func search(t T, h *Harness, seed uint64, n int, table *Coverage) *failingScript {
 	t.Helper()
 	calendar := model.NewCalendar()
@@ -77,22 +77,23 @@ func search(t T, h *Harness, seed uint64, n int, table *Coverage) *failingScript
 	return nil
 }
 
-// scriptSearch is a script that rapid draws while it is done.
+// scriptSearch plays a script while rapid draws it.
 type scriptSearch struct {
 	t        T
 	h        *Harness
 	calendar *model.Calendar
 	table    *Coverage // may be nil
-	ops      int       // how many operations there are
-	// ofInterest is asked before a script is done, which has no operations yet; nil takes all.
+	ops      int       // the number of operations
+	// ofInterest, if not nil, reports whether to play a script, of which only the header has been
+	// drawn.
 	ofInterest func(*Script) bool
-	// expired ends a script before its time; nil never does.
+	// expired, if not nil, reports whether to end the script early.
 	expired func() bool
 
-	machine *machine // what was done last
+	machine *machine // what was played last
 }
 
-// play draws and does a script in fresh worlds.
+// play draws a script and plays it in fresh worlds.
 func (r *scriptSearch) play(t *rapid.T) *difference {
 	r.machine = nil
 	s := reread(script(r.h).Draw(t, "script"))
@@ -112,8 +113,8 @@ func (r *scriptSearch) play(t *rapid.T) *difference {
 	return r.machine.found
 }
 
-// example plays the script that rapid draws from a seed. Rapid would draw another one after a
-// panic, so panics, which end the tests of recorders, go around it.
+// example plays the script that rapid draws from a seed. Rapid would draw another script after a
+// panic. So panics, with which recorders end a run, are caught here and thrown again afterwards.
 func (r *scriptSearch) example(seed uint64) *difference {
 	var d *difference
 	var thrown any
@@ -128,10 +129,10 @@ func (r *scriptSearch) example(seed uint64) *difference {
 	return d
 }
 
-// rapidSeed is never 0, from which rapid would take another one each time.
+// rapidSeed returns a seed that is not 0, because rapid replaces 0 by a random seed.
 func rapidSeed(seed uint64) uint64 { return max(1, seed+1) }
 
-// Replay does the script that a failing run has printed.
+// Replay plays the script that a failing run has printed.
 func Replay(t T, h Harness, text string) {
 	t.Helper()
 	s, err := ParseScript(text)
@@ -158,10 +159,10 @@ func replay(t T, h *Harness, s *Script) *difference {
 	return nil
 }
 
-// report prints a script that has failed, shrinks it, and prints what is left of it.
+// report prints a script that has failed, shrinks it, and prints the result.
 func (f *failingScript) report(t T, h *Harness) {
 	t.Helper()
-	// A test may be ended while it shrinks: what was found is on the terminal by then.
+	// Print before shrinking: the test may be ended while it shrinks.
 	fmt.Fprintf(os.Stderr, "seed %d: %v\nbefore shrinking:\n%s\n", f.seed, f.first, f.script)
 	t.Errorf("seed %d: %v", f.seed, f.first)
 	short, d := f.shrink(t, h)
@@ -170,7 +171,7 @@ func (f *failingScript) report(t T, h *Harness) {
 	t.Errorf("replay it with conformance.Replay:\n%s%s", text, saveScript(t, f.seed, text))
 }
 
-// saveScript saves a script where the test keeps its artifacts, if it does.
+// saveScript saves a script in the test's artifact directory, if it has one, and returns its path.
 func saveScript(t T, seed uint64, text string) string {
 	place, ok := t.(interface{ ArtifactDir() string })
 	if !ok {

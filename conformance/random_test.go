@@ -49,7 +49,7 @@ func TestRandomMemory(t *testing.T) {
 	t.Logf("\n%s", table)
 }
 
-// TestSoakRandomMemory meets what is rare.
+// TestSoakRandomMemory checks that enough random operations meet every rare outcome.
 func TestSoakRandomMemory(t *testing.T) {
 	t.Parallel()
 	soak.Only(t)
@@ -64,7 +64,7 @@ func TestSoakRandomMemory(t *testing.T) {
 	}
 }
 
-// seedOf is WEIR_SEED, or one.
+// seedOf returns WEIR_SEED, or 1.
 func seedOf(t *testing.T) uint64 {
 	seed, err := strconv.ParseUint(os.Getenv("WEIR_SEED"), 10, 64)
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"testing/synctest"
 )
 
-// Result is what became of a run on a recorder.
+// Result is the result of a run on a recorder.
 type Result struct {
-	// Failed is true where the run failed or panicked.
+	// Failed is set if the run failed or panicked.
 	Failed bool
-	// Skipped is true where it skipped itself.
+	// Skipped is set if the run skipped itself.
 	Skipped bool
-	// Messages are what it reported, in order.
+	// Messages are the run's reports, in order.
 	Messages []string
 }
 
-// Record runs f on a recorder: what f reports is kept and fails nobody. The host is the test that
-// asks; it lends its context, and a place for bubbles.
+// Record runs f on a recorder, which keeps what f reports and does not fail the test. The host is
+// the calling test; it provides its context and the place for bubbles.
 func Record(host *testing.T, f func(T)) Result {
 	n := &sharedResult{}
 	r := &recorderT{host: host, ctx: host.Context(), record: n}
@@ -29,7 +29,7 @@ func Record(host *testing.T, f func(T)) Result {
 	return n.result
 }
 
-// sharedResult are shared by a recorder and those in its bubbles.
+// sharedResult is shared by a recorder and those in its bubbles.
 type sharedResult struct {
 	mu     sync.Mutex
 	result Result
@@ -49,10 +49,10 @@ type recorderT struct {
 	record *sharedResult
 }
 
-// stopped is what a recorder panics with, to end a run.
+// stopped is the value with which a recorder panics to end a run.
 type stopped struct{}
 
-// run plays f until it ends, stops itself or panics: a variant that panics has been caught too.
+// run runs f until it ends, stops itself or panics. A variant that panics counts as caught.
 func (r *recorderT) run(f func(T)) {
 	defer func() {
 		switch p := recover().(type) {
@@ -98,7 +98,7 @@ func (r *recorderT) bubble(f func(T)) {
 	}
 }
 
-// bubble runs f in a bubble of testing/synctest, where timers need no waiting.
+// bubble runs f in a bubble of testing/synctest, whose timers do not wait in real time.
 func bubble(t T, f func(T)) {
 	t.Helper()
 	switch t := t.(type) {

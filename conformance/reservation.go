@@ -9,8 +9,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Reservation is a request that a test of a store plans by itself, because no limiter is in
-// between. It says what a limiter's plan would, but refuses only what no store may be given.
+// Reservation is a request that a test of a store plans itself, without a limiter. The plan is the
+// one that a limiter would make, but the only requests it refuses are those that no store may be
+// given.
 type Reservation struct {
 	// ID, Fingerprint, Lifetime, Memory and MemorySize are as in a [driver.Plan].
 	ID          weir.LeaseID
@@ -22,11 +23,11 @@ type Reservation struct {
 	Charges []weir.Charge
 	// Brought are limits of the request, which may only lower those that apply.
 	Brought []weir.Limit
-	// Config says what is configured for a subject.
+	// Config returns the configuration of a subject.
 	Config func(ctx context.Context, of weir.Subject) (*weir.Config, error)
 }
 
-// Plan makes the plan.
+// Plan returns the plan.
 func (r *Reservation) Plan(ctx context.Context) (*driver.Plan, error) {
 	p := &driver.Plan{
 		ID: r.ID, Fingerprint: r.Fingerprint, Charges: len(r.Charges),
@@ -80,7 +81,7 @@ func (r *Reservation) Plan(ctx context.Context) (*driver.Plan, error) {
 	return p, nil
 }
 
-// judge returns what applies to a subject, which it adds to the plan.
+// judge returns the limits that apply to a subject, and adds them to the plan.
 func (r *Reservation) judge(ctx context.Context, p *driver.Plan, of weir.Subject) (*driver.Judged, error) {
 	for i := range p.Subjects {
 		if p.Subjects[i].Subject == of {
@@ -95,7 +96,7 @@ func (r *Reservation) judge(ctx context.Context, p *driver.Plan, of weir.Subject
 	return &p.Subjects[len(p.Subjects)-1], nil
 }
 
-// judge returns what applies to a subject by what is configured for it.
+// judge returns the limits that apply to a subject by its configuration.
 func judge(
 	ctx context.Context, of weir.Subject,
 	config func(ctx context.Context, of weir.Subject) (*weir.Config, error),
@@ -114,7 +115,7 @@ func judge(
 	return j, nil
 }
 
-// ceiling is the limit's capacity, or the lower one that was brought.
+// ceiling returns the limit's capacity, or the lower one that was brought.
 func (r *Reservation) ceiling(l *weir.Limit) int64 {
 	for i := range r.Brought {
 		if r.Brought[i].Name == l.Name {
@@ -124,7 +125,7 @@ func (r *Reservation) ceiling(l *weir.Limit) int64 {
 	return l.Capacity
 }
 
-// overflows reports whether parts are more than a limit can ever hold.
+// overflows reports whether parts sum to more than a limit can ever hold.
 func overflows(parts []driver.Part, most int64) bool {
 	for _, p := range parts {
 		if p.Units > most {

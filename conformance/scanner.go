@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// scanner reads the text form of operations. Its first mistake stays in err, and from then on it
-// reads nothing.
+// scanner reads the text form of operations. It keeps its first error in err and reads nothing
+// after that.
 type scanner struct {
 	rest string
 	err  error
@@ -21,7 +21,7 @@ func (s *scanner) fail(format string, args ...any) {
 	s.rest = ""
 }
 
-// skip eats a prefix, if it is there.
+// skip skips a prefix and reports whether it was there.
 func (s *scanner) skip(prefix string) bool {
 	rest, ok := strings.CutPrefix(s.rest, prefix)
 	if ok {
@@ -36,7 +36,7 @@ func (s *scanner) expect(prefix string) {
 	}
 }
 
-// done refuses what is left over.
+// done returns the error, or one for text that is left over.
 func (s *scanner) done() error {
 	if s.rest != "" {
 		s.fail("%q is left over", s.rest)
@@ -44,7 +44,7 @@ func (s *scanner) done() error {
 	return s.err
 }
 
-// take eats the characters that belong to a plain word, or to more characters.
+// take reads the characters of a plain word and those in more.
 func (s *scanner) take(more string) string {
 	n := 0
 	for n < len(s.rest) && (isPlain(s.rest[n]) || strings.IndexByte(more, s.rest[n]) >= 0) {
@@ -55,7 +55,7 @@ func (s *scanner) take(more string) string {
 	return word
 }
 
-// name reads a plain word, or a quoted string of anything.
+// name reads a plain word, or a quoted string.
 func (s *scanner) name() string {
 	if !strings.HasPrefix(s.rest, `"`) {
 		word := s.take("")
@@ -95,7 +95,7 @@ func (s *scanner) duration() time.Duration {
 	return d
 }
 
-// word is the text of a name that scanner.name reads.
+// word returns the text that scanner.name reads as the name.
 func word(name string) string {
 	plain := name != "" && name != none
 	for i := range len(name) {
@@ -107,7 +107,7 @@ func word(name string) string {
 	return strconv.Quote(name)
 }
 
-// none stands where there is nothing: no costs, no resource.
+// none stands for nothing: no costs, no resource.
 const none = "-"
 
 func isPlain(c byte) bool {

@@ -39,8 +39,8 @@ import (
 // The first set is configured at first. Lines that begin with '#' are comments.
 type Script struct {
 	Start time.Time
-	// Lifetime, Memory, Size, Depth, Limits, and Leases and Share, which bound live leases, are the
-	// limiter's options.
+	// Lifetime, Memory, Size, Depth and Limits, and Leases and Share, which bound live leases, are
+	// options of the limiter.
 	Lifetime, Memory           time.Duration
 	Size, Depth, Leases, Share int
 	Limits                     []weir.Limit
@@ -55,7 +55,7 @@ type Set struct {
 	Definitions *weir.Definitions
 }
 
-// Setup is what a world is opened with.
+// Setup returns the setup of the script's worlds.
 func (s *Script) Setup() Setup {
 	setup := Setup{Start: s.Start, Options: limiter.Options{
 		Limits: s.Limits, LeaseLifetime: s.Lifetime, LeaseMemory: s.Memory,
@@ -140,7 +140,7 @@ func writeDefinitions(line func(words ...string), d *weir.Definitions) {
 	}
 }
 
-// ParseScript reads what [Script.String] wrote.
+// ParseScript parses what [Script.String] wrote.
 func ParseScript(text string) (*Script, error) {
 	s := &Script{}
 	running := false

@@ -13,25 +13,27 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// How much is done to shrink a script. What is counted ends it in the process, at the same attempt
-// on every machine, the time in a store that is far slower than the model.
+// Bounds on shrinking. The counts end it in a store in the process, at the same attempt on every
+// machine; the time ends it in a store that is far slower than the model.
 const (
 	shrinkTime = 50 * time.Second
-	shrinkOps  = 200_000 // in all
-	shrinkIdle = 40_000  // since an attempt was of use
-	shrinkOpen = 20      // operations that an attempt is counted as, besides its own
-	fewOps     = 40      // from so few on, the definitions are shrunk too: each attempt repeats them all
+	shrinkOps  = 200_000 // operations in all
+	shrinkIdle = 40_000  // operations after the last attempt that made the script smaller
+	shrinkOpen = 20      // operations that an attempt counts as, besides its own
+	// fewOps is the number of operations from which on the definitions are shrunk too. Each such
+	// attempt plays all operations again.
+	fewOps = 40
 )
 
-// shrink returns a script that still fails, and the difference: rapid draws the same script from
-// the same seed, and then leaves out what it can and lowers what it drew. A script that does not
-// fail again is returned as it is.
+// shrink returns a smaller script that still fails, and the difference. Rapid draws the same script
+// from the same seed, and then leaves out what it can and lowers what it drew. A script that does
+// not fail again is returned as it is.
 func (f *failingScript) shrink(t T, h *Harness) (*Script, *difference) {
 	header := *f.script
 	header.Ops, header.Sets = nil, f.script.Sets[:1]
 	best, last := f.script, f.first
 	left, idle := shrinkOps, shrinkIdle
-	var until time.Time // from the first attempt on: another script may be shrunk before this one
+	var until time.Time // set at the first attempt, because another script may be shrunk before this one
 	r := scriptSearch{
 		t: quietly(t), h: h, calendar: model.NewCalendar(), ops: len(f.script.Ops),
 		ofInterest: func(s *Script) bool {
@@ -62,7 +64,7 @@ func (f *failingScript) shrink(t T, h *Harness) (*Script, *difference) {
 	return best, last
 }
 
-// tryTo plays a script that need not be playable.
+// tryTo plays a script that may not be playable.
 func (r *scriptSearch) tryTo(t *rapid.T) (d *difference) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -75,17 +77,17 @@ func (r *scriptSearch) tryTo(t *rapid.T) (d *difference) {
 	return r.play(t)
 }
 
-// rapidFlags is held while rapid's flags are set, because they are the process's.
+// rapidFlags is held while rapid's flags are set, because flags are global to the process.
 var rapidFlags sync.Mutex
 
-// checkWithRapid checks what rapid draws from a seed, and lets rapid shrink it if it fails. The
-// check may end its goroutine.
+// checkWithRapid runs a check on what rapid draws from a seed, and has rapid shrink it if the check
+// fails. The check may end its goroutine.
 func checkWithRapid(t T, seed uint64, check func(*rapid.T)) {
 	rapidFlags.Lock()
 	defer rapidFlags.Unlock()
 	checks := "1"
 	if testing.Short() {
-		checks = "5" // of which rapid does one
+		checks = "5" // rapid runs one of them
 	}
 	for name, value := range map[string]string{
 		"rapid.seed": strconv.FormatUint(rapidSeed(seed), 10), "rapid.checks": checks,
@@ -105,7 +107,7 @@ func checkWithRapid(t T, seed uint64, check func(*rapid.T)) {
 	<-done
 }
 
-// silentRapidT lets rapid say what it likes: [finding.report] says what there is to say.
+// silentRapidT drops what rapid reports, because failingScript.report prints the result.
 type silentRapidT struct{ T }
 
 func (silentRapidT) Log(...any)   {}

@@ -25,7 +25,7 @@ func (r *recorder) Logf(format string, args ...any) {
 
 func (r *recorder) Errorf(format string, args ...any) { r.Logf(format, args...) }
 
-// forgiving is a model that forgives what was used above what was reserved.
+// forgiving returns a harness of models that do not count an overrun.
 func forgiving() conformance.Harness {
 	return conformance.ModelHarness(&model.Points{
 		StandFor: func(s *model.UpdatedHolding, right []driver.Part) []driver.Part {
@@ -38,8 +38,8 @@ func forgiving() conformance.Harness {
 	})
 }
 
-// TestDifferenceIsShrunk: what is left of a failing script is short, has small numbers, fails when
-// it is replayed, and comes from the seed that it names.
+// TestDifferenceIsShrunk checks that a shrunk script is short, has small numbers, fails when it is
+// replayed, and comes from the seed that is printed.
 func TestDifferenceIsShrunk(t *testing.T) {
 	t.Parallel()
 	wrong := forgiving()
@@ -54,7 +54,7 @@ func TestDifferenceIsShrunk(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the script cannot be read: %v\n%s", err, text)
 	}
-	// A reservation, its growth, and one that sees it; some more on a machine that is very busy.
+	// A reservation, its growth, and an operation that shows it; some more on a busy machine.
 	const ops, most = 6, 1000
 	if len(s.Ops) > ops || largest(s) > most {
 		t.Errorf("got %d operations with numbers up to %d, want at most %d up to %d:\n%s",
@@ -76,7 +76,7 @@ func TestDifferenceIsShrunk(t *testing.T) {
 	}
 }
 
-// largest is the largest number in the operations of a script.
+// largest returns the largest number in the operations of a script.
 func largest(s *conformance.Script) int64 {
 	var n int64
 	for i := range s.Ops {
@@ -96,7 +96,7 @@ func largest(s *conformance.Script) int64 {
 	return n
 }
 
-// TestDifferenceThatDoesNotComeBack: a script that fails once is printed as it was.
+// TestDifferenceThatDoesNotComeBack checks that a script that fails only once is printed as it was.
 func TestDifferenceThatDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	h := conformance.ModelHarness(nil)
@@ -127,7 +127,7 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// panicking panics at its tenth reservation.
+// panicking is a world that panics at its tenth reservation.
 type panicking struct {
 	conformance.World
 	reserved int

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// storeDriver drives a store as the limiter does, without one.
+// storeDriver calls a store as the limiter does, without a limiter.
 type storeDriver struct {
 	T
 	opens  StoreHarness
 	store  driver.Store
-	faulty *faultyStore // the store is made of it
+	faulty *faultyStore // wraps the store
 	now    time.Time
 	holds  map[weir.LeaseID][]driver.Holding
 	seq    int64
 }
 
-// onSeam opens a store and plays on it.
+// onSeam returns a function that opens a store and plays a case on it.
 func onSeam(set Setup, play func(s *storeDriver)) func(T, StoreHarness) {
 	return func(t T, h StoreHarness) {
 		t.Helper()
@@ -40,12 +40,12 @@ func onSeam(set Setup, play func(s *storeDriver)) func(T, StoreHarness) {
 	}
 }
 
-// configured says what is configured for a subject, as the store knows it by now.
+// configured returns the configuration of a subject as the store has it now.
 func (s *storeDriver) configured(ctx context.Context, of weir.Subject) (*weir.Config, error) {
 	return s.faulty.ReadConfig(ctx, of, true)
 }
 
-// judged says which limits apply to subjects.
+// judged returns the limits that apply to subjects.
 func (s *storeDriver) judged(of ...weir.Subject) []driver.Judged {
 	s.Helper()
 	judged := make([]driver.Judged, len(of))
@@ -65,7 +65,7 @@ func (s *storeDriver) reservation(charges ...weir.Charge) *Reservation {
 	}
 }
 
-// plan expects a reservation to be planned.
+// plan returns the plan of a reservation, which must succeed.
 func (s *storeDriver) plan(r *Reservation) *driver.Plan {
 	s.Helper()
 	p, err := r.Plan(s.Context())
@@ -75,7 +75,7 @@ func (s *storeDriver) plan(r *Reservation) *driver.Plan {
 	return p
 }
 
-// reserve expects an answer, whatever it is.
+// reserve makes a reservation and expects an answer, whatever it is.
 func (s *storeDriver) reserve(charges ...weir.Charge) (*Reservation, *driver.Outcome) {
 	s.Helper()
 	r := s.reservation(charges...)
@@ -86,7 +86,7 @@ func (s *storeDriver) reserve(charges ...weir.Charge) (*Reservation, *driver.Out
 	return r, out
 }
 
-// try gives the store a plan.
+// try passes a plan to the store.
 func (s *storeDriver) try(p *driver.Plan) (*driver.Outcome, error) {
 	s.Helper()
 	out := p.Outcome()
@@ -102,7 +102,8 @@ func (s *storeDriver) try(p *driver.Plan) (*driver.Outcome, error) {
 	return out, nil
 }
 
-// settlement asks that every part of a lease stand for so many units; an extend changes none.
+// settlement returns an update by which every part of a lease stands for a number of units; an
+// extend changes none.
 func (s *storeDriver) settlement(id weir.LeaseID, verb weir.Verb, units int64) *driver.Update {
 	if verb == weir.VerbAdjust {
 		s.seq++
@@ -122,7 +123,7 @@ func (s *storeDriver) settlement(id weir.LeaseID, verb weir.Verb, units int64) *
 	return u
 }
 
-// settle expects an update to be applied, and keeps what the lease stands for from then on.
+// settle expects an update to be applied, and records what the lease stands for afterwards.
 func (s *storeDriver) settle(u *driver.Update) *driver.Outcome {
 	s.Helper()
 	out, err := s.update(u)
@@ -138,7 +139,7 @@ func (s *storeDriver) update(u *driver.Update) (*driver.Outcome, error) {
 	return out, s.store.Update(s.Context(), s.now, u, out)
 }
 
-// available is what a limit of an entity has left.
+// available returns what a limit of an entity has available.
 func (s *storeDriver) available(entity, limit string) int64 {
 	s.Helper()
 	statuses := s.status(weir.Subject{Entity: entity, Resource: resource})

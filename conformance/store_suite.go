@@ -13,36 +13,35 @@ import (
 
 // StoreHarness opens stores of one kind and says what they cannot do, as [Harness] does.
 type StoreHarness struct {
-	// Open opens an empty store with the definitions of the setup. Failing to is fatal. [Define]
-	// writes them into a store that can be edited.
+	// Open opens an empty store with the definitions of the setup, or calls t.Fatalf. [Define]
+	// writes definitions into a store that can be edited.
 	Open func(t T, s Setup) driver.Store
-	// Configure replaces the definitions of a store. Default: through the limiter, at once where
-	// the store is a [driver.ConfigWriter], by [Edit] where it is only a [driver.ConfigEditor].
+	// Configure replaces the definitions of a store. Default: through the limiter, in one call if
+	// the store is a [driver.ConfigWriter], by [Edit] if it is only a [driver.ConfigEditor].
 	Configure func(t T, b driver.Store, d *weir.Definitions) error
-	// OpenSecond opens another process's view of a store, whose configuration is then changed
-	// behind the limiter's back. Default: the store itself.
+	// OpenSecond opens the store as another process would, to change its configuration without the
+	// limiter. Default: the store itself.
 	OpenSecond func(t T, b driver.Store) driver.Store
-	// StoreTimeout is how long a store gets to answer where a case does not say. Default: as the
+	// StoreTimeout is how long a store gets to answer if a case does not say. Default: that of the
 	// limiter.
 	StoreTimeout time.Duration
-	// Wrap puts something between the limiter and the suites. It is for showing that they would
-	// notice. Default: nothing.
+	// Wrap wraps the limiter, to show that the suites catch what is wrong with it. Default:
+	// nothing.
 	Wrap func(World) World
-	// RealTime is true for a store with a clock of its own, so that Advance has to wait.
+	// RealTime is set if the store has a clock of its own, so that Advance has to wait.
 	RealTime bool
-	// NoSkew is true where time cannot step back.
+	// NoSkew is set if time cannot step back.
 	NoSkew bool
 	// Inexact is as in [Harness].
 	Inexact bool
 	// Leeway is as in [Harness].
 	Leeway
 
-	made *Harness // the service's, once it is known
+	made *Harness // the service's harness, once it is known
 }
 
-// TestStore checks a store through the limiter as [TestService] does, then what lies below the
-// limiter: the seam of docs/new-backend.md, and what becomes of calls that the store does not
-// answer.
+// TestStore checks a store through the limiter as [TestService] does, and then below the limiter:
+// the requirements of docs/new-backend.md, and the results of calls that the store does not answer.
 func TestStore(t *testing.T, h StoreHarness) {
 	t.Helper()
 	service := h.Service(t)
@@ -50,7 +49,7 @@ func TestStore(t *testing.T, h StoreHarness) {
 	t.Run("seam", func(t *testing.T) { runCases(t, service, h.Cases()) })
 }
 
-// Service makes worlds of a limiter over a store.
+// Service returns a harness of limiters over the store.
 func (h StoreHarness) Service(t T) Harness {
 	t.Helper()
 	if h.made != nil {
@@ -79,7 +78,7 @@ func (h StoreHarness) front(w World) World {
 	return h.Wrap(w)
 }
 
-// Cases returns the cases for a store alone.
+// Cases returns the cases that are for a store alone.
 func (h StoreHarness) Cases() []Case {
 	var cases []Case
 	for _, c := range slices.Concat(seamCases(), unavailableCases(), cacheCases(), editCases()) {
@@ -107,7 +106,7 @@ type storeWorld struct {
 	configure func(*weir.Definitions) error
 }
 
-// timekeeper is a world's time.
+// timekeeper is the time of a world.
 type timekeeper interface {
 	Now() time.Time
 	Advance(d time.Duration)
@@ -140,8 +139,8 @@ func (h StoreHarness) world(t T, s Setup, b driver.Store) *storeWorld {
 	return w
 }
 
-// editedOnly is true for a store whose configuration can be changed a piece at a time, and not at
-// once.
+// editedOnly reports whether the configuration of a store can be changed a piece at a time, but not
+// in one call.
 func editedOnly(b driver.Store) bool {
 	if f, ok := b.(interface{ inner() driver.Store }); ok {
 		b = f.inner()
@@ -151,7 +150,8 @@ func editedOnly(b driver.Store) bool {
 	return edits && !writes
 }
 
-// editing is how definitions are replaced piece by piece. It remembers those in force.
+// editing returns a function that replaces the definitions piece by piece. It remembers those in
+// force.
 func (w *storeWorld) editing(t T, traits driver.Traits, s Setup) func(*weir.Definitions) error {
 	inForce := s.Definitions
 	if inForce == nil {
@@ -180,7 +180,7 @@ func (w *storeWorld) Configure(d *weir.Definitions) error {
 	return nil
 }
 
-// realTime is the machine's own.
+// realTime is the time of the machine.
 type realTime struct{}
 
 func (realTime) Now() time.Time { return time.Now() }

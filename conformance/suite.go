@@ -11,12 +11,12 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// Case is one directed check of a line of docs/semantics.md, and perhaps of a mistake that must
-// never come back (see [Mistakes]).
+// Case is one directed check of a line of docs/semantics.md, and possibly of a mistake that weir
+// must not have (see [Mistakes]).
 type Case struct {
-	// Name says what is checked. It contains the mistake's name where there is one.
+	// Name says what is checked. It contains the name of the mistake if there is one.
 	Name string
-	// Line is the line's number, "3.5", or "6 table".
+	// Line is the number of the line, such as "3.5", or "6 table".
 	Line string
 	// Needs is what the world must be able to do.
 	Needs Needs
@@ -24,36 +24,36 @@ type Case struct {
 	Run func(t T, h Harness)
 }
 
-// Title is the line and the name.
+// Title returns the line and the name.
 func (c *Case) Title() string { return c.Line + " " + c.Name }
 
-// LeftOut says why a harness cannot play the case; empty where it can.
+// LeftOut returns the reason why a harness cannot play the case, or "" if it can.
 func (c *Case) LeftOut(h *Harness) string { return c.Needs.missing(h) }
 
-// Needs is what a case asks of a harness. The zero value asks nothing.
+// Needs is what a case requires of a harness. The zero value requires nothing.
 type Needs struct {
-	// Kinds are the kinds of limit that it uses.
+	// Kinds are the kinds of limit that the case uses.
 	Kinds []weir.Kind
-	// Shadow is true where it uses shadow limits.
+	// Shadow is set if it uses shadow limits.
 	Shadow bool
-	// Depth is how many ancestors a charge must reach.
+	// Depth is the number of ancestors that a charge must reach.
 	Depth int
-	// Virtual is true where time must be free: the case starts at a certain instant or advances by
+	// Virtual is set if the case needs virtual time: it starts at a certain instant or advances by
 	// more than a few seconds.
 	Virtual bool
-	// Skew is true where time steps back.
+	// Skew is set if time steps back.
 	Skew bool
-	// Exact is true where answers are held to the millisecond.
+	// Exact is set if answers are checked to the millisecond.
 	Exact bool
-	// Bubble is true where the world has to live in a bubble of testing/synctest.
+	// Bubble is set if the world has to live in a bubble of testing/synctest.
 	Bubble bool
-	// Callers is true if it names callers or bounds live leases.
+	// Callers is set if it names callers or bounds live leases.
 	Callers bool
-	// Lists is true where it asks for all that an entity or a resource has in use.
+	// Lists is set if it asks for everything that an entity or a resource has in use.
 	Lists bool
 }
 
-// missing says why a harness cannot play, or nothing.
+// missing returns what a harness lacks, or "".
 func (n *Needs) missing(h *Harness) string {
 	for _, k := range n.Kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {
@@ -99,8 +99,8 @@ func Cases() []Case {
 }
 
 // TestService checks a service line by line against docs/semantics.md, then by random operations
-// and by calls at once. What the harness says that it cannot do is skipped and counted, nothing
-// else is.
+// and by concurrent calls. It skips and counts what the harness says that it cannot do, and nothing
+// else.
 func TestService(t *testing.T, h Harness) {
 	t.Helper()
 	runCases(t, h, Cases())
@@ -124,7 +124,8 @@ func TestService(t *testing.T, h Harness) {
 	})
 }
 
-// suiteSeed begins the random part of a suite. A store's own tests may run more, from other seeds.
+// suiteSeed is the seed of the suite's random part. A store's own tests may run more operations,
+// from other seeds.
 const suiteSeed = 20250618
 
 // runCases runs each case as a subtest.
@@ -140,7 +141,7 @@ func runCases(t *testing.T, h Harness, cases []Case) {
 			if !c.Needs.Bubble {
 				t.Parallel()
 			}
-			// A store that panics must not keep the other cases from saying what is wrong.
+			// A store that panics must not keep the other cases from running.
 			defer func() {
 				if p := recover(); p != nil {
 					t.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -152,5 +153,5 @@ func runCases(t *testing.T, h Harness, cases []Case) {
 	t.Logf("%d cases, left out for want of ability: %v", len(cases), skipped)
 }
 
-// begin is when a case starts that does not care: a Wednesday at noon.
+// begin returns the start of cases that do not name one: a Wednesday at noon.
 func begin() time.Time { return time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC) }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// unlisted is a memory store that cannot say where something is in use.
+// unlisted is a memory store that cannot list where something is in use.
 type unlisted struct {
 	driver.Store
 	driver.ConfigReader
@@ -31,13 +31,14 @@ func unlistedHarness() conformance.StoreHarness {
 	}
 }
 
-// TestUnlisted: the whole suite runs on a store that is no [driver.SubjectLister].
+// TestUnlisted runs the whole suite on a store that is not a [driver.SubjectLister].
 func TestUnlisted(t *testing.T) {
 	t.Parallel()
 	conformance.TestStore(t, unlistedHarness())
 }
 
-// TestUnlistedLeavesOut: on such a store those cases alone are left out that list what is in use.
+// TestUnlistedLeavesOut checks that on such a store only the cases that list what is in use are
+// left out.
 func TestUnlistedLeavesOut(t *testing.T) {
 	t.Parallel()
 	h := unlistedHarness()
