@@ -9,15 +9,15 @@ import (
 
 const minuteMS = 60_000
 
-// Calendar finds the periods of budgets by looking at every minute. (Since 1972 no zone has changed
-// its offset within one.) It remembers what it found, so models may share one.
+// Calendar finds the periods of budgets by looking at every minute. No zone has changed its offset
+// within a minute since 1972. It caches the periods, and models may share it.
 type Calendar struct {
 	mu    sync.Mutex
 	zones map[string]*time.Location
 	known map[calendarKey]periodBounds
 }
 
-// calendarKey is a minute of a calendar. A period begins and ends with a minute.
+// calendarKey identifies a minute of a calendar. Periods begin and end with a minute.
 type calendarKey struct {
 	zone, every string
 	minute      int64
@@ -30,8 +30,8 @@ func NewCalendar() *Calendar {
 	return &Calendar{zones: make(map[string]*time.Location), known: make(map[calendarKey]periodBounds)}
 }
 
-// Period returns the period of a budget that ms lies in, in Unix milliseconds: from start, up to
-// but not including end (2.4).
+// Period returns the period of a budget that contains ms, from start up to but not including end,
+// in Unix milliseconds (2.4).
 func (c *Calendar) Period(l *weir.Limit, ms int64) (start, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,8 @@ func scan(zone *time.Location, every string, minute int64) periodBounds {
 	return scanDates(zone, every, minute)
 }
 
-// scanHour walks back to the minute at which the local hour began, and on to the next such one.
+// scanHour finds the minute at which the local hour began, and the minute at which the next one
+// begins.
 func scanHour(zone *time.Location, minute int64) periodBounds {
 	start := minute
 	for !hourBegins(zone, start) {
@@ -76,14 +77,14 @@ func scanHour(zone *time.Location, minute int64) periodBounds {
 	return periodBounds{start * minuteMS, end * minuteMS}
 }
 
-// hourBegins reports whether the wall clock shows another hour than a minute ago, or was put back:
+// hourBegins reports whether the local clock shows another hour than a minute ago, or was set back:
 // a repeated hour counts twice (2.4).
 func hourBegins(zone *time.Location, minute int64) bool {
 	was, is := wall(zone, minute-1), wall(zone, minute)
 	return is < was || is/60 != was/60
 }
 
-// wall is what the clock on the wall shows, in minutes since some date.
+// wall returns the local time in minutes, counted from a fixed date.
 func wall(zone *time.Location, minute int64) int64 {
 	t := local(zone, minute)
 	return dayNumber(t)*24*60 + int64(t.Hour())*60 + int64(t.Minute())
@@ -91,9 +92,9 @@ func wall(zone *time.Location, minute int64) int64 {
 
 func local(zone *time.Location, minute int64) time.Time { return timeAt(minute * minuteMS).In(zone) }
 
-// scanDates walks from well before the period to well after it, and notes each minute whose local
-// date is the first to lie in a later period than any before: there a period starts (2.4). Where
-// the clock goes back over midnight, yesterday's date comes again, but today has begun.
+// scanDates goes from well before the period to well after it, and finds each minute whose local
+// date is the first that lies in a later period than any before: there a period starts (2.4). If
+// the clock goes back over midnight, yesterday's date returns, but today has begun.
 func scanDates(zone *time.Location, every string, minute int64) periodBounds {
 	const day = 24 * 60
 	reach := map[string]int64{"day": 3, "week": 9, "month": 33}[every] * day
@@ -112,7 +113,7 @@ func scanDates(zone *time.Location, every string, minute int64) periodBounds {
 	}
 }
 
-// label numbers the periods that local dates lie in, in order.
+// label returns the number of the period that contains a local date.
 func label(every string, t time.Time) int64 {
 	switch every {
 	case "month":
@@ -125,7 +126,7 @@ func label(every string, t time.Time) int64 {
 	}
 }
 
-// dayNumber is how many days the local date lies after 1970-01-01.
+// dayNumber returns the number of days from 1970-01-01 to a local date.
 func dayNumber(t time.Time) int64 {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400

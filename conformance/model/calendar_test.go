@@ -62,7 +62,7 @@ func instant(t *testing.T, s string) int64 {
 	return at.UnixMilli()
 }
 
-// TestCalendarAndPeriod holds two calendars that share nothing against one another.
+// TestCalendarAndPeriod compares two implementations of calendars that share no code.
 func TestCalendarAndPeriod(t *testing.T) {
 	t.Parallel()
 	c := model.NewCalendar()

@@ -9,11 +9,11 @@ import (
 )
 
 // CloneFor returns a copy of m for one call about a lease. The call is answered as m would answer
-// it, and changes nothing of m. A further call needs a further copy.
+// it, and does not change m. Another call needs another copy.
 //
-// A search over orders of calls makes a copy for each call of each order that it tries. Therefore
-// the copy shares what the call cannot change: all leases but this one and those that have expired
-// by now, and whatever is never changed once it is stored, such as states, holdings, pieces and
+// A search over orders of calls makes a copy for each call of each order that it tries. So the copy
+// shares with m what the call cannot change: all other leases, except those that have expired by
+// its time, and everything that is immutable once stored, such as states, holdings, pieces and
 // contents.
 func (m *Model) CloneFor(id weir.LeaseID) *Model {
 	m.mu.Lock()
@@ -31,15 +31,13 @@ func (m *Model) CloneFor(id weir.LeaseID) *Model {
 			c.table.live[i] = &own
 		}
 	}
-	return c // a lease that has ended does not change
+	return c // an ended lease does not change
 }
 
-// SameNow reports whether m and o answer alike whatever is called from here on, as long as all
-// calls carry the instant of the calls before. So the order does not count in which leases would
-// end or be forgotten, nor which pieces a limit's units are in. Both must have the same
-// definitions.
-//
-// A repeated reservation is excepted: SameNow does not compare what its lease was told.
+// SameNow reports whether m and o give the same answers to all later calls, as long as these carry
+// the same instant as the calls before. So the order in which leases would end or be forgotten does
+// not count, nor the pieces that a limit's units are in. Both must have the same definitions.
+// SameNow does not compare the answers that repeated reservations would get.
 func (m *Model) SameNow(o *Model) bool {
 	if m == o {
 		return true
@@ -87,8 +85,8 @@ func (e *lease) same(o *lease) bool {
 		})
 }
 
-// Seq returns the sequence number of the last adjust that was applied to a lease, 0 if there is
-// none. It is no call: no clock moves.
+// Seq returns the sequence number of the last adjust that was applied to a lease, or 0. It does not
+// advance the clock.
 func (m *Model) Seq(id weir.LeaseID) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

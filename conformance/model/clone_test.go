@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// cloned has a limit of each kind, and leases that random calls are about.
+// cloned has a limit of each kind, and leases for random calls.
 type cloned struct {
 	*testing.T
 	random *rand.Rand
@@ -45,7 +45,7 @@ type cloneCall struct {
 	make func(m *model.Model) string
 }
 
-// call makes up a call at the instant that it is.
+// call returns a random call at the current instant.
 func (c *cloned) call() cloneCall {
 	id, seq := c.ids[c.random.IntN(len(c.ids))], c.random.Int64N(5)+1
 	costs := weir.Costs{}
@@ -77,13 +77,13 @@ func (c *cloned) call() cloneCall {
 			answer, err = m.Extend(c.Context(), id)
 		}
 		if e, ok := errors.AsType[*weir.Error](err); ok {
-			return string(e.Code) // which of several wrong names it tells is not fixed
+			return string(e.Code) // it is not specified which of several wrong names is reported
 		}
 		return fmt.Sprintf("%v %+v", err, answer)
 	}}
 }
 
-// replay opens a model, makes calls to it, and returns it with the last answer.
+// replay opens a model, makes calls on it, and returns it with the last answer.
 func (c *cloned) replay(calls []cloneCall) (m *model.Model, answer string) {
 	c.Helper()
 	m = c.open()
@@ -94,8 +94,9 @@ func (c *cloned) replay(calls []cloneCall) (m *model.Model, answer string) {
 	return m, answer
 }
 
-// TestCloneFor: a clone answers a call as a model does to which all calls were made, whether or not
-// another clone of the same model was called before, at an earlier or a later instant.
+// TestCloneFor checks that a clone answers a call as a model does on which all calls were made,
+// whether or not another clone of the same model was called before, at an earlier or a later
+// instant.
 func TestCloneFor(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(12, 100)) {
@@ -132,8 +133,8 @@ func TestCloneFor(t *testing.T) {
 	}
 }
 
-// TestSameNow: models are the same if calls at one instant cannot tell them apart, in whatever
-// order they came there.
+// TestSameNow checks that models are the same if calls at one instant cannot distinguish them, in
+// whatever order of calls they were made.
 func TestSameNow(t *testing.T) {
 	t.Parallel()
 	c := &cloned{T: t, start: time.Unix(1_800_000_000, 0)}

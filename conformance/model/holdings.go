@@ -11,11 +11,12 @@ import (
 // Holding is what a lease stands for on one limit. Its Limit is the definition last used.
 type Holding struct {
 	Take
-	// Pieces say where the units are; empty for a bucket.
+	// Pieces are the units; empty for a bucket.
 	Pieces []*Piece
 }
 
-// counted returns what was counted on the limit. Slots that its counter could not hold were not.
+// counted returns the units that the limit counts for the holding. Slots that did not fit the
+// counter are not counted.
 func (h *Holding) counted() *big.Int {
 	if h.Limit.Kind != weir.Concurrency {
 		return cost(h.Parts)
@@ -43,8 +44,8 @@ func (m *Model) takeAll(takes []*Take, now int64) ([]*Holding, error) {
 	return holdings, nil
 }
 
-// taken returns a take's holding and its limit's state with the units taken. A state that was
-// forgotten begins again (8.4).
+// taken returns a take's holding, and its limit's state with the units taken. A forgotten state
+// starts over (8.4).
 func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
 	s, _ := m.stateAt(m.key(t.Subject, &t.Limit), &t.Limit, now)
 	h := &Holding{Take: *t}
@@ -62,9 +63,9 @@ func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
 	return h, s, nil
 }
 
-// uncounted is taken for a sum that does not fit its counter. A shadow limit does not count what
-// its counter cannot hold, and takes nothing of it (3.6). No other limit gets here: it takes no
-// more than fits.
+// uncounted is taken for a sum that does not fit the limit's counter. A shadow limit does not count
+// such a sum at all (3.6). A limit that is enforced never gets here, because a take that fits the
+// limit fits its counter.
 func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, error) {
 	if t.Limit.Shadow {
 		err = nil
@@ -81,14 +82,14 @@ func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, erro
 	return m.taken(&nothing, now)
 }
 
-// Change is what a settlement does to one holding, not yet done.
+// Change is what an update will do to one holding.
 type Change struct {
 	key     Key
 	state   *state
-	holding *Holding // as it will be
+	holding *Holding // after the update
 }
 
-// changed returns what a settlement that asks for the parts to does to one holding.
+// changed returns what an update does to one holding that is to stand for the parts to.
 func (m *Model) changed(h *Holding, to []driver.Part, now int64) (*Change, error) {
 	l := m.settledUnder(h)
 	c := &Change{key: m.key(h.Subject, &h.Limit), holding: h.clone(*l, to)}
@@ -107,7 +108,7 @@ func (m *Model) changed(h *Holding, to []driver.Part, now int64) (*Change, error
 	if err == nil {
 		return c, nil
 	}
-	if l.Shadow { // it keeps what the lease stood for, and holds nobody up (7.11)
+	if l.Shadow { // the lease keeps what it stood for, and the update goes on (7.11)
 		err = nil
 	}
 	if err := m.refuseTake("7.11 shadow", &h.Take, err); err != nil {
@@ -116,8 +117,8 @@ func (m *Model) changed(h *Holding, to []driver.Part, now int64) (*Change, error
 	return m.changed(h, h.Parts, now)
 }
 
-// rebalance grows or shrinks what was taken from a bucket. Growth takes it into debt (7.5), a
-// refund goes up to its capacity (7.7).
+// rebalance adds to or subtracts from what was taken of a bucket. Growth may take the bucket into
+// debt (7.5), a refund fills it up to its capacity (7.7).
 func (m *Model) rebalance(s *state, l *weir.Limit, more *big.Int) {
 	milli := mul(more, num(milliPerUnit))
 	if more.Sign() < 0 {
@@ -147,21 +148,21 @@ func (m *Model) resize(c *Change, l *weir.Limit, more *big.Int) {
 	}
 }
 
-// clone returns a holding that can be changed without changing h.
+// clone returns a copy of h that can be changed.
 func (h *Holding) clone(l weir.Limit, to []driver.Part) *Holding {
 	c := &Holding{Take: h.Take, Pieces: copies(h.Pieces)}
 	c.Limit, c.Parts = l, to
 	return c
 }
 
-// swap replaces pieces that a lease had by those that it has.
+// swap replaces pieces of a lease by others.
 func (s *state) swap(old, with []*Piece) {
 	s.pieces = slices.DeleteFunc(s.pieces, func(p *Piece) bool { return slices.Contains(old, p) })
 	s.pieces = append(s.pieces, with...)
 }
 
-// renewed returns what an extend does to one holding. It renews slots only (7.8), and brings back
-// nothing that was forgotten (8.4).
+// renewed returns what an extend does to one holding. It renews slots only (7.8), and does not
+// restore a forgotten state (8.4).
 func (m *Model) renewed(h *Holding, now int64) *Change {
 	l := m.settledUnder(h)
 	c := &Change{key: m.key(h.Subject, &h.Limit), holding: h.clone(*l, h.Parts)}
@@ -179,7 +180,7 @@ func (m *Model) renewed(h *Holding, now int64) *Change {
 	return c
 }
 
-// apply carries out what was prepared.
+// apply carries out prepared changes.
 func (m *Model) apply(e *lease, changes []*Change) {
 	for i, c := range changes {
 		e.holdings[i] = c.holding

@@ -12,15 +12,15 @@ import (
 type Bucket struct {
 	// Balance is in milli-units; below zero it is debt.
 	Balance *big.Int
-	// At is the instant that the balance is of.
+	// At is the instant of Balance.
 	At int64
-	// Limit is the definition that it was last used under.
+	// Limit is the definition under which it was last used.
 	Limit weir.Limit
 }
 
 func capacityMilli(l *weir.Limit) *big.Int { return mul(num(l.Capacity), num(milliPerUnit)) }
 
-// credited returns ⌊t·r/p⌋: what a bucket has been credited by t, in milli-units (2.1).
+// credited returns ⌊t·r/p⌋: what a bucket has been credited up to t, in milli-units (2.1).
 func credited(l *weir.Limit, t int64) *big.Int {
 	return floorDiv(mul(num(t), refillMilli(l)), periodMS(l))
 }
@@ -33,8 +33,9 @@ func periodMS(l *weir.Limit) *big.Int { return num(int64(l.RefillPeriod / time.M
 // ⌊t0·r/p⌋ milli-units (2.1).
 func Gain(l *weir.Limit, from, to int64) *big.Int { return sub(credited(l, to), credited(l, from)) }
 
-// Gained returns the bucket after it gained some milli-units, up to its capacity (2.1), under the
-// definition l: a lowered capacity trims the balance, a raised one leaves it to fill (8.2).
+// Gained returns the bucket after it has gained some milli-units, up to its capacity (2.1), under
+// the definition l: a lowered capacity trims the balance, and a raised one does not change it
+// (8.2).
 func (b Bucket) Gained(gain *big.Int, l *weir.Limit, now int64) Bucket {
 	balance := b.Balance
 	if full := capacityMilli(&b.Limit); balance.Cmp(full) < 0 {
@@ -46,15 +47,15 @@ func (b Bucket) Gained(gain *big.Int, l *weir.Limit, now int64) Bucket {
 	return Bucket{balance, now, *l}
 }
 
-// touch brings a bucket up to now and under the definition l. What it gained until now was gained
-// under the definition that it had (8.2).
+// touch returns a bucket as of now and under the definition l. The gain up to now is by the
+// definition that the bucket had (8.2).
 func (m *Model) touch(b Bucket, l *weir.Limit, now int64) Bucket {
 	return m.points.Bucket.pass(BucketRead{b, l, now}, b.Gained(Gain(&b.Limit, b.At, now), l, now))
 }
 
 // Wait returns the time in milliseconds from now until the balance reaches want, or nil if it never
-// will (4.2). The credit must become what it is at the balance's own instant plus what is missing;
-// the first such instant is the first t with t·r/p at least that.
+// will (4.2). The credit must become what it was at the balance's instant plus what is missing;
+// that is so at the first t with t·r/p of at least that.
 func (b Bucket) Wait(want *big.Int, now int64) *big.Int {
 	if want.Cmp(capacityMilli(&b.Limit)) > 0 {
 		return nil
@@ -68,20 +69,19 @@ func (b Bucket) Wait(want *big.Int, now int64) *big.Int {
 	return sub(t, num(now))
 }
 
-// refund returns the balance after units went back to a bucket: up to its capacity and no further
-// (7.7).
+// refund returns the balance after units were given back to a bucket, at most its capacity (7.7).
 func (m *Model) refund(l *weir.Limit, balance, back *big.Int) *big.Int {
 	return m.points.Refund.pass(RefundedBalance{l, balance, back}, least(add(balance, back), capacityMilli(l)))
 }
 
-// Piece is a number of units that were taken together from a limit that is no bucket.
+// Piece is a number of units that were taken together from a limit that is not a bucket.
 type Piece struct {
 	Units int64
 	// Until is when they return by themselves; in a budget, when its period ends.
 	Until int64
 }
 
-// returnsAt returns when units return that are taken at now.
+// returnsAt returns when units taken at now return.
 func (m *Model) returnsAt(l *weir.Limit, now int64) int64 {
 	switch l.Kind {
 	case weir.Window: // a reservation occupies until reserved-at + W (2.2)
@@ -98,8 +98,8 @@ func (m *Model) takenUntil(l *weir.Limit, now int64) int64 {
 	return m.points.Until.pass(Expiry{Cause: Taken, From: now, Limit: l}, m.returnsAt(l, now))
 }
 
-// grownUntil returns when the units return that a settlement adds in a window: with those first
-// reserved, or, if these have returned, W from now (7.5).
+// grownUntil returns when units that an update adds in a window return: together with those first
+// reserved or, if these have returned, W from now (7.5).
 func (m *Model) grownUntil(l *weir.Limit, pieces []*Piece, now int64) int64 {
 	until := pieces[0].Until
 	if m.returned(pieces[0], now) {
@@ -108,7 +108,7 @@ func (m *Model) grownUntil(l *weir.Limit, pieces []*Piece, now int64) int64 {
 	return m.points.Until.pass(Expiry{Cause: Grown, From: now, Limit: l, Pieces: pieces}, until)
 }
 
-// bookedUntil returns the end of the period into which a change of a budget goes: that of the
+// bookedUntil returns the end of the period that a change of a budget belongs to: the period of the
 // reservation, for growth (2.4) and refunds (7.7).
 func (m *Model) bookedUntil(l *weir.Limit, pieces []*Piece, now int64) int64 {
 	return m.points.Until.pass(Expiry{Cause: Booked, From: now, Limit: l, Pieces: pieces}, pieces[0].Until)
@@ -124,8 +124,8 @@ func (m *Model) extendedUntil(l *weir.Limit, p *Piece, now int64) int64 {
 	return m.points.Until.pass(Expiry{Cause: Extended, From: now, Limit: l, Pieces: []*Piece{p}}, until)
 }
 
-// returned reports whether a piece no longer counts. At the instant until which it was occupied it
-// is free (2.2).
+// returned reports whether a piece no longer counts. It is free from the instant on until which it
+// was occupied (2.2).
 func (m *Model) returned(p *Piece, now int64) bool {
 	return m.points.Returned.pass(PieceRead{p, now}, p.Until <= now)
 }
@@ -141,7 +141,7 @@ func (m *Model) present(pieces []*Piece, now int64) []*Piece {
 	return out
 }
 
-// occupied returns what the pieces that have not returned come to.
+// occupied returns the units of the pieces that have not returned.
 func (m *Model) occupied(pieces []*Piece, now int64) *big.Int {
 	total := new(big.Int)
 	for _, p := range m.present(pieces, now) {
@@ -150,9 +150,9 @@ func (m *Model) occupied(pieces []*Piece, now int64) *big.Int {
 	return total
 }
 
-// piecesWait returns the time in milliseconds from now until no more than left remains, or nil if
-// that will never be. In a budget that is when the next period starts (4.2), unless the calendar
-// was changed: then there can be units of several periods.
+// piecesWait returns the time in milliseconds from now until at most left units remain, or nil if
+// that will never be. In a budget that is the start of the next period (4.2), unless the calendar
+// was changed: then units of several periods may be in use.
 func piecesWait(pieces []*Piece, left *big.Int, now int64) *big.Int {
 	if left.Sign() < 0 {
 		return nil
@@ -171,8 +171,8 @@ func piecesWait(pieces []*Piece, left *big.Int, now int64) *big.Int {
 	return nil
 }
 
-// shrink returns the pieces after less units were taken back, those added last first. What stays
-// keeps its end, and what has returned by itself does not return again (7.6).
+// shrink returns the pieces after less units were given back, those added last first. What remains
+// keeps its end, and units that have returned by themselves do not return again (7.6).
 func shrink(pieces []*Piece, less int64) []*Piece {
 	out := copies(pieces)
 	for _, p := range slices.Backward(out) {

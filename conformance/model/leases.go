@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// lease is what is remembered of one.
+// lease is a live or remembered lease.
 type lease struct {
 	id       weir.LeaseID
 	state    driver.LeaseState
@@ -16,11 +16,11 @@ type lease struct {
 	at       int64
 	expires  int64
 	holdings []*Holding
-	limits   []weir.LimitStatus // of the reservation's answer
+	limits   []weir.LimitStatus // in the reservation's answer
 	seq      int64
 	seqAt    int64
 	endedAt  int64
-	actuals  []weir.Costs // of the complete
+	actuals  []weir.Costs // of the complete that ended it
 }
 
 func stateOf(e *lease) driver.LeaseState {
@@ -30,10 +30,10 @@ func stateOf(e *lease) driver.LeaseState {
 	return e.state
 }
 
-// idMS returns the time that a lease ID carries.
+// idMS returns the time in a lease ID.
 func idMS(id weir.LeaseID) int64 { return id.Time().UnixMilli() }
 
-// leaseTable remembers leases.
+// leaseTable is the table of live and remembered leases.
 type leaseTable struct {
 	now      int64
 	opened   int64
@@ -45,8 +45,8 @@ type leaseTable struct {
 	ended    []*lease // in the order in which they ended
 }
 
-// newLeaseTable returns a table whose leases live for an hour, and that remembers a million ended
-// ones for ten minutes each, unless the options say otherwise (6.3, 6.4).
+// newLeaseTable returns an empty table. By default leases live for an hour, and a million ended
+// ones are remembered for ten minutes each (6.3, 6.4).
 func newLeaseTable(s Settings) leaseTable {
 	opened := unixMS(s.Start)
 	return leaseTable{
@@ -69,8 +69,8 @@ func (m *Model) find(id weir.LeaseID) *lease {
 	return nil
 }
 
-// call returns what find does, for a call about the lease. An ended lease that need not be
-// remembered any more may still stand behind one that must be: it goes when it is asked for.
+// call is find for a call about the lease. An ended lease that need no longer be remembered may
+// still be behind one that must be; it is forgotten when it is asked for.
 func (m *Model) call(id weir.LeaseID) *lease {
 	t := &m.table
 	t.ended = slices.DeleteFunc(t.ended, func(e *lease) bool {
@@ -84,7 +84,8 @@ func (m *Model) call(id weir.LeaseID) *lease {
 }
 
 // expire ends the leases whose time is over, in the order of their ends: at its expiry a lease has
-// ended, and what it stood for stays charged (6.3). Then it forgets what need not be remembered.
+// ended, and what it stood for stays charged (6.3). Then it forgets the leases that need no longer
+// be remembered.
 func (m *Model) expire() {
 	t := &m.table
 	var due []*lease
@@ -101,8 +102,8 @@ func (m *Model) expire() {
 	m.forget(t.now)
 }
 
-// expires returns when a lease ends that is reserved or extended at now: after its lifetime, never
-// less than the longest timeout of its concurrency limits (6.3).
+// expires returns when a lease that is reserved or extended at now ends: after its lifetime, but
+// not before the longest timeout of its concurrency limits (6.3).
 func (m *Model) expires(now int64, holdings []*Holding) int64 {
 	var timeout int64
 	for _, h := range holdings {
@@ -115,8 +116,8 @@ func (m *Model) expires(now int64, holdings []*Holding) int64 {
 		now+max(lifetime, timeout))
 }
 
-// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that
-// was renewed last ends last.
+// renew makes a lease live until a new instant. Of the leases that end in one millisecond, the one
+// that was renewed last ends last.
 func (m *Model) renew(e *lease, expires int64) {
 	if expires == e.expires {
 		return
@@ -127,7 +128,8 @@ func (m *Model) renew(e *lease, expires int64) {
 	e.expires = expires
 }
 
-// finish makes a lease an ended one. A full memory forgets the oldest and moves the horizon (6.4).
+// finish ends a lease. If the memory is full, it forgets the oldest ended lease and moves the
+// horizon (6.4).
 func (m *Model) finish(e *lease, as driver.LeaseState, at int64) {
 	t := &m.table
 	e.state, e.endedAt, e.holdings = as, at, nil
@@ -145,9 +147,9 @@ func (m *Model) void(id weir.LeaseID, now int64) {
 	m.finish(&lease{id: id, content: &Content{}}, driver.LeaseVoided, now)
 }
 
-// forget drops what need not be remembered any more (6.4). Leases go in the order in which they
-// ended: one that is to be remembered for longer, because its ID is ahead, keeps those behind it,
-// too.
+// forget drops the leases that need no longer be remembered (6.4), in the order in which they
+// ended. A lease that must be remembered for longer, because the time in its ID is ahead, also
+// keeps the leases behind it.
 func (m *Model) forget(now int64) {
 	t := &m.table
 	for len(t.ended) > 0 && m.forgotten(t.ended[0], now) {
@@ -156,7 +158,7 @@ func (m *Model) forget(now int64) {
 }
 
 // forgotten reports whether a lease ended more than the lease memory ago. If the time in its ID is
-// later than its end, that counts (6.4).
+// later than its end, that time counts (6.4).
 func (m *Model) forgotten(e *lease, now int64) bool {
 	if e.state == driver.LeaseLive {
 		return false
@@ -167,8 +169,8 @@ func (m *Model) forgotten(e *lease, now int64) bool {
 		max(e.endedAt, idMS(e.id))+memory)
 }
 
-// drop forgets the lease that ended first. If it was remembered for as long as it should be, the
-// horizon is past it anyhow, unless the clock is put back.
+// drop forgets the lease that ended first. If the lease was remembered for its full time, the
+// horizon has passed its ID anyway, unless the clock is set back.
 func (t *leaseTable) drop() {
 	t.forgotEarly(t.ended[0])
 	t.ended = t.ended[1:]
@@ -176,7 +178,7 @@ func (t *leaseTable) drop() {
 
 func (t *leaseTable) forgotEarly(e *lease) { t.horizon = max(t.horizon, idMS(e.id)+1) }
 
-// Horizon is what the oldest time of an unknown lease ID depends on (6.2).
+// Horizon is what determines the oldest time that an unknown lease ID may have (6.2).
 type Horizon struct {
 	// Now is the lease table's time, Memory the lease memory.
 	Now, Memory int64
@@ -185,8 +187,8 @@ type Horizon struct {
 	Early, Opened int64
 }
 
-// Oldest returns the latest of: now less the lease memory; one past the newest ID time that was
-// forgotten early; the opening of the lease table (6.2).
+// Oldest returns the latest of three instants: now less the lease memory, one past the newest ID
+// time that was forgotten early, and the opening of the lease table (6.2).
 func (h Horizon) Oldest() int64 { return max(h.Now-h.Memory, h.Early, h.Opened) }
 
 // checkID refuses an ID that is older than the horizon, or more than a minute ahead (6.1).

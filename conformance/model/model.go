@@ -1,12 +1,23 @@
-// Package model is weir written to be read: one mutex, plain maps and slices, big integers, a
-// calendar that looks at every minute. Each rule says which line of docs/semantics.md it stands
-// for.
+// Package model is an implementation of weir that is written to be read. It is slow and simple, so
+// that its rules can be compared with docs/semantics.md by eye: one mutex, plain maps and slices,
+// integers of any size, and a calendar that looks at every minute. The comment of each rule has the
+// numbers of the lines that it implements.
 //
-// Nothing is shared with the code that it checks but weir's types and the checking of definitions.
+// A [Model] is a [weir.Service]. A reservation goes through it as follows. reserve.go reads the
+// clock, ends the leases whose time is over, and looks the lease ID up; table.go decides by the
+// table of section 6 whether the call is a replay, an error or a new lease. plan.go resolves the
+// limits (resolve.go) and sums the costs in takes. reserve.go judges every take on the state of its
+// limit (state.go, kinds.go, calendar.go), and then takes all of them or none. holdings.go has what
+// a lease stands for, and leases.go the table of live and ended leases. An update (update.go,
+// totals.go) computes the changes of all holdings before it applies any of them. Every method holds
+// the mutex from beginning to end.
 //
-// At a few places a variant may replace a value by a wrong one (see [Points]), to show that the
-// suites would notice. A reader of the rules can pass over them: a point with nothing set returns
-// the value that it is given.
+// The model shares nothing with the code that it checks except weir's types and the validation of
+// definitions.
+//
+// Package broken makes wrong models out of it, to show that the suites catch them: at a few places,
+// a variant may replace a value by a wrong one (see [Points]). A reader of the rules can ignore
+// them: a point that is not set returns the value that it is given.
 package model
 
 import (
@@ -18,22 +29,22 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// Settings are what a model is opened with.
+// Settings configure a model.
 type Settings struct {
 	// Start is when the lease table opens: lease IDs from before it are refused.
 	Start time.Time
-	// Options are the limiter's. Those about stores, caches and observers mean nothing here.
-	// Default of Now: always Start.
+	// Options are the options of a limiter. Those about stores, caches and observers have no
+	// effect. If Now is nil, the time is always Start.
 	Options limiter.Options
-	// Slash is true if an entity's name may contain '/'. Default: false.
+	// Slash is set if an entity's name may contain '/'. Default: false.
 	Slash bool
-	// Calendar may be shared by models, because it only remembers. Default: a new one.
+	// Calendar may be shared by models, because it is only a cache. Default: a new one.
 	Calendar *Calendar
-	// NewID makes the lease ID of a request that brings none. Default: [weir.NewLeaseID].
+	// NewID returns the lease ID of a request that brings none. Default: [weir.NewLeaseID].
 	NewID func(now time.Time) weir.LeaseID
 }
 
-// Model implements [weir.Service] slowly. All methods may be called concurrently.
+// Model implements [weir.Service]. Its methods may be called concurrently.
 type Model struct {
 	mu       sync.Mutex
 	points   Points
@@ -43,7 +54,7 @@ type Model struct {
 	depth    int
 	calendar *Calendar
 	config   *weir.Definitions
-	levels   []weir.Limit // the limiter's options' own
+	levels   []weir.Limit // the limits of the limiter's options
 	states   map[Key]*state
 	table    leaseTable
 	notes    notes
@@ -51,8 +62,8 @@ type Model struct {
 
 var _ weir.Service = (*Model)(nil)
 
-// New opens a model. If points is nil, it is a right one. New refuses definitions and limits that
-// weir refuses.
+// New returns a model. If points is nil, the model is right. New refuses definitions and limits
+// that weir refuses.
 func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 	m := &Model{
 		now: s.Options.Now, newID: s.NewID, slash: s.Slash, calendar: s.Calendar,
@@ -83,7 +94,7 @@ func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 }
 
 // Configure replaces the definitions (8.1: a change takes effect with the next call). It refuses
-// what weir refuses.
+// definitions that weir refuses.
 func (m *Model) Configure(d *weir.Definitions) error {
 	normal, err := d.Normalize()
 	if err != nil {
@@ -114,21 +125,21 @@ func (m *Model) checkDepth(d *weir.Definitions) error {
 	return nil
 }
 
-// SetNewID replaces what makes the lease IDs of requests that bring none.
+// SetNewID replaces the function that returns the lease IDs of requests that bring none.
 func (m *Model) SetNewID(f func(now time.Time) weir.LeaseID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.newID = f
 }
 
-// readClock reads the clock, once for each call (1.2).
+// readClock returns the time. It is called once in each call (1.2).
 func (m *Model) readClock() int64 { return unixMS(m.now()) }
 
-// advanceTable moves the lease table's clock.
+// advanceTable advances the lease table's clock to the time of a call.
 func (m *Model) advanceTable(now int64) { m.table.now = m.clock(now) }
 
-// clock returns the lease table's time when a call brings now. Leases go by the latest now that any
-// call has brought; but one that is more than a minute behind means that the clock had been wrong
+// clock returns the lease table's time after a call that brings now. Leases go by the latest now of
+// any call; but a now that is more than a minute behind means that the clock had been wrong before
 // (1.3).
 func (m *Model) clock(now int64) int64 {
 	latest := max(now, m.table.now)
@@ -154,7 +165,7 @@ func (m *Model) Explain(_ context.Context, entity, resource string) (*weir.Expla
 	return e, nil
 }
 
-// explain says which limits apply and why, for an entity and its ancestors.
+// explain returns which limits apply to an entity and its ancestors, and why.
 func (m *Model) explain(s weir.Subject, ancestors int) (*weir.Explanation, error) {
 	if ancestors > m.depth {
 		return nil, invalid("entity", "cascades too far")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// desk is a model with a clock for one limit of everybody's.
+// desk is a model with a clock and one limit, which applies to every entity.
 type desk struct {
 	*model.Model
 	t   *testing.T
@@ -30,7 +30,7 @@ func newDesk(t *testing.T, points *model.Points, limits ...weir.Limit) *desk {
 	return d
 }
 
-// reserve asks for n units. It returns the lease, or the wait.
+// reserve reserves n units. It returns the lease, or the wait of the denial.
 func (d *desk) reserve(n int64) (*weir.Lease, time.Duration) {
 	d.t.Helper()
 	lease, err := d.Reserve(d.t.Context(), &weir.Request{
@@ -55,16 +55,16 @@ func (d *desk) left() int64 {
 	return s[0].Available
 }
 
-// TestKinds takes all there is of each kind, asks again, and waits as long as it is told to.
+// TestKinds takes all units of each kind, asks again, and waits for the retry-after.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		limit weir.Limit
-		wait  time.Duration // for one unit more
+		wait  time.Duration // for one more unit
 	}{
-		// A milli-unit in ten milliseconds, and now is a multiple of ten.
+		// It regains a milli-unit in ten milliseconds, and now is a multiple of ten.
 		{weir.Limit{Kind: weir.Bucket, RefillAmount: 6}, 10 * time.Second},
-		// Seven units an hour: by now 3305555555 milli-units, a thousand more at
+		// Seven units an hour: the credit is 3305555555 milli-units now, and a thousand more at
 		// 3305556555·3600000/7000.
 		{weir.Limit{Kind: weir.Bucket, RefillAmount: 7, RefillPeriod: time.Hour}, 514 * time.Second},
 		{weir.Limit{Kind: weir.Window, Window: 90 * time.Second}, 90 * time.Second},
@@ -98,12 +98,12 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestSettle grows by five, shrinks to one and gives all back.
+// TestSettle grows a lease by five, shrinks it to one, and gives everything back.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		limit            weir.Limit
-		grown, shrunk, z int64 // what is left
+		grown, shrunk, z int64 // units available afterwards
 	}{
 		{weir.Limit{Kind: weir.Bucket}, -2, 4, 5},
 		{weir.Limit{Kind: weir.Window, Window: time.Hour}, -2, 4, 5},
@@ -129,7 +129,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestLeaseTable does every verb to a lease in every state: the table of section 6.
+// TestLeaseTable makes every call on a lease in every state: the table of section 6.
 func TestLeaseTable(t *testing.T) {
 	t.Parallel()
 	type verb = func(d *desk, id weir.LeaseID) error
@@ -158,7 +158,7 @@ func TestLeaseTable(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		do   verb
-		want [4]weir.Code // live, completed, cancelled, expired
+		want [4]weir.Code // of a lease that is live, completed, cancelled, expired
 	}{
 		{"reserve, same", reserve(2), [4]weir.Code{none, ended, ended, ended}},
 		{"reserve, other", reserve(3), [4]weir.Code{conflict, ended, ended, ended}},

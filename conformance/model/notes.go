@@ -6,23 +6,23 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Note says what became of a call, more finely than its answer does: a replay answers like the
-// call that it repeats.
+// Note is the outcome of a call in more detail than its answer: a replay, for example, is answered
+// like the call that it repeats.
 type Note struct {
-	// Verb is the call's name.
+	// Verb is the name of the call.
 	Verb string
-	// Outcome is one of a few words: "ok", "denied", "replay", "expired", …
+	// Outcome is a word such as "ok", "denied", "replay" or "expired".
 	Outcome string
 }
 
-// TimeEvents counts what time did to the limits that calls looked at.
+// TimeEvents counts the effects of time on the limits that calls have looked at.
 type TimeEvents struct {
 	Refills      int // buckets that had gained something
 	WindowEnds   int // pieces of windows that had returned
 	HoldTimeouts int // slots that had timed out
 	Rollovers    int // budgets whose period had ended
-	Expired      int // leases that ended by themselves
-	Early        int // leases that were forgotten because the memory was full
+	Expired      int // leases that expired
+	Early        int // leases that were forgotten early because the memory was full
 }
 
 type notes struct {
@@ -32,13 +32,13 @@ type notes struct {
 
 func (n *notes) set(verb, outcome string) { n.last = Note{verb, outcome} }
 
-// fail notes why a call fails, and returns the error.
+// fail notes the error of a call and returns it.
 func (n *notes) fail(verb string, err error) error {
 	n.set(verb, why(err))
 	return err
 }
 
-// why returns an error's code, with its reason if one code has several.
+// why returns an error's code, with its reason if a code has several.
 func why(err error) string {
 	if _, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return "denied"
@@ -54,21 +54,21 @@ func why(err error) string {
 	}
 }
 
-// Last returns what became of the last call.
+// Last returns the outcome of the last call.
 func (m *Model) Last() Note {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.notes.last
 }
 
-// TimeEvents returns what the calls so far have met.
+// Seen returns the effects of time in all calls so far.
 func (m *Model) Seen() TimeEvents {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.notes.seen
 }
 
-// passed counts what time has done between two looks at a state.
+// passed counts the effects of time between two looks at a state.
 func (n *notes) passed(k weir.Kind, was, is *state) {
 	gone := 0
 	for _, p := range was.pieces {

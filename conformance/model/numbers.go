@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// milliPerUnit is how finely a bucket counts (1.1).
+// milliPerUnit is the number of milli-units in a unit (1.1).
 const milliPerUnit = 1000
 
 // maxBucketUnits is the most that a bucket can be asked for (1.1).
@@ -36,12 +36,12 @@ func most(a, b *big.Int) *big.Int {
 	return b
 }
 
-// saturated is an instant, or the last one that an int64 has.
+// saturated returns an instant as an int64, or the largest int64 if it is later.
 func saturated(ms *big.Int) int64 {
 	return least(ms, num(math.MaxInt64)).Int64()
 }
 
-// floorDiv divides by a positive number and rounds down; big.Int.Div does that.
+// floorDiv divides by a positive number and rounds down, as big.Int.Div does.
 func floorDiv(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
 
 // ceilDiv divides by a positive number and rounds up.
@@ -49,12 +49,12 @@ func ceilDiv(a, b *big.Int) *big.Int {
 	return new(big.Int).Neg(floorDiv(new(big.Int).Neg(a), b))
 }
 
-// unixMS is the millisecond that an instant falls in (1.2).
+// unixMS returns the millisecond that contains an instant (1.2).
 func unixMS(t time.Time) int64 {
 	return floorDiv(add(mul(num(t.Unix()), num(1_000_000_000)), num(int64(t.Nanosecond()))), num(1e6)).Int64()
 }
 
-// units are whole units, rounded down, also below zero (1.4).
+// units returns whole units, rounded down also below zero (1.4).
 func units(amount *big.Int, scale int64) int64 { return floorDiv(amount, num(scale)).Int64() }
 
 // countable reports whether an amount asked of a limit fits its counter (1.1).
@@ -67,7 +67,7 @@ func countable(k weir.Kind, amount *big.Int) bool {
 
 func uncountable(field string) error { return invalid(field, "is more than can be counted") }
 
-// scale is how many of a state's counts make a unit (1.1).
+// scale returns how many counts of a state make a unit (1.1).
 func scale(k weir.Kind) int64 {
 	if k == weir.Bucket {
 		return milliPerUnit
@@ -75,7 +75,7 @@ func scale(k weir.Kind) int64 {
 	return 1
 }
 
-// clamp makes a wait of what is at most 292 years (4.3).
+// clamp returns a wait as a duration, which is at most 292 years (4.3).
 func clamp(ms *big.Int) time.Duration {
 	ns := mul(ms, num(int64(time.Millisecond)))
 	if !ns.IsInt64() {

@@ -7,18 +7,18 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Take is what a request asks of one limit of one (entity, resource).
+// Take is what a request asks of one limit of one subject.
 type Take struct {
 	*ReachedSubject
 	Limit weir.Limit
-	// Ceiling is what the use may come to, in units (5.3).
+	// Ceiling is the most that may be in use afterwards, in units (5.3).
 	Ceiling int64
-	// Parts say which charge asks for how much.
+	// Parts are how much each charge asks for.
 	Parts []driver.Part
 }
 
-// plan returns what a request asks of which limits, in the order of judging, or what is wrong with
-// it. The order is: charges as given, each entity before its parent, limits by name (3.7).
+// plan returns what a request asks of each limit, in the order of judging: charges as given, each
+// entity before its parent, limits by name (3.7). It returns an error if the request is wrong.
 func (m *Model) plan(c *Content) ([]*Take, error) {
 	reached, err := m.reachedSubjects(c)
 	if err != nil {
@@ -46,7 +46,7 @@ func (m *Model) plan(c *Content) ([]*Take, error) {
 	return asked, nil
 }
 
-// checkBrought refuses a brought limit that no named entity has (an unknown limit), and one of
+// checkBrought refuses a brought limit that no named entity has (an unknown limit) or that is of
 // another kind (invalid), whichever comes first by name (5.4).
 func checkBrought(brought []weir.Limit, reached []*ReachedSubject) error {
 	for _, b := range brought {
@@ -67,7 +67,7 @@ func checkBrought(brought []weir.Limit, reached []*ReachedSubject) error {
 	return nil
 }
 
-// partsOf returns what the charges that reach a limit ask of it (3.2). If none of them names a
+// partsOf returns what each charge that reaches a limit asks of it (3.2). If none of them names a
 // concurrency limit, the first one asks for 1 (3.3).
 func partsOf(l *weir.Limit, charges []weir.Charge, r *ReachedSubject) []driver.Part {
 	var out []driver.Part
@@ -91,8 +91,8 @@ func cost(parts []driver.Part) *big.Int {
 	return total
 }
 
-// ceiling returns what the use of a limit may come to. A brought limit may only lower it, and only
-// for the entities that the request names (5.3).
+// ceiling returns the most that may be in use of a limit after a take. A brought limit may only
+// lower it, and only for the entities that the request names (5.3).
 func ceiling(l *weir.Limit, brought []weir.Limit, named bool) int64 {
 	if b := find(brought, l.Name); named && b != nil {
 		return min(l.Capacity, b.Capacity)
@@ -100,8 +100,8 @@ func ceiling(l *weir.Limit, brought []weir.Limit, named bool) int64 {
 	return l.Capacity
 }
 
-// checkCost refuses a sum above what the limit can ever hold (3.5). For a shadow limit that is no
-// error (3.6) as long as the sum can be counted (1.1).
+// checkCost refuses a sum above what the limit can ever hold (3.5). For a shadow limit that is not
+// an error (3.6) as long as the sum can be counted (1.1).
 func checkCost(t *Take) error {
 	total := cost(t.Parts)
 	switch {

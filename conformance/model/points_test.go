@@ -10,17 +10,17 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// TestPointsReplaceValues sets a point of each section and expects another answer than the right
-// one.
+// TestPointsReplaceValues sets a point of each section and expects an answer that differs from the
+// right one.
 func TestPointsReplaceValues(t *testing.T) {
 	t.Parallel()
 	window := weir.Limit{Name: "n", Kind: weir.Window, Capacity: 5, Window: time.Minute}
 	for _, c := range []struct {
 		name  string
 		wrong model.Points
-		// play returns what differs.
+		// play returns the value that differs.
 		play func(d *desk) int64
-		want int64 // with nothing wrong
+		want int64 // if nothing is wrong
 	}{
 		{"statuses", model.Points{Status: func(_ *model.Judged, right weir.LimitStatus) weir.LimitStatus {
 			right.Available = 50

@@ -9,20 +9,21 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Content is what makes two calls with one lease ID the same (6).
+// Content is what must be equal for two calls with one lease ID to be the same (6).
 type Content struct {
-	// Charges are a request's, in their order and with their costs, and Brought its limits.
+	// Charges are the charges of a request, in their order and with their costs, and Brought its
+	// limits.
 	Charges []weir.Charge
 	Brought []weir.Limit
-	// Keyed is true if settlements tell the charges apart by entity and resource. It is no part of
-	// the content (7.12).
+	// Keyed is set if updates identify the charges by entity and resource. It is not compared
+	// (7.12).
 	Keyed bool
-	// Totals are those of a settlement, which has nothing else.
+	// Totals are the totals of an update, which has nothing else.
 	Totals []weir.Costs
 }
 
-// Same reports whether two calls have the same content. Two settlements that name nothing have,
-// however they say so.
+// Same reports whether two calls have the same content. All updates that name nothing are the same,
+// whether by no sets or by empty ones.
 func (c *Content) Same(o *Content) bool {
 	return slices.EqualFunc(c.Charges, o.Charges, func(x, y weir.Charge) bool {
 		return x.Entity == y.Entity && x.Resource == y.Resource && sameCosts(x.Costs, y.Costs)
@@ -46,7 +47,7 @@ func fault(code weir.Code, field, reason string) *weir.Error {
 	return &weir.Error{Code: code, Field: field, Reason: reason}
 }
 
-// content reads a request, or says what is wrong with it by itself.
+// content returns the content of a request, or an error for a mistake that is in the request alone.
 func (m *Model) content(r *weir.Request) (*Content, error) {
 	charges := r.Charges
 	if len(charges) == 0 {
@@ -140,7 +141,7 @@ func isName(s, first, others string, most int) bool {
 	return true
 }
 
-// normalize fills in the limits' defaults and puts them in the order of their names.
+// normalize returns limits with their defaults filled in, ordered by name.
 func normalize(limits []weir.Limit) ([]weir.Limit, error) {
 	var errs []error
 	var out []weir.Limit

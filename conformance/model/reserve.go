@@ -24,7 +24,8 @@ func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error)
 	if !brought {
 		id = m.newID(m.now())
 	}
-	// A lease that is known is answered first (6.1).
+	// A known lease is answered before its ID is checked against the horizon and before any limit
+	// is judged (6.1).
 	m.expire()
 	e := m.call(id)
 	state, same := stateOf(e), e != nil && m.same(e.content, content)
@@ -63,7 +64,7 @@ func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lea
 	return m.handle(m.newLease(id, content, holdings, reported(verdicts, holdings), now), now), nil
 }
 
-// taking returns what is taken: all costs, or none (3.1).
+// taking returns the takes to carry out: all of them, or none (3.1).
 func (m *Model) taking(takes []*Take, verdicts []*judgement, denied bool) []*Take {
 	j := &JudgedRequest{Takes: takes, Denied: denied, Lock: &m.mu}
 	for _, v := range verdicts {
@@ -76,7 +77,7 @@ func (m *Model) taking(takes []*Take, verdicts []*judgement, denied bool) []*Tak
 }
 
 // stamp moves the states that were judged to now: a state remembers the latest instant that it has
-// seen, whatever the answer was (1.3). A state that was forgotten stays so until something is taken
+// seen, whatever the answer was (1.3). A forgotten state stays forgotten until something is taken
 // (8.4).
 func (m *Model) stamp(verdicts []*judgement, denied bool) {
 	for _, v := range verdicts {
@@ -87,7 +88,7 @@ func (m *Model) stamp(verdicts []*judgement, denied bool) {
 }
 
 // denial returns the answer to a denied request: the status of every limit judged, and the longest
-// wait of the exceeded ones, of which shadow limits do not count (4.1).
+// wait of the exceeded limits, not counting shadow limits (4.1).
 func denial(id weir.LeaseID, verdicts []*judgement) *weir.DeniedError {
 	d := &weir.DeniedError{LeaseID: id}
 	for _, v := range verdicts {
@@ -99,8 +100,8 @@ func denial(id weir.LeaseID, verdicts []*judgement) *weir.DeniedError {
 	return d
 }
 
-// reported returns what an admitted reservation says of its limits: what is available after it
-// (3.8).
+// reported returns the statuses in the answer to an admitted reservation: what is available after
+// it (3.8).
 func reported(verdicts []*judgement, holdings []*Holding) []weir.LimitStatus {
 	limits := make([]weir.LimitStatus, len(verdicts))
 	for i, v := range verdicts {
@@ -122,7 +123,7 @@ func (m *Model) newLease(
 	return e
 }
 
-// handle is the caller's side of a lease.
+// handle returns the caller's lease.
 func (m *Model) handle(e *lease, now int64) *weir.Lease {
 	return (&weir.Lease{
 		ID: e.id, ReservedAt: timeAt(e.at), Expires: timeAt(e.expires), HoldsUntil: m.holdsUntil(e, now),
@@ -146,7 +147,7 @@ func (m *Model) holdsUntil(e *lease, now int64) time.Time {
 	return first
 }
 
-// judgement is what judging one take found.
+// judgement is the result of judging one take.
 type judgement struct {
 	take   *Take
 	state  *state // as it was judged
@@ -155,7 +156,7 @@ type judgement struct {
 	status weir.LimitStatus
 }
 
-// judge judges every limit, also after one has denied (3.7). A shadow limit never denies (3.6).
+// judge judges every limit, even after one has denied (3.7). A shadow limit never denies (3.6).
 func (m *Model) judge(takes []*Take, now int64) (verdicts []*judgement, denied bool) {
 	for _, t := range takes {
 		v := m.judgeOne(t, now)
@@ -188,9 +189,9 @@ func (m *Model) judged(t *Take, s *state, now int64) *Judged {
 	}
 }
 
-// wait returns the time in milliseconds until a limit would hold what was asked, if nobody else
+// wait returns the time in milliseconds until a limit would hold what was asked if no other call
 // came, or nil if it never would (4.1): for a bucket, until the balance has reached the cost; for
-// the others, until enough units have returned by themselves (4.2).
+// the other kinds, until enough units have returned by themselves (4.2).
 func wait(j *Judged, now int64) *big.Int {
 	if asked := cost(j.Parts); asked.Cmp(num(j.Ceiling)) > 0 {
 		return nil
@@ -200,13 +201,14 @@ func wait(j *Judged, now int64) *big.Int {
 	return j.Bucket.Wait(j.Want(), now)
 }
 
-// Want returns the balance that a bucket must have to hold what is asked under the ceiling.
+// Want returns the balance that a bucket needs for the take to fit under its ceiling.
 func (j *Judged) Want() *big.Int {
 	return add(j.Asked, mul(sub(num(j.Limit.Capacity), num(j.Ceiling)), num(milliPerUnit)))
 }
 
-// status returns what an answer says of a limit. Available units are rounded down (1.4). A plain
-// status asks for nothing and is never exceeded (3.8). RetryAfter is 0 if no wait would help.
+// status returns the status of a limit in an answer. Available units are rounded down (1.4). A
+// plain status asks for nothing and is never exceeded (3.8). RetryAfter is 0 if waiting does not
+// help.
 func (m *Model) status(j *Judged, fits bool) weir.LimitStatus {
 	count := scale(j.Limit.Kind)
 	s := weir.LimitStatus{

@@ -6,14 +6,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ReachedSubject is one (entity, resource) that a request reaches, with the limits that apply to
-// it.
+// ReachedSubject is a subject that a request reaches, with the limits that apply to it.
 type ReachedSubject struct {
 	weir.Subject
 	weir.LevelLimits
-	// Charges are those that reach it, in order.
+	// Charges are the indexes of the charges that reach it, in order.
 	Charges []int
-	// Named is true if a charge names the entity itself.
+	// Named is set if a charge names the entity itself.
 	Named bool
 }
 
@@ -28,7 +27,7 @@ func find(limits []weir.Limit, name string) *weir.Limit {
 	return nil
 }
 
-// levelsOf returns all limits for a subject, level by level: entity and resource, entity and
+// levelsOf returns all limits of a subject, level by level: entity and resource, entity and
 // _default_, resource, system, the limiter's options, the request (5.1). A request's own limits are
 // a level only if nothing else is configured (5.2).
 func (m *Model) levelsOf(s weir.Subject, brought []weir.Limit) []weir.LevelLimits {
@@ -42,7 +41,7 @@ func (m *Model) levelsOf(s weir.Subject, brought []weir.Limit) []weir.LevelLimit
 	return m.points.Levels.pass(s, all)
 }
 
-// applying returns the limits that apply: the first level wins whole (5.1).
+// applying returns the limits that apply: all those of the first level that has any (5.1).
 func (m *Model) applying(s weir.Subject, brought []weir.Limit) weir.LevelLimits {
 	if levels := m.levelsOf(s, brought); len(levels) > 0 {
 		return levels[0]
@@ -50,8 +49,8 @@ func (m *Model) applying(s weir.Subject, brought []weir.Limit) weir.LevelLimits 
 	return weir.LevelLimits{}
 }
 
-// parentOf returns the entity that is charged besides another: its parent, if it cascades (9.1). It
-// is empty if there is none.
+// parentOf returns the entity that is charged in addition to another: its parent if it cascades
+// (9.1), or "".
 func parentOf(d *weir.Definitions, entity string) string {
 	if c := d.Config(weir.Subject{Entity: entity}); c.Cascade {
 		return c.Parent
@@ -59,8 +58,8 @@ func parentOf(d *weir.Definitions, entity string) string {
 	return ""
 }
 
-// settledUnder returns the definition that a settlement of a holding works under: the one in force,
-// and if there is none, the last one that the lease was settled or reserved under (8.6).
+// settledUnder returns the definition by which a holding is updated: the one in force or, if there
+// is none, the last one by which the lease was updated or reserved (8.6).
 func (m *Model) settledUnder(h *Holding) *weir.Limit {
 	under := &h.Limit
 	inForce := find(m.applying(h.Subject, nil).Limits, h.Limit.Name)
@@ -73,8 +72,8 @@ func (m *Model) settledUnder(h *Holding) *weir.Limit {
 	return m.points.Under.pass(DefinitionPair{&h.Limit, inForce}, under)
 }
 
-// reachedSubjects lists whom the charges reach: charges as given, each entity before its parent
-// (3.7).
+// reachedSubjects returns the subjects that the charges reach: charges as given, each entity before
+// its parent (3.7).
 func (m *Model) reachedSubjects(c *Content) ([]*ReachedSubject, error) {
 	var reached []*ReachedSubject
 	for i := range c.Charges {
@@ -99,8 +98,8 @@ func (m *Model) reachedSubjects(c *Content) ([]*ReachedSubject, error) {
 }
 
 // chain returns the entity of a charge and the ancestors that it cascades to: one by default, at
-// most as many as the option says (9.1). Limits that the request brings apply to the ancestors,
-// too, if nothing else is configured there (5.2).
+// most as many as the option says (9.1). Limits that the request brings also apply to the ancestors
+// if nothing else is configured there (5.2).
 func (m *Model) chain(c *Content, charge int) ([]*ReachedSubject, error) {
 	s := weir.Subject{Entity: c.Charges[charge].Entity, Resource: c.Charges[charge].Resource}
 	var chain []*ReachedSubject

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Key is what a limit's state is found by. A limit that changes its kind begins again, and finds
-// its old use if it changes back (8.5).
+// Key identifies the state of a limit. A limit whose kind is changed starts over, and finds its old
+// use if its kind is changed back (8.5).
 type Key struct {
 	weir.Subject
 	Name string
@@ -18,14 +18,15 @@ func (m *Model) key(s weir.Subject, l *weir.Limit) Key {
 	return m.points.Key.pass(l, Key{s, l.Name, l.Kind})
 }
 
-// state is what is in use of one limit. Which fields count depends on its kind.
+// state is what is in use of one limit. The kind decides which fields are used.
 type state struct {
 	seen   int64    // the latest instant (1.3)
-	bucket Bucket   // At is seen
-	pieces []*Piece // of the other kinds; the leases have them too
+	bucket Bucket   // its At equals seen
+	pieces []*Piece // of the other kinds; shared with the leases
 }
 
-// newState returns a limit that nobody has used: it is empty, and a bucket is full (2.5).
+// newState returns the state of a limit that was never used: nothing is in use, so a bucket is full
+// (2.5).
 func (m *Model) newState(l *weir.Limit, now int64) *state {
 	s := &state{seen: now}
 	if l.Kind == weir.Bucket {
@@ -35,8 +36,8 @@ func (m *Model) newState(l *weir.Limit, now int64) *state {
 }
 
 // stateAt returns a limit's state at now: a copy, brought up to date, or a new one. known is false
-// if there is no state or it was forgotten. An earlier now is taken as the latest that the state
-// has seen (1.3).
+// if there is no state or it was forgotten. If the state has seen a later instant than now, that
+// instant is used (1.3).
 func (m *Model) stateAt(k Key, l *weir.Limit, now int64) (s *state, known bool) {
 	stored := m.states[k]
 	if stored == nil {
@@ -73,7 +74,7 @@ func (m *Model) keptUntil(k weir.Kind, s *state) int64 {
 		saturated(add(empty, num(minuteMS))))
 }
 
-// store puts back a state that look returned.
+// store stores a state that stateAt returned.
 func (m *Model) store(k Key, s *state) {
 	if was := m.states[k]; was != nil {
 		m.notes.passed(k.Kind, was, s)

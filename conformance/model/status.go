@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Status implements [weir.Service]. It moves no state.
+// Status implements [weir.Service]. It changes no state.
 func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 	return out, nil
 }
 
-// statuses returns those of the limits that apply to a subject.
+// statuses returns the statuses of the limits that apply to a subject.
 func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	var out []weir.LimitStatus
 	r := &ReachedSubject{Subject: s, LevelLimits: m.applying(s, nil)}
@@ -50,7 +50,7 @@ func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	return out
 }
 
-// resources lists the resources on which an entity has limits of its own or something in use.
+// resources returns the resources on which an entity has limits of its own or something in use.
 func (m *Model) resources(entity string, now int64) []string {
 	var names []string
 	for resource, limits := range m.config.Entities[entity].Limits {
@@ -77,15 +77,15 @@ func (m *Model) inUse(k Key, s *state, now int64) bool {
 	return b.bucket.Balance.Cmp(capacityMilli(&own)) < 0
 }
 
-// StateOf returns what is known of a lease; empty if nothing is. It is no call: no clock moves.
+// StateOf returns the state of a lease, or "" if it is not known. It does not advance the clock.
 func (m *Model) StateOf(id weir.LeaseID) driver.LeaseState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return stateOf(m.find(id))
 }
 
-// Tied reports whether another live lease ends in the same millisecond: the contract does not say
-// which of the two is then the older. It is no call either.
+// Tied reports whether another live lease ends in the same millisecond. The contract does not say
+// which of the two is forgotten first. It does not advance the clock.
 func (m *Model) Tied(id weir.LeaseID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,8 +95,8 @@ func (m *Model) Tied(id weir.LeaseID) bool {
 	})
 }
 
-// Chain reports the limits that a charge on a subject would reach, as [Model.Status] would for each
-// entity. It is no call: no clock moves. Generators of calls use it.
+// Chain returns the statuses of all limits that a charge on a subject would reach, as
+// [Model.Status] would for each entity. It does not advance the clock. Generators of calls use it.
 func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,8 @@ func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
 	return out
 }
 
-// Returns lists when units of a subject return by themselves, in order. It is no call either.
+// Returns returns the instants at which units of a subject return by themselves, in order. It does
+// not advance the clock.
 func (m *Model) Returns(entity, resource string) []time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,8 +129,8 @@ func (m *Model) Returns(entity, resource string) []time.Time {
 	return out
 }
 
-// WindowsEnd returns when all that a live lease has taken of windows has returned by itself; zero
-// if it has taken nothing of any. It is no call either.
+// WindowsEnd returns when all units that a live lease has taken of windows have returned by
+// themselves, or zero if it has taken none. It does not advance the clock.
 func (m *Model) WindowsEnd(id weir.LeaseID) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // Reaction is what a verb on a lease does.
 type Reaction string
 
-// The reactions: the words of the table in section 6.
+// The reactions, by the words of the table in section 6.
 const (
 	Do       Reaction = "do"
 	Replay   Reaction = "replay" // the same answer, nothing is charged
@@ -23,19 +23,19 @@ const (
 // TableCell is a cell of the table in section 6.
 type TableCell struct {
 	Verb weir.Verb
-	// State is the lease's; empty if the lease is not known.
+	// State is the state of the lease; empty if the lease is not known.
 	State driver.LeaseState
-	// Same is true if the content is that of the call before.
+	// Same is set if the content is that of the earlier call.
 	Same bool
 	// Seq is the sequence number of an adjust, Last that of the last one applied.
 	Seq, Last int64
-	// Refused is true if a reserve with an ID that is not known would be refused (6.1).
+	// Refused is set if a reserve with an unknown ID would be refused (6.1).
 	Refused bool
 }
 
 func (m *Model) react(c TableCell) Reaction { return m.points.React.pass(c, React(c)) }
 
-// React is the table of section 6.
+// React returns the reaction in a cell of the table of section 6.
 func React(c TableCell) Reaction {
 	switch c.State {
 	case "":
@@ -53,8 +53,8 @@ func React(c TableCell) Reaction {
 	}
 }
 
-// reactUnknown is the column of unknown leases. A cancel ends the ID, unless a reserve with it
-// would be refused (6.7).
+// reactUnknown returns a reaction of the column of unknown leases. A cancel ends the ID, unless a
+// reserve with it would be refused (6.7).
 func reactUnknown(c TableCell) Reaction {
 	switch {
 	case c.Verb == weir.VerbReserve:
@@ -66,8 +66,8 @@ func reactUnknown(c TableCell) Reaction {
 	}
 }
 
-// reactVoided is the column of IDs that were cancelled before they were reserved. Only a reserve
-// knows them, as ended.
+// reactVoided returns a reaction of the column of IDs that were cancelled before they were
+// reserved. To a reserve such an ID has ended; to every other verb it is unknown.
 func reactVoided(v weir.Verb) Reaction {
 	if v == weir.VerbReserve {
 		return Ended
@@ -89,8 +89,8 @@ func reactLive(c TableCell) Reaction {
 	}
 }
 
-// reactSeq is what an adjust does to a live lease. A sequence number above the last one is applied,
-// whatever the gap; the same one is a replay, a lower one is ignored (7.1).
+// reactSeq returns what an adjust does to a live lease. A sequence number above the last one is
+// applied, whatever the gap; the same one is a replay, a lower one is ignored (7.1).
 func reactSeq(seq, last int64) Reaction {
 	switch {
 	case seq > last:
@@ -124,7 +124,7 @@ func reactCancelled(v weir.Verb) Reaction {
 	}
 }
 
-// refusal is the error of a reaction that is one.
+// refusal returns the error of a reaction, or nil.
 func refusal(r Reaction, s driver.LeaseState) error {
 	code := map[Reaction]weir.Code{
 		Conflict: weir.Conflict, Ended: weir.Ended, Unknown: weir.UnknownLease, Void: weir.UnknownLease,

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// checkTotals refuses a negative amount (7.4) and a malformed name (6), also as part of a full one
+// checkTotals refuses a negative amount (7.4) and a malformed name (6), also as part of a full name
 // (7.12).
 func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
@@ -27,7 +27,7 @@ func checkTotals(totals []weir.Costs) error {
 	return nil
 }
 
-// standFor returns what a lease shall stand for after a settlement: the parts of each holding.
+// standFor returns what a lease stands for after an update: the parts of each holding.
 func (m *Model) standFor(e *lease, s *update) ([][]driver.Part, error) {
 	totals, err := byKey(e.content, e.holdings, s.totals)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m *Model) standFor(e *lease, s *update) ([][]driver.Part, error) {
 	return to, nil
 }
 
-// ending returns what a verb leaves of the parts asked for. A complete returns the slots of every
+// ending returns the parts that remain of those asked for. A complete returns the slots of every
 // concurrency limit (7.2), a cancel sets everything to 0 (7.3).
 func ending(v weir.Verb, h *Holding, asked []driver.Part) []driver.Part {
 	if v == weir.VerbCancel || v == weir.VerbComplete && h.Limit.Kind == weir.Concurrency {
@@ -70,9 +70,9 @@ func none(parts []driver.Part) []driver.Part {
 	return out
 }
 
-// assign puts totals in the place of what the lease stands for. There is one set for all charges,
-// or one for each in order (7.4). They count on the entity and on every ancestor that the cost
-// reached (7.1). A limit that is not named keeps what it stands for (7.2).
+// assign replaces what the lease stands for by totals. There is one set for all charges, or one for
+// each in order (7.4). Totals count on the entity and on every ancestor that the cost reached
+// (7.1). A limit that is not named keeps what it stands for (7.2).
 func (m *Model) assign(e *lease, totals []weir.Costs) ([][]driver.Part, error) {
 	if err := checkSets(totals, len(e.content.Charges)); err != nil {
 		return nil, err
@@ -105,7 +105,8 @@ func checkSets(totals []weir.Costs, charges int) error {
 	return nil
 }
 
-// checkHaving refuses a name that no charge has, or, in one set for all, several (7.4).
+// checkHaving refuses a name that no charge has, or that several charges have if there is one set
+// for all (7.4).
 func checkHaving(name string, charges []int) error {
 	switch len(charges) {
 	case 0:
@@ -117,7 +118,7 @@ func checkHaving(name string, charges []int) error {
 	}
 }
 
-// havingName lists the charges that reserved something under a name.
+// havingName returns the charges that reserved something under a name.
 func havingName(holdings []*Holding, name string) []int {
 	var having []int
 	for _, h := range holdings {
@@ -163,7 +164,7 @@ func checkKeys(charges []weir.Charge) error {
 	return nil
 }
 
-// fullName takes a full name apart.
+// fullName splits a full name.
 func fullName(name string) (entity, resource, limit string, ok bool) {
 	parts := strings.Split(name, "#")
 	if len(parts) != 3 {
@@ -172,8 +173,8 @@ func fullName(name string) (entity, resource, limit string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-// byKey makes totals by the position of the charges out of the totals of a keyed request, in which
-// only names say what they are for (7.12). Other totals stay as they are.
+// byKey converts the totals of a keyed request, whose full names say which charge each is for, to
+// totals in the order of the charges (7.12). Other totals are returned as they are.
 func byKey(c *Content, holdings []*Holding, totals []weir.Costs) ([]weir.Costs, error) {
 	if !c.Keyed {
 		return totals, noFullNames(totals)

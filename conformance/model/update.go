@@ -41,8 +41,8 @@ func (m *Model) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error
 	return m.update(&update{verb: weir.VerbExtend, id: id})
 }
 
-// update finds a call's own mistakes first, then its lease, and only then what is wrong with the
-// one for the other (6).
+// update checks the call itself first, then looks its lease up, and only then checks the call
+// against the lease (6).
 func (m *Model) update(s *update) (*weir.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *Model) update(s *update) (*weir.Receipt, error) {
 	}
 }
 
-// cell is where a call stands in the table of section 6.
+// cell returns the cell of a call in the table of section 6.
 func (m *Model) cell(e *lease, s *update) TableCell {
 	if e == nil {
 		return TableCell{Verb: s.verb, Refused: m.checkID(s.id) != nil}
@@ -79,8 +79,8 @@ func (m *Model) cell(e *lease, s *update) TableCell {
 	return TableCell{Verb: s.verb, State: e.state, Same: same, Seq: s.seq, Last: e.seq}
 }
 
-// carryOut does what a verb asks. A call that is refused changes nothing (7.4, 7.10), and uses up
-// no sequence number (7.1).
+// carryOut carries out a verb. A call that is refused changes nothing (7.4, 7.10), and uses up no
+// sequence number (7.1).
 func (m *Model) carryOut(e *lease, s *update, now int64) (*weir.Receipt, error) {
 	changes, err := m.prepare(e, s, now)
 	if err != nil {
@@ -104,8 +104,8 @@ func (m *Model) carryOut(e *lease, s *update, now int64) (*weir.Receipt, error) 
 	return m.receipt(e, now, now), nil
 }
 
-// prepare works out what a settlement does to every holding, and changes nothing yet: nothing of a
-// refused call is applied (7.4, 7.10, 7.11).
+// prepare returns what an update does to every holding, without changing anything, because nothing
+// of a refused call may be applied (7.4, 7.10, 7.11).
 func (m *Model) prepare(e *lease, s *update, now int64) ([]*Change, error) {
 	var changes []*Change
 	if s.verb == weir.VerbExtend {
@@ -129,7 +129,7 @@ func (m *Model) prepare(e *lease, s *update, now int64) ([]*Change, error) {
 	return changes, failed
 }
 
-// receipt answers a verb on a lease.
+// receipt returns the answer to a verb on a lease.
 func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
 	r := &weir.Receipt{LeaseID: e.id, At: timeAt(when)}
 	if e.state == driver.LeaseLive {
@@ -138,7 +138,7 @@ func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
 	return r
 }
 
-// checkSettling refuses a negative amount (7.4), a malformed name (6), also as part of a full one
+// checkSettling refuses a negative amount (7.4), a malformed name (6), also as part of a full name
 // (7.12), and a sequence number below 1 (7.1).
 func (m *Model) checkSettling(s *update) error {
 	var seq error
