@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/conformance/broken"
 )
 
-// matching are the cases of the line or mistake that a variant is about, and the others.
+// matching splits cases into those about the line or mistake of a variant, and the others.
 func matching(cases []conformance.Case, breaks string) (own, others []conformance.Case) {
 	for _, c := range cases {
 		if c.Line == breaks || strings.Contains(c.Name, breaks) {
@@ -23,7 +23,7 @@ func matching(cases []conformance.Case, breaks string) (own, others []conformanc
 	return own, others
 }
 
-// caught plays cases on a harness until so many have failed, and returns their titles.
+// caught plays cases on a harness until enough have failed, and returns the titles of those.
 func caught(t *testing.T, cases []conformance.Case, h conformance.Harness, enough int) []string {
 	t.Helper()
 	var by []string
@@ -83,15 +83,15 @@ func TestVariantsAreCaught(t *testing.T) {
 		len(cases)-len(idle), len(cases), idle)
 }
 
-// TestRightIsNotCaught: catching means nothing where the right one is caught too.
+// TestRightIsNotCaught checks that the right model passes, because catching a variant means nothing
+// otherwise.
 func TestRightIsNotCaught(t *testing.T) {
 	t.Parallel()
 	conformance.TestService(t, broken.Right())
 }
 
-// TestRandomOperationsShrink: random operations, as many as a plain run has, give back units of
-// leases that took some after others had returned. So most runs find out who gives back the wrong
-// ones.
+// TestRandomOperationsShrink checks that most plain runs of random operations catch a variant that
+// gives back the wrong units: they shrink leases that took some units after others had returned.
 func TestRandomOperationsShrink(t *testing.T) {
 	t.Parallel()
 	names := []string{"a shrink takes what was added first", "what has returned is not part of a shrink"}

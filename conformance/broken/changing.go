@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// changeRules break what a change of the limits keeps: lines 8.2, 8.5 and 8.6.
+// changeRules returns variants that break lines 8.2, 8.5 and 8.6: what stays when limits change.
 func changeRules() []pointVariant {
 	under := func(change func(d model.DefinitionPair) *weir.Limit) model.Points {
 		return model.Points{Under: func(d model.DefinitionPair, _ *weir.Limit) *weir.Limit { return change(d) }}
@@ -41,7 +41,7 @@ func changeRules() []pointVariant {
 	}
 }
 
-// changeFronts are wrong in what they make of a change.
+// changeFronts returns variants that handle a change of the definitions wrongly.
 func changeFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"a change does not take effect", "O2: default changes",

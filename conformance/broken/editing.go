@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// placingStores put limits in the wrong place.
+// placingStores returns stores that put limits in the wrong place.
 func placingStores() []storeVariant {
 	return []storeVariant{
 		{"limits are added to those of the place", "8.7", func(s *wrongStore) {
@@ -39,12 +39,13 @@ func placingStores() []storeVariant {
 	}
 }
 
-// namingStores are wrong about entities.
+// namingStores returns stores that are wrong about entities.
 func namingStores() []storeVariant {
 	return []storeVariant{
 		{"a changed parent drops the limits", "9.3", func(s *wrongStore) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				_ = s.fullStore.DeleteEntity(ctx, now, name) // somebody's parent stays
+				// This fails for an entity that is the parent of another.
+				_ = s.fullStore.DeleteEntity(ctx, now, name)
 				return s.fullStore.WriteEntity(ctx, now, name, parent, cascade)
 			}
 		}},
@@ -90,7 +91,7 @@ func namingStores() []storeVariant {
 	}
 }
 
-// listingStores are wrong in what they list.
+// listingStores returns stores that list the wrong things.
 func listingStores() []storeVariant {
 	return []storeVariant{
 		{"a list ends with its first page", "9.3", func(s *wrongStore) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// judgeRules break lines 3.1, 3.2, 3.6 and 7.11.
+// judgeRules returns variants that break lines 3.1, 3.2, 3.6 and 7.11.
 func judgeRules() []pointVariant {
 	// anyway takes although the request is denied.
 	anyway := func(which func(fits bool) bool) model.Points {
@@ -66,7 +66,7 @@ func strictShadow(line string) model.Points {
 	}}
 }
 
-// largest leaves the largest of a take's parts.
+// largest returns only the largest of a take's parts.
 func largest(parts []driver.Part) []driver.Part {
 	most := 0
 	for i, p := range parts {
@@ -83,7 +83,7 @@ func largest(parts []driver.Part) []driver.Part {
 	return out
 }
 
-// answerFronts break lines 3.6 to 3.8 and 11.2.
+// answerFronts returns variants that break lines 3.6 to 3.8 and 11.2.
 func answerFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"judging stops at the first denial", "3.7", denying(func(_ *answer, d *weir.DeniedError) {
@@ -132,9 +132,9 @@ func answerFronts() []wrappedVariant {
 	}
 }
 
-// denialFronts break line 4.1.
+// denialFronts returns variants that break line 4.1.
 func denialFronts() []wrappedVariant {
-	// retry changes the overall wait, given those of the limits that count.
+	// retry changes the overall wait, given the waits of the limits that count.
 	retry := func(overall func(waits []time.Duration) time.Duration) func(w *wrongWorld) {
 		return denying(func(_ *answer, d *weir.DeniedError) {
 			var waits []time.Duration
@@ -172,9 +172,9 @@ func denialFronts() []wrappedVariant {
 	}
 }
 
-// waitRules break lines 1.4, 4.2 and 4.3.
+// waitRules returns variants that break lines 1.4, 4.2 and 4.3.
 func waitRules() []pointVariant {
-	// waiting changes the wait for a limit that is exceeded; an empty kind is any.
+	// waiting changes the wait for a limit that is exceeded; an empty kind means any.
 	waiting := func(kind weir.Kind, wait func(j *model.Judged, right time.Duration) time.Duration) model.Points {
 		return status(func(j *model.Judged, s *weir.LimitStatus) {
 			if j.Wait != nil && j.Wait.Sign() > 0 && (kind == "" || s.Kind == kind) {

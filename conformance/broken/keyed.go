@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// keyedRules break line 7.12.
+// keyedRules returns variants that break line 7.12.
 func keyedRules() []pointVariant {
 	return []pointVariant{
 		{"two charges may have one key", "7.12", skipCheck("7.12", "")},
@@ -22,7 +22,7 @@ func keyedRules() []pointVariant {
 	}
 }
 
-// keyedFronts break line 7.12.
+// keyedFronts returns variants that break line 7.12.
 func keyedFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"charges are keyed by their entity alone", "7.12", asking(func(_ *wrongWorld, r *weir.Request) error {
@@ -95,7 +95,7 @@ func subject(c weir.Charge) weir.Subject {
 	return weir.Subject{Entity: c.Entity, Resource: c.Resource}
 }
 
-// shortName is the name of the limit in a full name.
+// shortName returns the name of the limit in a full name.
 func shortName(name string) string { return name[strings.LastIndexByte(name, '#')+1:] }
 
 // shortNames replaces full names by the names of the limits.
@@ -123,7 +123,7 @@ func anyFull(totals []weir.Costs) bool {
 	return false
 }
 
-// settledBy changes the totals with which leases are settled whose request was keyed or was not.
+// settledBy changes the totals of updates of leases whose request was keyed, or was not.
 func settledBy(
 	keyed bool, change func(w *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs,
 ) func(w *wrongWorld) {
@@ -144,7 +144,7 @@ func settledBy(
 	}
 }
 
-// renaming renames the full names in totals; one that becomes empty is left out.
+// renaming renames the full names in totals. A name that becomes empty is left out.
 func renaming(
 	to func(w *wrongWorld, r *weir.Request, name string) string,
 ) func(w *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// balance changes the balance of a bucket that somebody has used. right may be changed in place.
+// balance changes the balance of a bucket that has been used. It may change right in place.
 func balance(change func(t model.BucketRead, right *big.Int) *big.Int) model.Points {
 	return model.Points{Bucket: func(t model.BucketRead, right model.Bucket) model.Bucket {
 		if t.Was.Balance != nil {
@@ -19,7 +19,7 @@ func balance(change func(t model.BucketRead, right *big.Int) *big.Int) model.Poi
 	}}
 }
 
-// unusedBucket changes the balance of a bucket that nobody has used.
+// unusedBucket changes the balance of a bucket that was never used.
 func unusedBucket(change func(l *weir.Limit) *big.Int) model.Points {
 	return model.Points{Bucket: func(t model.BucketRead, right model.Bucket) model.Bucket {
 		if t.Was.Balance == nil {
@@ -48,12 +48,12 @@ func forgottenAt(change func(t model.Expiry, right int64) int64) model.Points {
 	return until(model.Kept, weir.Bucket, change)
 }
 
-// bucketRules break lines 2.1 and 2.5.
+// bucketRules returns variants that break lines 2.1 and 2.5.
 func bucketRules() []pointVariant {
 	return []pointVariant{
 		{"a bucket starts empty", "2.5", unusedBucket(func(*weir.Limit) *big.Int { return num(0) })},
 		{"the gain is floored at each touch", "S1: starvation",
-			gaining(func(l *weir.Limit, from, to int64) *big.Int { // as most write it: by the difference
+			gaining(func(l *weir.Limit, from, to int64) *big.Int { // the usual mistake: by the difference of the instants
 				n := new(big.Int).Mul(times(l.RefillAmount, milli), num(to-from))
 				return n.Div(n, num(l.RefillPeriod.Milliseconds()))
 			})},
@@ -87,7 +87,7 @@ func bucketRules() []pointVariant {
 	}
 }
 
-// changedBucketRules break lines 8.2 and 8.4.
+// changedBucketRules returns variants that break lines 8.2 and 8.4.
 func changedBucketRules() []pointVariant {
 	return []pointVariant{
 		{"the new rate counts for the past", "8.2", balance(func(t model.BucketRead, _ *big.Int) *big.Int {
@@ -131,7 +131,7 @@ func changedBucketRules() []pointVariant {
 	}
 }
 
-// until changes when something ends that has to do with one kind of limit; an empty kind is any.
+// until changes when something of one kind of limit ends; an empty kind means any.
 func until(
 	cause model.ExpiryCause, kind weir.Kind, change func(t model.Expiry, right int64) int64,
 ) model.Points {
@@ -152,7 +152,7 @@ func returning(by int64) model.Points {
 	return model.Points{Returned: func(c model.PieceRead, _ bool) bool { return c.Until <= c.Now+by }}
 }
 
-// occupancyRules break lines 2.2 and 2.3.
+// occupancyRules returns variants that break lines 2.2 and 2.3.
 func occupancyRules() []pointVariant {
 	return []pointVariant{
 		{"a window is fixed", "2.2", until(model.Taken, weir.Window, func(t model.Expiry, _ int64) int64 {
@@ -168,7 +168,7 @@ func occupancyRules() []pointVariant {
 	}
 }
 
-// fitRules break what fits: lines 2.1 to 2.6 and 3.1.
+// fitRules returns variants that break lines 2.1 to 2.6 and 3.1: which takes fit.
 func fitRules() []pointVariant {
 	strict := func(kind weir.Kind) model.Points {
 		return fits(func(j *model.Judged, right bool) bool {
@@ -180,7 +180,7 @@ func fitRules() []pointVariant {
 			return right || j.Limit.Kind == kind && j.Available.Sign() > 0
 		})
 	}
-	// room gives every limit but buckets some units more.
+	// room gives every limit except buckets some more units.
 	room := func(more int64) model.Points {
 		p := status(func(j *model.Judged, s *weir.LimitStatus) {
 			if s.Kind != weir.Bucket {
@@ -218,18 +218,18 @@ func fitRules() []pointVariant {
 
 func fits(f func(j *model.Judged, right bool) bool) model.Points { return model.Points{Fits: f} }
 
-// calendarRules break line 2.4.
+// calendarRules returns variants that break line 2.4.
 func calendarRules() []pointVariant {
 	calendar := model.NewCalendar()
 	const hour, day = int64(time.Hour / time.Millisecond), int64(24 * time.Hour / time.Millisecond)
-	// lasting makes the periods of one length have another one, by when they started.
+	// lasting changes the length of periods, counted from their start.
 	lasting := func(every string, length int64) model.Points {
 		return period(every, func(l *weir.Limit, at time.Time) int64 {
 			start, _ := l.Period(at)
 			return start.UnixMilli() + length
 		})
 	}
-	// fixed lets periods begin at multiples of their length after an offset.
+	// fixed starts periods at multiples of their length, plus an offset.
 	fixed := func(every string, offset, length int64) model.Points {
 		return period(every, func(_ *weir.Limit, at time.Time) int64 {
 			return (at.UnixMilli()-offset)/length*length + offset + length
@@ -241,7 +241,7 @@ func calendarRules() []pointVariant {
 			return end
 		})},
 		{"a day has 24 hours", "2.4", lasting("day", day)},
-		{"a week begins on Sunday", "2.4", fixed("week", 3*day, 7*day)}, // the first was 1970-01-04
+		{"a week begins on Sunday", "2.4", fixed("week", 3*day, 7*day)}, // the first Sunday was 1970-01-04
 		{"a month has 30 days", "2.4", lasting("month", 30*day)},
 		{"hours are those of UTC", "2.4", fixed("hour", 0, hour)},
 		{"a repeated hour counts once", "2.4", period("hour", onceAnHour)},
@@ -252,7 +252,7 @@ func calendarRules() []pointVariant {
 	}
 }
 
-// period changes when the periods of budgets end that have one length; empty is any.
+// period changes the end of a budget's periods of one length; an empty length means any.
 func period(every string, end func(l *weir.Limit, at time.Time) int64) model.Points {
 	return until(model.Taken, weir.Budget, func(t model.Expiry, right int64) int64 {
 		if every == "" || t.Limit.Every == every {
@@ -262,7 +262,8 @@ func period(every string, end func(l *weir.Limit, at time.Time) int64) model.Poi
 	})
 }
 
-// onceAnHour lets an hour last for as long as the wall clock shows its name.
+// onceAnHour ends an hour when the local clock shows another one, so that a repeated hour counts
+// once.
 func onceAnHour(l *weir.Limit, at time.Time) int64 {
 	zone := zoneOf(l)
 	name := func(t time.Time) string { return t.In(zone).Format("2006-01-02 15") }
@@ -273,7 +274,8 @@ func onceAnHour(l *weir.Limit, at time.Time) int64 {
 	return end.UnixMilli()
 }
 
-// byMidnight finds a day as most do: by its date at midnight, as package time makes it.
+// byMidnight finds the end of a day in the usual wrong way: as midnight of the next date, as
+// package time computes it.
 func byMidnight(l *weir.Limit, at time.Time) int64 {
 	zone := zoneOf(l)
 	y, m, d := at.In(zone).Date()

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// react puts another reaction into some cells of the table of section 6.
+// react replaces the reaction in some cells of the table of section 6.
 func react(does model.Reaction, where func(c model.TableCell, right model.Reaction) bool) model.Points {
 	return model.Points{React: func(c model.TableCell, right model.Reaction) model.Reaction {
 		if where(c, right) {
@@ -25,7 +25,7 @@ func react(does model.Reaction, where func(c model.TableCell, right model.Reacti
 	}}
 }
 
-// leaseRules break lines 6.3 and 6.4.
+// leaseRules returns variants that break lines 6.3 and 6.4.
 func leaseRules() []pointVariant {
 	lease := func(cause model.ExpiryCause, end func(t model.Expiry) int64) model.Points {
 		return until(cause, "", func(t model.Expiry, _ int64) int64 { return end(t) })
@@ -50,7 +50,7 @@ func leaseRules() []pointVariant {
 	}
 }
 
-// unknownRules break what is made of IDs that are not known: lines 6.1, 6.2 and 6.7.
+// unknownRules returns variants that break lines 6.1, 6.2 and 6.7: IDs that are not known.
 func unknownRules() []pointVariant {
 	horizon := func(change func(h *model.Horizon)) model.Points {
 		return model.Points{Horizon: func(h model.Horizon, _ int64) int64 {
@@ -82,9 +82,9 @@ func unknownRules() []pointVariant {
 	}
 }
 
-// sequenceRules break line 7.1.
+// sequenceRules returns variants that break line 7.1.
 func sequenceRules() []pointVariant {
-	// adjust says which adjusts of a live lease are applied.
+	// adjust replaces the rule of which adjusts of a live lease are applied.
 	adjust := func(applies func(seq, last int64) bool) model.Points {
 		return model.Points{React: func(c model.TableCell, right model.Reaction) model.Reaction {
 			switch {
@@ -109,7 +109,7 @@ func sequenceRules() []pointVariant {
 	}
 }
 
-// leaseFronts break lines 6.1, 6.3, 6.4, 6.7 and 11.1.
+// leaseFronts returns variants that break lines 6.1, 6.3, 6.4, 6.7 and 11.1.
 func leaseFronts() []wrappedVariant {
 	extend := func(expires time.Duration) func(w *wrongWorld) {
 		return func(w *wrongWorld) {
@@ -151,7 +151,7 @@ func leaseFronts() []wrappedVariant {
 	}
 }
 
-// sequenceFronts break line 7.1.
+// sequenceFronts returns variants that break line 7.1.
 func sequenceFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"sequence numbers begin at 2", "7.1", func(w *wrongWorld) {
@@ -205,7 +205,7 @@ func overdue(by time.Duration) func(w *wrongWorld) {
 	}
 }
 
-// tableRules put something else into each cell of the table in section 6.
+// tableRules returns a variant for each cell of the table of section 6, with another reaction.
 func tableRules() []pointVariant {
 	var rules []pointVariant
 	for _, verb := range []weir.Verb{weir.VerbReserve, weir.VerbAdjust, weir.VerbComplete,
@@ -233,8 +233,8 @@ func tableRules() []pointVariant {
 	)
 }
 
-// cell puts the first of the wrong reactions in the place of a right one. If the content does not
-// count in a cell, neither does it for the wrong one.
+// cell replaces the right reaction of a cell by a replay, or by a conflict if a replay is right. If
+// the content does not count in the cell, the variant applies to any content.
 func cell(v weir.Verb, s driver.LeaseState, same bool, right model.Reaction, counts bool) pointVariant {
 	wrong := model.Replay
 	if right == model.Replay || s == "" {
@@ -250,7 +250,7 @@ func cell(v weir.Verb, s driver.LeaseState, same bool, right model.Reaction, cou
 	})}
 }
 
-// comparing compares calls by something else than their content.
+// comparing changes the content by which calls are compared.
 func comparing(change func(c *model.Content)) model.Points {
 	return model.Points{Same: func(t model.RepeatedCall, _ bool) bool {
 		was, is := *t.Was, *t.Is
@@ -261,7 +261,7 @@ func comparing(change func(c *model.Content)) model.Points {
 	}}
 }
 
-// contentRules change what counts as the same, in requests and in completes.
+// contentRules returns variants that compare the wrong content, in requests and in completes.
 func contentRules() []pointVariant {
 	eachCharge := func(change func(c *weir.Charge)) model.Points {
 		return comparing(func(c *model.Content) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// less is a harness that can do no more than a store of buckets with every leeway.
+// less returns a harness that can do no more than a store of buckets with every leeway.
 func less(h conformance.Harness) conformance.Harness {
 	h.Traits = driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
 		EntitySlash: h.Traits.EntitySlash}
@@ -23,16 +23,16 @@ func less(h conformance.Harness) conformance.Harness {
 	return h
 }
 
-// TestVariantsAreCaughtOnLess: what is wrong about buckets is caught with every leeway too, by the
-// cases that are left or by random operations. The other variants are about what such a store has
-// not.
+// TestVariantsAreCaughtOnLess checks that mistakes about buckets are caught with every leeway too,
+// by the cases that are left or by random operations. The other variants are about abilities that
+// such a store does not have.
 func TestVariantsAreCaughtOnLess(t *testing.T) {
 	t.Parallel()
 	all := conformance.Cases()
 	var mu sync.Mutex
 	byCases, byRandom := 0, 0
 	var missed []string
-	mistakes := map[string]bool{} // whether each that can be made was caught
+	mistakes := map[string]bool{} // whether each mistake that can be made was caught
 	t.Run("each", func(t *testing.T) {
 		for _, v := range broken.Variants() {
 			t.Run(v.Name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestVariantsAreCaughtOnLess(t *testing.T) {
 	}
 }
 
-// TestRightIsNotCaughtOnLess: as [TestRightIsNotCaught].
+// TestRightIsNotCaughtOnLess is [TestRightIsNotCaught] for such a store.
 func TestRightIsNotCaughtOnLess(t *testing.T) {
 	t.Parallel()
 	conformance.TestService(t, less(broken.Right()))

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// levelRules break section 5.
+// levelRules returns variants that break section 5.
 func levelRules() []pointVariant {
 	levels := func(change func(right []weir.LevelLimits) []weir.LevelLimits) model.Points {
 		return model.Points{Levels: func(_ weir.Subject, right []weir.LevelLimits) []weir.LevelLimits {
@@ -80,7 +80,7 @@ func rank(first bool) int {
 	return 0
 }
 
-// merged adds to the strongest level what the others have besides.
+// merged adds to the strongest level the limits that only other levels have.
 func merged(right []weir.LevelLimits) []weir.LevelLimits {
 	for i := 1; i < len(right); i++ {
 		for _, l := range right[i].Limits {
@@ -96,7 +96,7 @@ func has(limits []weir.Limit, name string) bool {
 	return slices.ContainsFunc(limits, func(l weir.Limit) bool { return l.Name == name })
 }
 
-// cascadeFronts break lines 9.1 and 9.2.
+// cascadeFronts returns variants that break lines 9.1 and 9.2.
 func cascadeFronts() []wrappedVariant {
 	depth := func(n int) func(w *wrongWorld) { return set(func(o *limiter.Options) { o.CascadeDepth = n }) }
 	return []wrappedVariant{
@@ -142,13 +142,13 @@ func cascadeFronts() []wrappedVariant {
 	}
 }
 
-// broughtFronts break lines 5.3 and 5.4.
+// broughtFronts returns variants that break lines 5.3 and 5.4.
 func broughtFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"an ancestor's limit may be brought", "5.4", asking(func(w *wrongWorld, r *weir.Request) error {
 			e, err := w.World.Explain(context.Background(), r.Entity, r.Resource)
 			if err != nil {
-				return nil //nolint:nilerr // the world inside says what is wrong
+				return nil //nolint:nilerr // the model reports the mistake
 			}
 			r.Limits = slices.DeleteFunc(slices.Clone(r.Limits), func(l weir.Limit) bool {
 				return !has(e.Limits, l.Name) && e.Parent != nil && has(e.Parent.Limits, l.Name)

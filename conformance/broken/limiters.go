@@ -9,15 +9,15 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limiterFronts are wrong about a store that does not answer (section 10), or about callers. They
-// stand in front of a right limiter.
+// limiterFronts returns variants that are wrong about a store that does not answer (section 10), or
+// about callers. They are in front of a right limiter.
 func limiterFronts() []wrappedVariant {
-	// admitted turns an error into a lease of nothing.
+	// admitted turns an error into a lease that stands for nothing.
 	admitted := func(code weir.Code) func(w *wrongWorld) { return failing(code, (*answer).degrade) }
 	unanswered := func(change func(c *completion)) func(w *wrongWorld) {
 		return completing(weir.Unavailable, change)
 	}
-	// as takes every caller for one.
+	// as makes every call in the name of one caller.
 	as := func(caller string) func(w *wrongWorld) {
 		return func(w *wrongWorld) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
@@ -55,7 +55,7 @@ func limiterFronts() []wrappedVariant {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
 				if ctx.Err() != nil {
-					return degraded(w, r), nil //nolint:nilerr // that is what is wrong with it
+					return degraded(w, r), nil //nolint:nilerr // this is the defect
 				}
 				return l, err
 			}
@@ -74,17 +74,18 @@ func limiterFronts() []wrappedVariant {
 	}
 }
 
-// degraded is a lease of nothing.
+// degraded returns a lease that stands for nothing.
 func degraded(w *wrongWorld, r *weir.Request) *weir.Lease {
 	return &weir.Lease{
 		ID: r.LeaseID, ReservedAt: w.Now(), Expires: w.Now().Add(time.Hour), Degraded: true,
 	}
 }
 
-// degrade makes the answer a lease of nothing.
+// degrade replaces the answer by a lease that stands for nothing.
 func (a *answer) degrade() { a.lease, a.err = degraded(a.w, a.request), nil }
 
-// counting admits by a count of its own while the store is gone, up to ten units of each entity.
+// counting admits by a count of its own while the store does not answer, up to ten units of each
+// entity.
 func counting(w *wrongWorld) {
 	var mu sync.Mutex
 	used := map[string]int64{}

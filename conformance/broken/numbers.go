@@ -30,7 +30,7 @@ func least(a, b *big.Int) *big.Int {
 	return b
 }
 
-// scale is how many of a limit's counts make a unit.
+// scale returns how many counts of a limit make a unit.
 func scale(l *weir.Limit) int64 {
 	if l.Kind == weir.Bucket {
 		return milli
@@ -38,10 +38,10 @@ func scale(l *weir.Limit) int64 {
 	return 1
 }
 
-// capacityOf is a limit's capacity in milli-units.
+// capacityOf returns a limit's capacity in milli-units.
 func capacityOf(l *weir.Limit) *big.Int { return times(l.Capacity, milli) }
 
-// sumOf is what parts come to.
+// sumOf returns the sum of parts.
 func sumOf(parts []driver.Part) *big.Int {
 	total := new(big.Int)
 	for _, p := range parts {
@@ -50,7 +50,7 @@ func sumOf(parts []driver.Part) *big.Int {
 	return total
 }
 
-// skipCheck leaves the check of a line out; with a reason, only errors with this one.
+// skipCheck leaves out the check of a line; if a reason is given, only its errors with that reason.
 func skipCheck(line, reason string) model.Points {
 	return model.Points{Refuse: func(c model.Check, right error) error {
 		if e, _ := errors.AsType[*weir.Error](right); e != nil && c.Line == line &&
@@ -63,7 +63,7 @@ func skipCheck(line, reason string) model.Points {
 
 func anyLimit(*weir.Limit) bool { return true }
 
-// uncounted leaves out the checks of some lines that sums fit their counters.
+// uncounted leaves out the checks, in some lines, that sums fit their counters.
 func uncounted(on func(l *weir.Limit) bool, lines ...string) model.Points {
 	return model.Points{Refuse: func(c model.Check, right error) error {
 		e, _ := errors.AsType[*weir.Error](right)
@@ -75,7 +75,7 @@ func uncounted(on func(l *weir.Limit) bool, lines ...string) model.Points {
 	}}
 }
 
-// status changes what answers say of limits.
+// status changes the statuses in answers.
 func status(change func(j *model.Judged, s *weir.LimitStatus)) model.Points {
 	return model.Points{Status: func(j *model.Judged, right weir.LimitStatus) weir.LimitStatus {
 		change(j, &right)
@@ -83,7 +83,7 @@ func status(change func(j *model.Judged, s *weir.LimitStatus)) model.Points {
 	}}
 }
 
-// numberRules break section 1.
+// numberRules returns variants that break section 1.
 func numberRules() []pointVariant {
 	back := func(r model.ClockReading, right int64) int64 {
 		if r.Table {
@@ -148,7 +148,7 @@ func numberRules() []pointVariant {
 	}
 }
 
-// clockFronts break line 1.2.
+// clockFronts returns variants that break line 1.2.
 func clockFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"an instant counts to the next millisecond", "1.2", clock(func(t time.Time) time.Time {
@@ -166,7 +166,7 @@ func clockFronts() []wrappedVariant {
 	}
 }
 
-// skewedWorld is a world whose clock is read wrongly.
+// skewedWorld is a world that reads its clock wrongly.
 type skewedWorld struct {
 	conformance.World
 	clock *conformance.Clock
@@ -180,7 +180,7 @@ func (l skewedWorld) Advance(d time.Duration) {
 	l.World.Advance(l.read(l.clock.Now()).Sub(l.World.Now()))
 }
 
-// clock reads the time wrongly: the world inside goes by what was read.
+// clock reads the time wrongly, and the model goes by that.
 func clock(read func(time.Time) time.Time) func(w *wrongWorld) {
 	return func(w *wrongWorld) {
 		var start time.Time
@@ -191,7 +191,8 @@ func clock(read func(time.Time) time.Time) func(w *wrongWorld) {
 	}
 }
 
-// keyRules mix up what should be apart, or keep apart what should not.
+// keyRules returns variants that share state that must be separate, or separate state that must be
+// shared.
 func keyRules() []pointVariant {
 	plain := strings.NewReplacer("-", "_", ".", "_")
 	return []pointVariant{
@@ -218,7 +219,7 @@ func keyRules() []pointVariant {
 	}
 }
 
-// key changes what a limit's state is found by.
+// key changes the key of a limit's state.
 func key(change func(k *model.Key, l *weir.Limit)) model.Points {
 	return model.Points{Key: func(l *weir.Limit, right model.Key) model.Key {
 		change(&right, l)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// racingFronts are wrong if calls come at once.
+// racingFronts returns variants that are wrong only if calls are concurrent.
 func racingFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"judging and taking are two steps", "concurrent requests that together pass a limit", twoSteps},
@@ -20,7 +20,8 @@ func racingFronts() []wrappedVariant {
 	}
 }
 
-// twoSteps gives way between judging and taking, until another request was judged or there is none.
+// twoSteps unlocks the model between judging and taking, until another request has been judged or
+// there is none.
 func twoSteps(w *wrongWorld) {
 	var judged atomic.Int64
 	w.points.Taking = func(j *model.JudgedRequest, right []*model.Take) []*model.Take {
@@ -37,7 +38,7 @@ func twoSteps(w *wrongWorld) {
 	}
 }
 
-// inParts takes what is asked of m after all else.
+// inParts takes what is asked of m after everything else.
 func inParts(w *wrongWorld) {
 	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 		later := r.Costs["m"]
@@ -56,7 +57,8 @@ func inParts(w *wrongWorld) {
 	}
 }
 
-// takeInFlightForDone lets a call that comes while another is under way on its ID take for itself.
+// takeInFlightForDone lets a call that comes while another one on its lease ID is in flight take on
+// its own.
 func takeInFlightForDone(w *wrongWorld) {
 	var mu sync.Mutex
 	busy := map[weir.LeaseID]bool{}

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Recording returns a store that keeps a record of the limits that each subject was reserved by
-// last. By these it takes without a plan, whatever is configured by then; and it has versions of
-// its configuration. Nothing is wrong in it.
+// Recording returns a store that records the limits by which each subject was last reserved. It
+// reserves unplanned by these records, whatever is configured now, and its configuration has
+// versions. Nothing is wrong in it.
 func Recording(b driver.Store) driver.Store { return newRecording(b) }
 
 // recording is a [driver.UnplannedReserver] over a store in the process.
@@ -23,7 +23,7 @@ type recording struct {
 	records map[weir.Subject]driver.Judged
 	version uint64 // counts the changes of the configuration
 
-	// What may be wrong.
+	// What may be wrong:
 	keepsUnplanned, chargesStale, takesStale, pretends, takesMore bool
 }
 
@@ -31,7 +31,8 @@ func newRecording(b driver.Store) *recording {
 	return &recording{fullStore: b.(fullStore), records: make(map[weir.Subject]driver.Judged)}
 }
 
-// recordings are wrong in what they do without a plan, or with one that is out of date.
+// recordings returns stores that are wrong in what they do without a plan, or with a plan that is
+// stale.
 func recordings() []StoreVariant {
 	wrap := func(spoil func(r *recording)) func(driver.Store) driver.Store {
 		return func(b driver.Store) driver.Store {
@@ -54,11 +55,12 @@ func recordings() []StoreVariant {
 	}
 }
 
-// Elsewhere is the store that a [Recording] is made of, which may be changed behind its back.
+// Elsewhere returns the store inside a [Recording], through which its configuration can be changed
+// as another process would.
 func Elsewhere(b driver.Store) driver.Store { return b.(*recording).fullStore }
 
-// Traits are those of a store that must be waited for. It has buckets alone, because other kinds
-// are settled under the definition in force, for which a limiter does not wait.
+// Traits returns the traits of a remote store. It has only buckets, because other kinds are updated
+// under the definition in force, for which a limiter does not wait.
 func (r *recording) Traits() driver.Traits {
 	t := r.fullStore.Traits()
 	t.Local, t.Kinds = false, []weir.Kind{weir.Bucket}
@@ -100,7 +102,7 @@ func (r *recording) ReserveUnplanned(
 		of.Entity = j.Parent
 	}
 	for i := range p.Takes {
-		if t := p.Takes[i]; t.Cost() > t.Ceiling { // the plan says what becomes of it
+		if t := p.Takes[i]; t.Cost() > t.Ceiling { // left to the plan
 			return nil, nil, nil
 		}
 	}
@@ -181,7 +183,7 @@ func (r *recording) Update(
 	return r.fullStore.Update(ctx, now, u, out)
 }
 
-// redefine notes the definition that a limit is updated under.
+// redefine records the definition by which a limit is updated.
 func (r *recording) redefine(of weir.Subject, l *weir.Limit) {
 	j := r.records[of]
 	j.Limits = slices.Clone(j.Limits)
@@ -193,7 +195,7 @@ func (r *recording) redefine(of weir.Subject, l *weir.Limit) {
 	}
 }
 
-// changed counts a change of the configuration that has been made, or may have been.
+// changed counts a change of the configuration that was made, or may have been made.
 func (r *recording) changed(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,7 @@ func named(p model.Planned, t *model.Take) bool {
 	})
 }
 
-// partRules break lines 3.2 and 3.3.
+// partRules returns variants that break lines 3.2 and 3.3.
 func partRules() []pointVariant {
 	// unnamed changes what is asked of limits that are not named.
 	unnamed := func(change func(t *model.Take)) model.Points {
@@ -59,7 +59,7 @@ func partRules() []pointVariant {
 	}
 }
 
-// slotRules break lines 2.3 and 3.3.
+// slotRules returns variants that break lines 2.3 and 3.3.
 func slotRules() []pointVariant {
 	slots := func(change func(p model.Planned, t *model.Take)) model.Points {
 		return takes(func(p model.Planned, t *model.Take) {
@@ -102,9 +102,9 @@ func slotRules() []pointVariant {
 	}
 }
 
-// planRules break lines 3.5 and 3.7.
+// planRules returns variants that break lines 3.5 and 3.7.
 func planRules() []pointVariant {
-	// never refuses some sums of the costs on a limit, and no others.
+	// never replaces the rule of which sums of costs on a limit are refused as never satisfiable.
 	never := func(which func(t *model.Take, sum *big.Int, right bool) bool) model.Points {
 		return model.Points{Refuse: func(c model.Check, right error) error {
 			if c.Line != "3.5" {
@@ -154,7 +154,7 @@ func planRules() []pointVariant {
 	}
 }
 
-// requestFronts break lines 3.1, 3.2, 3.4, 6.1 and 6.5.
+// requestFronts returns variants that break lines 3.1, 3.2, 3.4, 6.1 and 6.5.
 func requestFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"at most 15 charges", "3.2", asking(func(_ *wrongWorld, r *weir.Request) error {
@@ -195,17 +195,17 @@ func requestFronts() []wrappedVariant {
 	}
 }
 
-// leave makes a lease of nothing with the request's ID.
+// leave replaces the answer by a lease with the request's ID that stands for nothing.
 func (a *answer) leave(id weir.LeaseID) {
 	_, _ = a.w.World.Reserve(context.Background(),
 		&weir.Request{LeaseID: id, Entity: a.request.Entity, Resource: a.request.Resource})
 }
 
-// everyName refuses a name that one of the entities of a chain does not have.
+// everyName refuses a name that any entity of a chain does not have.
 func everyName(w *wrongWorld, r *weir.Request) error {
 	e, err := w.World.Explain(context.Background(), r.Entity, r.Resource)
 	if err != nil {
-		return nil //nolint:nilerr // the world inside says what is wrong
+		return nil //nolint:nilerr // the model reports the mistake
 	}
 	for ; e != nil; e = e.Parent {
 		for name := range r.Costs {

@@ -10,15 +10,15 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// earlierResolutions is what was asked of subjects before.
+// earlierResolutions remembers what was last asked of each subject.
 type earlierResolutions struct {
 	mu sync.Mutex
 	of map[weir.Subject][]*driver.Take
 }
 
-// before returns what was asked of a plan's subjects the last time, with the parts of this time, or
-// what is asked now of those of which nothing was; other reports whether there is a difference. It
-// remembers what is asked now if it is to replace that.
+// before returns the takes that a plan's subjects had the last time, with the parts of this time;
+// for a limit without any it returns the plan's own. other reports whether the two differ. If
+// replace is set, it remembers the plan's takes in the place of the earlier ones.
 func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []*driver.Take, other bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,8 +44,8 @@ func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []*driv
 	return takes, other
 }
 
-// firstForGood judges by the limits that a subject had when it was first seen, as one that goes
-// by its items alone.
+// firstForGood judges by the limits that a subject had when it was first seen, like a store that
+// goes by its items alone.
 func firstForGood(s *wrongStore) {
 	var first earlierResolutions
 	planning(func(p *driver.Plan) []*driver.Take {
@@ -54,8 +54,8 @@ func firstForGood(s *wrongStore) {
 	})(s)
 }
 
-// takenByBefore takes by the limits that a subject had the last time, and then again by those
-// that apply, if they are others, without giving the first back.
+// takenByBefore takes by the limits that a subject had the last time. If other limits apply now, it
+// takes again by these, without giving the first back.
 func takenByBefore(s *wrongStore) {
 	var last earlierResolutions
 	s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {

@@ -11,23 +11,23 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// StoreVariant is a wrong store, made of a right one, or a limiter that is wrong about its store.
+// StoreVariant is a right store made wrong, or a limiter that handles its store wrongly.
 type StoreVariant struct {
-	// Name and Breaks are as in [Variant]; "seam" is docs/new-backend.md.
+	// Name and Breaks are as in [Variant]; "seam" stands for docs/new-backend.md.
 	Name, Breaks string
-	// Wrap makes the wrong store of a right one; nil if the store is not what is wrong.
+	// Wrap returns the wrong store around a right one; nil if the store is right.
 	Wrap func(driver.Store) driver.Store
-	// Wrapper is what is wrong in front of the limiter, or nil.
+	// Front is the wrong front of the limiter, or nil.
 	Front Wrapper
 }
 
-// storeVariant is a store with something wrong in its methods. Its function runs for each store.
+// storeVariant is a store with a wrong method. Its function runs for each store.
 type storeVariant struct {
 	name, breaks string
 	apply        func(s *wrongStore)
 }
 
-// Stores returns the stores that are wrong in one respect each, and the limiters.
+// Stores returns all wrong stores, and the limiters with wrong fronts.
 func Stores() []StoreVariant {
 	var stores []StoreVariant
 	for _, b := range slices.Concat(takingStores(), updateStores(), readingStores(),
@@ -41,7 +41,7 @@ func Stores() []StoreVariant {
 	return stores
 }
 
-// fullStore is a store with the abilities in which one can be wrong.
+// fullStore is a store with every ability that a variant can get wrong.
 type fullStore interface {
 	driver.Store
 	driver.ConfigReader
@@ -51,8 +51,8 @@ type fullStore interface {
 	driver.SubjectLister
 }
 
-// wrongStore is a right store with something wrong in its methods. Each function is the right one
-// until it is replaced.
+// wrongStore is a store whose methods can be replaced. Each function is the right store's until
+// spoil replaces it.
 type wrongStore struct {
 	fullStore
 	reserve  func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error
@@ -70,7 +70,8 @@ type statusOf func(
 	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error)
 
-// wrap makes a wrong store of a right one that has every ability but to recover leases.
+// wrap returns a function that makes a wrong store of a right one. The right one has every ability
+// except to recover leases.
 func wrap(spoil func(s *wrongStore)) func(driver.Store) driver.Store {
 	return func(b driver.Store) driver.Store {
 		r := b.(fullStore)
@@ -128,7 +129,7 @@ func (s *wrongStore) Entities(ctx context.Context, now time.Time, resource strin
 	return s.entities(ctx, now, resource)
 }
 
-// storeOutcome is what a store made of a reservation or a settlement.
+// storeOutcome is the result of a store's Reserve or Update.
 type storeOutcome struct {
 	now    time.Time
 	plan   *driver.Plan
@@ -158,7 +159,7 @@ func taking(change func(o *storeOutcome)) func(s *wrongStore) {
 	})
 }
 
-// settled changes the outcome of each settlement.
+// settled changes the outcome of each update.
 func settled(change func(o *storeOutcome)) func(s *wrongStore) {
 	return func(s *wrongStore) {
 		s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
@@ -170,8 +171,8 @@ func settled(change func(o *storeOutcome)) func(s *wrongStore) {
 	}
 }
 
-// planning changes the plan that a store is given. The statuses of what is left out are those of
-// limits that nobody uses.
+// planning changes the plan that a store is given. The statuses of takes that are left out are
+// those of unused limits.
 func planning(change func(p *driver.Plan) []*driver.Take) func(s *wrongStore) {
 	return func(s *wrongStore) {
 		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
@@ -202,7 +203,7 @@ func planning(change func(p *driver.Plan) []*driver.Take) func(s *wrongStore) {
 	}
 }
 
-// takingStores are wrong in Reserve.
+// takingStores returns stores whose Reserve is wrong.
 func takingStores() []storeVariant {
 	return []storeVariant{
 		{"what was taken is in another order", "3.2", taking(func(o *storeOutcome) { slices.Reverse(o.Taken) })},
@@ -231,7 +232,7 @@ func takingStores() []storeVariant {
 	}
 }
 
-// updateStores are wrong in Settle.
+// updateStores returns stores whose Update is wrong.
 func updateStores() []storeVariant {
 	return []storeVariant{
 		{"parts are changed in place", "seam", settled(func(o *storeOutcome) {
@@ -347,7 +348,7 @@ func readingStores() []storeVariant {
 	}
 }
 
-// reading changes what is configured for a subject, as the store tells it.
+// reading changes the configuration of a subject as the store reads it.
 func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *wrongStore) {
 	return func(s *wrongStore) {
 		s.read = func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// right opens memory stores, in which nothing is wrong.
+// right returns a harness of memory stores, in which nothing is wrong.
 func right() conformance.StoreHarness {
 	return conformance.StoreHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
@@ -25,7 +25,7 @@ func right() conformance.StoreHarness {
 	}}
 }
 
-// everyCase are the cases for a service over a store, and for the store alone.
+// everyCase returns the cases for a service over a store, and those for the store alone.
 func everyCase(h conformance.StoreHarness) []conformance.Case {
 	return append(h.Cases(), conformance.Cases()...)
 }
@@ -64,7 +64,7 @@ func TestStoresAreCaught(t *testing.T) {
 	t.Logf("%d wrong stores caught:\n%s", len(rows), strings.Join(rows, "\n"))
 }
 
-// TestRightStoreIsNotCaught: as [TestRightIsNotCaught], for stores.
+// TestRightStoreIsNotCaught is [TestRightIsNotCaught] for stores.
 func TestRightStoreIsNotCaught(t *testing.T) {
 	t.Parallel()
 	h := right()
@@ -75,7 +75,8 @@ func TestRightStoreIsNotCaught(t *testing.T) {
 	}
 }
 
-// TestUnplannedStoreIsNotCaught: a store that takes without a plan answers as one that does not.
+// TestUnplannedStoreIsNotCaught checks that a store that reserves unplanned passes like one that
+// does not.
 func TestUnplannedStoreIsNotCaught(t *testing.T) {
 	t.Parallel()
 	h := right()
@@ -96,7 +97,8 @@ func TestUnplannedStoreIsNotCaught(t *testing.T) {
 	}
 }
 
-// TestEveryMistakeHasAVariant: what must never come back is shown to be noticed.
+// TestEveryMistakeHasAVariant checks that each mistake is made by a variant, which the suites
+// catch.
 func TestEveryMistakeHasAVariant(t *testing.T) {
 	t.Parallel()
 	breaks := map[string]int{}

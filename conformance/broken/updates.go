@@ -13,12 +13,12 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// standFor changes what a holding stands for after a settlement.
+// standFor changes what a holding stands for after an update.
 func standFor(change func(s *model.UpdatedHolding, right []driver.Part) []driver.Part) model.Points {
 	return model.Points{StandFor: change}
 }
 
-// unchanged leaves a holding as it was if a settlement is as which says.
+// unchanged leaves a holding as it was in the updates that which selects.
 func unchanged(which func(s *model.UpdatedHolding, right []driver.Part) bool) model.Points {
 	return standFor(func(s *model.UpdatedHolding, right []driver.Part) []driver.Part {
 		if which(s, right) {
@@ -28,7 +28,7 @@ func unchanged(which func(s *model.UpdatedHolding, right []driver.Part) bool) mo
 	})
 }
 
-// zero leaves nothing of a holding if a settlement is as which says.
+// zero leaves nothing of a holding in the updates that which selects.
 func zero(which func(s *model.UpdatedHolding) bool) model.Points {
 	return standFor(func(s *model.UpdatedHolding, right []driver.Part) []driver.Part {
 		if which(s) {
@@ -40,7 +40,7 @@ func zero(which func(s *model.UpdatedHolding) bool) model.Points {
 
 func isSlots(s *model.UpdatedHolding) bool { return s.Limit.Kind == weir.Concurrency }
 
-// standRules break lines 7.1 to 7.4.
+// standRules returns variants that break lines 7.1 to 7.4.
 func standRules() []pointVariant {
 	named := func(s *model.UpdatedHolding) bool {
 		return slices.ContainsFunc(s.Totals, func(c weir.Costs) bool {
@@ -108,10 +108,10 @@ func with(parts []driver.Part, units func(i int) int64) []driver.Part {
 	return out
 }
 
-// grown is above zero if a settlement grows a holding, and below if it shrinks it.
+// grown returns a number above zero if an update grows a holding, and below zero if it shrinks it.
 func grown(s *model.UpdatedHolding, to []driver.Part) int { return sumOf(to).Cmp(sumOf(s.Parts)) }
 
-// growthRules break lines 7.5 and 7.6.
+// growthRules returns variants that break lines 7.5 and 7.6.
 func growthRules() []pointVariant {
 	growth := func(end func(t model.Expiry) int64) model.Points {
 		return until(model.Grown, weir.Window, func(t model.Expiry, _ int64) int64 { return end(t) })
@@ -153,7 +153,7 @@ func growthRules() []pointVariant {
 			shrink(func(s model.ShrunkHolding, _ []*model.Piece) []*model.Piece {
 				inOrder := slices.Clone(s.Pieces)
 				slices.Reverse(inOrder)
-				slices.SortStableFunc(inOrder, func(a, b *model.Piece) int { // what has returned first
+				slices.SortStableFunc(inOrder, func(a, b *model.Piece) int { // pieces that have returned come first
 					return rank(b.Until <= s.Now) - rank(a.Until <= s.Now)
 				})
 				shrunk(inOrder, s.Less)
@@ -169,7 +169,7 @@ func shrink(f func(s model.ShrunkHolding, right []*model.Piece) []*model.Piece) 
 	return model.Points{Shrink: f}
 }
 
-// shrunk takes units out of pieces, beginning with the first.
+// shrunk takes units from pieces, beginning with the first.
 func shrunk(pieces []*model.Piece, less int64) []*model.Piece {
 	for _, p := range pieces {
 		n := min(p.Units, less)
@@ -189,7 +189,7 @@ func ending(pieces []*model.Piece, now int64, change func(until int64) int64) []
 	return pieces
 }
 
-// refundRules break lines 7.7 and 7.8.
+// refundRules returns variants that break lines 7.7 and 7.8.
 func refundRules() []pointVariant {
 	refund := func(f func(r model.RefundedBalance, right *big.Int) *big.Int) model.Points {
 		return model.Points{Refund: f}
@@ -234,7 +234,7 @@ func refundRules() []pointVariant {
 	}
 }
 
-// updateVariants are wrong in the verbs on a lease.
+// updateVariants returns variants that are wrong in the verbs on a lease.
 func updateVariants() []wrappedVariant {
 	return []wrappedVariant{
 		{"a complete without actuals gives everything back", "aborted streams losing usage", func(w *wrongWorld) {
@@ -276,7 +276,7 @@ func updateVariants() []wrappedVariant {
 	}
 }
 
-// refuseCancel refuses to cancel leases whose limits are gone.
+// refuseCancel refuses to cancel leases whose limits have been removed.
 func refuseCancel(w *wrongWorld) {
 	asked := remembering(w)
 	w.cancel = func(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
@@ -292,7 +292,7 @@ func refuseCancel(w *wrongWorld) {
 	}
 }
 
-// adjustInTwoSteps adjusts in two steps: first to nothing, then to what was asked.
+// adjustInTwoSteps adjusts in two steps: first to nothing, then to the totals.
 func adjustInTwoSteps(w *wrongWorld) {
 	w.adjust = func(
 		ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
@@ -306,7 +306,7 @@ func adjustInTwoSteps(w *wrongWorld) {
 	}
 }
 
-// rejectTimedOutActuals refuses actuals of leases whose slots have timed out.
+// rejectTimedOutActuals refuses actuals for leases whose slots have timed out.
 func rejectTimedOutActuals(w *wrongWorld) {
 	var mu sync.Mutex
 	until := map[weir.LeaseID]time.Time{}

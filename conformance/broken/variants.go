@@ -1,11 +1,18 @@
-// Package broken has services and stores that are wrong in one respect each. Its tests show that
-// the suites catch every one of them: a check that nothing wrong has ever failed says little.
+// Package broken has services and stores that are each wrong in one respect. Its tests show that
+// the suites catch every one of them, because a check that has never failed proves little.
 //
-// A wrong service is a right model with a wrong [model.Points], or with something wrong in front of
-// it: what it is asked, what it answers, its clock, its settings. Each is a row of a table:
+// A wrong service, a [Variant], is a right model with one of two changes. A rule (functions named
+// …Rules) sets one of the [model.Points], which replaces a value inside the model. A front
+// (functions named …Fronts) is a wrongWorld around the model that changes what the model is asked,
+// what it answers, its clock or its settings. A wrong store, a [StoreVariant], is a right store
+// with a wrong method, or a wrong front of a limiter. Each variant is a row of a table that says
+// what is wrong, which line of docs/semantics.md it breaks, and how:
 //
 //	{"the weakest level wins", "5.1", model.Points{Levels: …}}
-//	{"at most 15 charges", "3.2", func(w *wrong) { w.reserve = … }}
+//	{"at most 15 charges", "3.2", asking(func(w *wrongWorld, r *weir.Request) error { … })}
+//
+// A variant is caught if a case about its line fails. On a store that can do less, random operations
+// may catch it instead (less_test.go).
 package broken
 
 import (
@@ -20,9 +27,9 @@ import (
 type Variant struct {
 	// Name says what it does wrong.
 	Name string
-	// Breaks is the line, "3.5", or the mistake's name.
+	// Breaks is the line, such as "3.5", or the name of the mistake.
 	Breaks string
-	// Harness opens it.
+	// Harness opens the wrong service.
 	Harness conformance.Harness
 }
 
@@ -32,7 +39,7 @@ type pointVariant struct {
 	points       model.Points
 }
 
-// wrappedVariant is a model with something wrong in front of it. Its function runs for each world.
+// wrappedVariant is a model with a wrong front. Its function runs for each world.
 type wrappedVariant struct {
 	name, breaks string
 	spoil        func(w *wrongWorld)
@@ -65,7 +72,7 @@ func Variants() []Variant {
 // Right returns a harness of models in which nothing is wrong.
 func Right() conformance.Harness { return harness(model.NewCalendar(), func(*wrongWorld) {}) }
 
-// harness opens models that are spoilt.
+// harness opens models that spoil has changed.
 func harness(c *model.Calendar, spoil func(w *wrongWorld)) conformance.Harness {
 	h := conformance.ModelHarness(nil)
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {

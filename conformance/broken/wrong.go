@@ -11,13 +11,13 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrongWorld is a world with something wrong in it or in front of it. A nil function is the world's
-// own. Leases go through it, too.
+// wrongWorld is a world with a wrong front. A nil function is the world's own method. Calls of
+// leases go through it too.
 type wrongWorld struct {
 	conformance.World
-	// points are the model's, if there is one inside.
+	// points are the points of the model, if there is one inside.
 	points model.Points
-	// setup changes what the model is opened with, and opened the world around it.
+	// setup changes the setup of the model. opened, if not nil, is called with the world around it.
 	setup     func(s *conformance.Setup)
 	opened    func(inner conformance.World) conformance.World
 	reserve   func(ctx context.Context, r *weir.Request) (*weir.Lease, error)
@@ -95,7 +95,7 @@ func (w *wrongWorld) Configure(d *weir.Definitions) error {
 	return w.World.Configure(d)
 }
 
-// done is a receipt that says that something was done.
+// done returns a receipt that says that something was done.
 func (w *wrongWorld) done(id weir.LeaseID) *weir.Receipt {
 	return &weir.Receipt{LeaseID: id, At: w.Now()}
 }
@@ -104,10 +104,10 @@ func denialOf(err error) (*weir.DeniedError, bool) { return errors.AsType[*weir.
 
 func refused(code weir.Code) error { return &weir.Error{Code: code} }
 
-// Wrapper puts something between a world and the suites.
+// Wrapper returns a world around another one.
 type Wrapper func(conformance.World) conformance.World
 
-// wrapWith makes a Front of a function that sets what is wrong.
+// wrapWith returns a Wrapper for a function that sets what is wrong.
 func wrapWith(spoil func(w *wrongWorld)) Wrapper {
 	return func(inner conformance.World) conformance.World {
 		w := &wrongWorld{World: inner}
@@ -116,7 +116,7 @@ func wrapWith(spoil func(w *wrongWorld)) Wrapper {
 	}
 }
 
-// set opens the model with other settings.
+// set opens the model with other options.
 func set(change func(o *limiter.Options)) func(w *wrongWorld) {
 	return func(w *wrongWorld) {
 		w.setup = func(s *conformance.Setup) { change(&s.Options) }
@@ -136,7 +136,7 @@ func asking(change func(w *wrongWorld, r *weir.Request) error) func(w *wrongWorl
 	}
 }
 
-// answer is what a world said to a request.
+// answer is the world's answer to a request.
 type answer struct {
 	w       *wrongWorld
 	request *weir.Request
@@ -156,7 +156,7 @@ func answering(change func(a *answer)) func(w *wrongWorld) {
 	}
 }
 
-// fail makes the answer an error.
+// fail replaces the answer by an error.
 func (a *answer) fail(err error) { a.lease, a.err = nil, err }
 
 // admitting changes each lease that was reserved.
@@ -186,7 +186,7 @@ func failing(code weir.Code, change func(a *answer)) func(w *wrongWorld) {
 	})
 }
 
-// completion is what a world said to a complete.
+// completion is the world's answer to a complete.
 type completion struct {
 	w       *wrongWorld
 	id      weir.LeaseID
@@ -208,10 +208,10 @@ func completing(code weir.Code, change func(c *completion)) func(w *wrongWorld) 
 	}
 }
 
-// done makes the answer a receipt that says that the lease was completed.
+// done replaces the answer by a receipt that says that the lease was completed.
 func (c *completion) done() { c.receipt, c.err = c.w.done(c.id), nil }
 
-// configuring replaces each change of the definitions. What is wrong is refused all the same.
+// configuring replaces each change of the definitions. Invalid definitions are refused as before.
 func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(w *wrongWorld) {
 	return func(w *wrongWorld) {
 		var was *weir.Definitions
@@ -234,7 +234,8 @@ func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(
 	}
 }
 
-// remembering keeps the requests that were admitted, and returns what finds one by its lease.
+// remembering remembers the requests that were admitted, and returns a function that finds one by
+// its lease.
 func remembering(w *wrongWorld) (of func(weir.LeaseID) *weir.Request) {
 	var mu sync.Mutex
 	asked := map[weir.LeaseID]*weir.Request{}
