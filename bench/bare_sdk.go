@@ -21,7 +21,8 @@ import (
 )
 
 // bareConnections is how many idle connections the bare SDK's client keeps: one for each request
-// that may be under way. With the SDK's own ten it would open and close connections all the time.
+// that may be in flight. With the SDK's default of ten it would open and close connections all the
+// time.
 const bareConnections = 256
 
 // bareSDK makes the writes that weir makes, and nothing else: it resolves no limits, remembers no
@@ -37,7 +38,7 @@ type bareSDK struct {
 	entities []string
 }
 
-// openBareSDK lets weir make its writes for a while, copies them, and closes weir.
+// openBareSDK has weir make its writes for a while, copies them, and closes weir.
 func openBareSDK(ctx context.Context, s *spec) (*workload, error) {
 	updates, parents, err := copyWrites(ctx, s)
 	if err != nil {
@@ -69,8 +70,8 @@ func openBareSDK(ctx context.Context, s *spec) (*workload, error) {
 	return &workload{works: map[string]*work{workReserve: w}, counts: b.requests.counts}, nil
 }
 
-// copyWrites lets weir make calls, and returns for each entity the update that it usually makes,
-// and how many updates of the parent come with a thousand calls.
+// copyWrites has weir make calls. It returns for each entity the update that weir makes most often,
+// and the number of updates of the parent in a thousand calls.
 func copyWrites(
 	ctx context.Context, s *spec,
 ) (updates map[string]*ddb.UpdateItemInput, parents int64, err error) {
@@ -118,7 +119,7 @@ func (b *bareSDK) call(ctx context.Context, entity string) error {
 	return errors.Join(err, parentErr)
 }
 
-// updateCopies are the updates that were seen: of each pair of expressions the last one of each
+// updateCopies are the updates that were seen: for each pair of expressions the last one of each
 // entity.
 type updateCopies struct {
 	mu     sync.Mutex
@@ -172,26 +173,25 @@ const (
 )
 
 var (
-	// equation is a name and a value that are set or required to be equal.
+	// equation matches a name and a value that are set or required to be equal.
 	equation = regexp.MustCompile(`(#n\d+) = (:v\d+)`)
-	// span is a name and the values that it is required to lie between.
+	// span matches a name and the two values that it is required to lie between.
 	span = regexp.MustCompile(`(#n\d+) BETWEEN (:v\d+) AND (:v\d+)`)
 )
 
-// bareItem is an item and the update that is made to it again and again, one at a time as in weir.
+// bareItem is an item and the update that is made to it repeatedly, one at a time as in weir.
 type bareItem struct {
 	mu     sync.Mutex
 	update *ddb.UpdateItemInput
 	// refill is the value that is set as the time of the refill; empty if the update does not
 	// refill.
 	refill string
-	// required has the attributes that must be as they were read, by the value that stands for
-	// them.
+	// required maps the values of the update to the attributes that must be as they were read.
 	required map[string]string
 }
 
-// newBareItem makes the item such that the update succeeds again and again: it sets the balance of
-// the limit to half of its capacity, and that of the write limit too, or to plenty if the update
+// newBareItem creates the item so that the update succeeds every time: it sets the balance of the
+// limit to half of its capacity, and the balance of the write limit too, or to plenty if the update
 // draws on it.
 func newBareItem(
 	ctx context.Context, client *ddb.Client, update *ddb.UpdateItemInput, capacity int64,
@@ -227,8 +227,7 @@ func newBareItem(
 	return b, b.follow(out.Attributes)
 }
 
-// matches returns the first match of a pattern whose name stands for an attribute; nil if there is
-// none.
+// matches returns the first match of a pattern whose name stands for an attribute, or nil.
 func (b *bareItem) matches(pattern *regexp.Regexp, expression *string, attribute string) []string {
 	for _, m := range pattern.FindAllStringSubmatch(aws.ToString(expression), -1) {
 		if b.update.ExpressionAttributeNames[m[1]] == attribute {
@@ -238,7 +237,7 @@ func (b *bareItem) matches(pattern *regexp.Regexp, expression *string, attribute
 	return nil
 }
 
-// follow makes the update require what the item has.
+// follow makes the update require the values that the item has now.
 func (b *bareItem) follow(item map[string]types.AttributeValue) error {
 	for value, attribute := range b.required {
 		if item[attribute] == nil {

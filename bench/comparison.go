@@ -9,7 +9,7 @@ import (
 // them are compared.
 type comparison struct {
 	name, title string
-	note        string // what to know when reading the figures
+	note        string // a note for readers of the results
 	store       *storeSetup
 	sides       []side
 	ratios      []ratio
@@ -28,10 +28,10 @@ type side struct {
 // contestant is started as one or more processes, and runs one or more sides.
 type contestant struct {
 	spec spec
-	// processes is how many share the callers. Default: one.
+	// processes is the number of processes that share the callers. Default: one.
 	processes int
-	// server is a process that the contestant asks. Its costs are reported, and not the
-	// contestant's. Default: none.
+	// server is a process that the contestant sends its requests to. Its costs are reported instead
+	// of the contestant's. Default: none.
 	server *spec
 }
 
@@ -39,11 +39,11 @@ type contestant struct {
 type ratio struct {
 	over, under int
 	of          metric
-	// goal and aim are what the ratio should be: at most for costs, at least for speeds. 0 is none.
+	// goal and aim bound the ratio: from above for costs, from below for speeds. 0 means no bound.
 	goal, aim float64
 }
 
-// metric selects the figure that a ratio compares.
+// metric selects the number that a ratio compares.
 type metric int
 
 const (
@@ -53,7 +53,7 @@ const (
 	p99                 // time that 99 of 100 operations take at most
 )
 
-// of returns the ratio of two replies; 0 if the figure of the second one is unknown.
+// of returns the ratio of two replies, or 0 if the number of the second one is unknown.
 func (m metric) of(over, under *reply) float64 {
 	switch m {
 	case speed:
@@ -110,7 +110,7 @@ func (c *comparison) keep(labels *regexp.Regexp) bool {
 	return len(sides) > 0
 }
 
-// contestants returns those that the sides need, in their order.
+// contestants returns the contestants of the sides, in their order.
 func (c *comparison) contestants() []*contestant {
 	var out []*contestant
 	for _, s := range c.sides {

@@ -90,7 +90,7 @@ func hot(live int, goal, aim float64) *comparison {
 	}
 }
 
-// deny compares denials by a bucket of which the live leases have taken everything.
+// deny compares denials by a bucket whose units are all taken by the live leases.
 func deny(live int) *comparison {
 	weir := newWeir(kindWeir, live, 1, 1)
 	weir.spec.Empty, weir.spec.Ended = true, 0
@@ -146,7 +146,7 @@ func cascade() *comparison {
 	}
 }
 
-// throughput compares a caller for each processor, on weir and on all rivals that have as many
+// throughput compares one caller for each processor, on weir and on all rivals that have as many
 // keys.
 func throughput(name string, entities int, procs []int) *comparison {
 	c := &comparison{
@@ -234,8 +234,8 @@ func onStore(kind string, entities []string, each int) spec {
 }
 
 // onTable compares weir on a table with the Python library and, unless all callers want one entity,
-// with the bare SDK that makes the same writes. The library runs in one process, as most use it,
-// and in as many as there are processors, which it needs to use them.
+// with the bare SDK making the same writes. The library runs in one process, as most users run it,
+// and in one for each processor, which it needs to use all of them.
 func onTable(name, title string, entities []string, each int, parent string) *comparison {
 	single := len(entities) == 1
 	by := func(kind string, processes int) *contestant {

@@ -13,7 +13,7 @@ import (
 
 // fakeRunner reports a fixed time per operation, and takes none.
 type fakeRunner struct {
-	ns     int64 // for an operation
+	ns     int64 // per operation
 	slow   int   // this many of the first runs take a thousand times as long
 	denies bool
 	ran    *[]string
@@ -43,7 +43,7 @@ func TestTakeTurns(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		second fakeRunner
-		empty  bool // the second one's limit
+		empty  bool // the second side's limit is empty
 		fails  string
 	}{
 		{"as it should be", fakeRunner{ns: 200}, false, ""},
@@ -79,8 +79,8 @@ func TestTakeTurns(t *testing.T) {
 	}
 }
 
-// TestCalibrate starts slowly, as during a garbage collection: the slices must not shrink to a
-// thousandth.
+// TestCalibrate checks a slow start, as during a garbage collection: the slices must not shrink to
+// a thousandth.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []int{0, 1, 2} {
@@ -112,7 +112,7 @@ func TestWork(t *testing.T) {
 		name   string
 		second operation
 		order  command
-		want   reply // the counts alone
+		want   reply // only the counts
 		err    error
 	}{
 		{

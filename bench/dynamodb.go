@@ -32,7 +32,7 @@ const (
 )
 
 // openDynamoDB starts a DynamoDB Local, on which each contestant gets a new table without a stream.
-// It heats the server up first: a write takes three times as long until the server has compiled its
+// It warms the server up first: a write takes three times as long until the server has compiled its
 // code.
 func openDynamoDB(ctx context.Context, s *settings) (*instance, error) {
 	server, err := testkit.StartDynamoDB(ctx, nil)
@@ -64,8 +64,8 @@ func openDynamoDB(ctx context.Context, s *settings) (*instance, error) {
 	return at, nil
 }
 
-// heat makes writes that are not measured. They are those of a weir whose callers each have an
-// entity of their own, so that each call is a write.
+// heat makes writes that are not measured: those of a weir whose callers each have an entity of
+// their own, so that each call is a write.
 func heat(ctx context.Context, at *instance, writes int) error {
 	if writes == 0 {
 		return nil
@@ -81,7 +81,7 @@ func heat(ctx context.Context, at *instance, writes int) error {
 	return errors.Join(err, t.stop())
 }
 
-// findPython returns the path of a Python that has zae-limiter. The first call makes it.
+// findPython returns the path of a Python that has zae-limiter. The first call installs it.
 func findPython(ctx context.Context) (string, error) {
 	v, err := testkit.OpenZAE(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (t *tableLimiter) world(s *spec) *workload {
 
 // requests counts the requests to DynamoDB, as a middleware of the SDK.
 type requests struct {
-	parent string // the entity whose bucket is counted apart
+	parent string // the entity whose bucket is counted separately
 
 	writes, parents, reads atomic.Int64
 	copies                 atomic.Pointer[updateCopies] // collects the updates; nil to collect none
@@ -166,10 +166,9 @@ func (r *requests) counts() map[string]int64 {
 	}
 }
 
-// install puts the counter before everything else that the client does with a request.
+// install adds the counter before everything else that the client does with a request.
 func (r *requests) install(o *ddb.Options) {
-	// DynamoDB Local says that the checksum of each refusal is 0, which the SDK would note each
-	// time.
+	// DynamoDB Local sends a checksum of 0 with each refusal, which the SDK would log each time.
 	o.Logger = logging.Nop{}
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", r.count), middleware.Before)
@@ -196,7 +195,7 @@ func (r *requests) count(
 	return next.HandleInitialize(ctx, in)
 }
 
-// bucketEntity returns the entity of a bucket item, or nothing for another item.
+// bucketEntity returns the entity of a bucket item, or "" for another item.
 func bucketEntity(key map[string]types.AttributeValue) string {
 	pk, _ := key["PK"].(*types.AttributeValueMemberS)
 	if pk == nil {
@@ -238,7 +237,7 @@ func statTime(path string) int64 {
 		return 0
 	}
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	const user, system = 11, 12 // behind the command
+	const user, system = 11, 12 // after the command
 	if len(fields) <= system {
 		return 0
 	}

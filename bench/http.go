@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// connections is the number of concurrent requests: enough that the server always has one.
+	// connections is the number of concurrent requests, enough to keep the server busy.
 	connections = 32
 	// loadTimeout bounds one slice of load.
 	loadTimeout = time.Minute
@@ -32,8 +32,8 @@ const (
 	idLength     = 26 // of a lease's ID as text
 )
 
-// openServer serves httpapi's handler over a limiter, or one that reads and writes as many bytes
-// and does nothing in between.
+// openServer serves httpapi's handler over a limiter, or a handler that reads and writes as many
+// bytes and does nothing else.
 func openServer(ctx context.Context, s *spec) (*workload, error) {
 	l, err := openLimiter(s,
 		weir.Limit{Name: "rpm", Capacity: plenty}, weir.Limit{Name: "tpm", Capacity: plentyTokens})
@@ -67,8 +67,8 @@ func openServer(ctx context.Context, s *spec) (*workload, error) {
 	}}, nil
 }
 
-// newPlainHandler answers every request as the real handler answers one: with the same bytes and
-// the same headers.
+// newPlainHandler returns a handler that answers every request with the same bytes and headers as
+// the real handler.
 func newPlainHandler(ctx context.Context, real http.Handler) (http.Handler, error) {
 	reserved, err := record(ctx, real, reservePath, reserveBody)
 	if err != nil {
@@ -96,7 +96,7 @@ func newPlainHandler(ctx context.Context, real http.Handler) (http.Handler, erro
 	}), nil
 }
 
-// record asks a handler once.
+// record makes one request to a handler.
 func record(
 	ctx context.Context, h http.Handler, path, body string,
 ) (*httptest.ResponseRecorder, error) {
@@ -136,8 +136,8 @@ func openLoad(ctx context.Context, s *spec) (*workload, error) {
 	return w, nil
 }
 
-// client is one connection. It knows just enough of HTTP, and its requests are made beforehand, so
-// that the load costs less than the server.
+// client is one connection. It implements just enough of HTTP, and its requests are built
+// beforehand, so that the load costs less than the server.
 type client struct {
 	conn     net.Conn
 	reader   *bufio.Reader

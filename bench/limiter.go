@@ -17,15 +17,14 @@ const (
 	// never is a refill period in which nothing comes back during a run.
 	never = 24 * time.Hour
 	// chunk is how many leases are reserved before they are completed, if the two are measured
-	// apart.
+	// separately.
 	chunk = 1000
 	// storeResource is the resource of all requests to a store.
 	storeResource = "llm"
 	// patience is how long weir waits for a store. The default of a second is too short on a busy
 	// machine.
 	patience = time.Minute
-	// defaultMost is the default of how many leases may be live, and of how many ended ones are
-	// remembered.
+	// defaultMost is the default bound of live leases, and of ended ones that are remembered.
 	defaultMost = 1_000_000
 )
 
@@ -39,8 +38,8 @@ const (
 )
 
 // openLimiter opens a limiter over a memory store, with default options unless there will be more
-// live leases than they allow. The limits are the system's, so that each entity has them; bot
-// cascades to org.
+// live leases than they allow. The limits are the system's, so that each entity has them; the
+// entity bot cascades to org.
 func openLimiter(s *spec, limits ...weir.Limit) (*limiter.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System:   limits,
@@ -94,15 +93,14 @@ type leaseRing struct {
 	entities cycle
 	held     []*weir.Lease
 	oldest   int
-	// pile has the leases to exchange, if reserving and completing are measured apart. Those before
-	// used are in held already.
+	// pile has the leases to exchange, if reserving and completing are measured separately. The
+	// first used of them are in held already.
 	pile []*weir.Lease
 	used int
 }
 
-// openRings brings a limiter into the state of a process that has run for a while, with ended
-// leases to remember and live ones, and returns its works. They make the request for each entity in
-// turn.
+// openRings puts a limiter into the state of a process that has run for a while, with ended leases
+// to remember and live ones, and returns its works. They make the request for each entity in turn.
 func openRings(
 	ctx context.Context, s *spec, l *limiter.Limiter, request weir.Request, actuals ...weir.Costs,
 ) (*workload, error) {
@@ -133,7 +131,7 @@ func openRings(
 	}
 	first := rings[0]
 	first.pile = make([]*weir.Lease, 0, chunk)
-	if !s.Empty { // and so the reserved leases have to be completed
+	if !s.Empty { // so the reserved leases have to be completed
 		reserve = &work{
 			callers: []operation{first.toPile}, chunk: chunk, before: nothing, after: first.emptyPile,
 		}

@@ -1,9 +1,14 @@
-// Command bench runs weir beside other rate limiters on the same work, and prints the ratios. See
+// Command bench runs weir and other rate limiters on the same work, and prints the ratios. See
 // docs/performance.md.
 //
-// A machine is never quiet. So each contestant has a process of its own, the contestants take
-// turns, and a process is stopped while another one has its turn. A ratio compares two contestants
-// within one round, and the report gives its median over all rounds.
+// A machine is never quiet, so the measurements are arranged to be disturbed equally. Each
+// contestant is one or more processes of its own (worker.go), which obey orders in JSON on standard
+// input (protocol.go): the first opens a workload, each later one runs a work of it and returns
+// counts, time and memory (work.go). The contestants take turns, in short slices or in long rounds,
+// and the processes of the others are stopped meanwhile (runner.go). A ratio compares two sides
+// within one round, and the report gives its median over all rounds (report.go). The table of
+// comparisons is in comparisons.go; the contestants are in limiter.go, rivals.go, dynamodb.go,
+// tigerbeetle.go, http.go and parts.go.
 package main
 
 import (
@@ -97,7 +102,7 @@ func choose(s *settings) []*comparison {
 	return out
 }
 
-// settings are the flags.
+// settings are the values of the flags.
 type settings struct {
 	only, sides *regexp.Regexp
 	procs       []int
@@ -178,7 +183,7 @@ func parseFlags(args []string) (*settings, error) {
 	return s, nil
 }
 
-// printPreamble writes the machine and the versions, so that figures can be told apart later.
+// printPreamble writes the machine and the versions, so that results can be attributed later.
 func printPreamble(w io.Writer) error {
 	var modules []string
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestMain makes the test binary a worker where the program would be one.
+// TestMain makes the test binary a worker if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerArgument {
 		main()
@@ -36,7 +36,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// small reduces a comparison, so that its contestants start at once.
+// small reduces a comparison so that its contestants start at once.
 func small(c *comparison) {
 	for _, by := range c.contestants() {
 		for _, s := range []*spec{&by.spec, by.server} {
@@ -50,13 +50,14 @@ func small(c *comparison) {
 }
 
 // TestComparisons runs every comparison for a moment, with its processes. The run itself fails
-// unless all operations of a side are admitted, or all are denied where nothing is left. In a plain
-// run the only one on DynamoDB is the one with a parent, which has everything that the others have.
+// unless all operations of a side are admitted, or all are denied if nothing is left. Of the
+// comparisons on DynamoDB a plain run makes only the one with a parent, which includes everything
+// that the others have.
 func TestComparisons(t *testing.T) {
 	t.Parallel()
 	for _, c := range comparisons([]int{1, 2}) {
 		t.Run(c.name, func(t *testing.T) {
-			if !c.sameCounts { // how many events a lease has depends on how busy the cluster is
+			if !c.sameCounts { // the number of events of a lease depends on how busy the cluster is
 				t.Parallel()
 			}
 			small(c)
@@ -92,7 +93,7 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// checkReplies checks what each side reported of each round.
+// checkReplies checks what each side reported in each round.
 func checkReplies(t *testing.T, r *result) {
 	t.Helper()
 	for i, side := range r.sides {
@@ -207,8 +208,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWorkerFails shows that an error in a worker is an error of the parent, and that the worker
-// goes on.
+// TestWorkerFails checks that an error in a worker is returned by the parent, and that the worker
+// continues.
 func TestWorkerFails(t *testing.T) {
 	t.Parallel()
 	ctx, e := testContext(t), &environment{}

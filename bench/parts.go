@@ -10,23 +10,23 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// planOnlyStore is a store that admits every plan without judging it. So a limiter over it costs
-// its own part alone. The embedded store has the configuration.
+// planOnlyStore is a store that admits every plan without judging it, so that a call of a limiter
+// over it costs only the limiter's part. The embedded store has the configuration.
 type planOnlyStore struct{ *memory.Store }
 
-// Reserve admits.
+// Reserve admits the plan.
 func (planOnlyStore) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
-// Update says that it was done.
+// Update reports that the update was applied.
 func (planOnlyStore) Update(_ context.Context, now time.Time, _ *driver.Update, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
-// openPlans opens a limiter over a planner.
+// openPlans opens a limiter over a planOnlyStore.
 func openPlans(ctx context.Context, s *spec) (*workload, error) {
 	p, err := newParts(ctx)
 	if err != nil {
@@ -73,10 +73,10 @@ func newParts(ctx context.Context) (*parts, error) {
 	return p, p.store.Reserve(ctx, now, p.plan, p.out)
 }
 
-// openParts returns a world with a work for each part of a reservation that can be called by
-// itself. All calls carry the same now, because the clock is a part itself. The same reservation is
-// completed again and again, which a store allows, because the limiter checks whether a lease has
-// ended.
+// openParts returns a workload with a work for each part of a reservation that can be called
+// separately. All calls carry the same now, because reading the clock is a part itself. The same
+// reservation is completed repeatedly, which a store allows, because the limiter checks whether a
+// lease has ended.
 func openParts(ctx context.Context, _ *spec) (*workload, error) {
 	p, err := newParts(ctx)
 	if err != nil {

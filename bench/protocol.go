@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// This is the protocol of all workers, in Go and in Python. Each line on standard input is an order
-// in JSON, and each line on standard output is the reply to one. The first order opens a world. A
+// The protocol of all workers, in Go and in Python: each line on standard input is an order in
+// JSON, and each line on standard output is the reply to one. The first order opens a workload. A
 // worker exits at the end of its input.
 
-// command tells a worker what to do.
+// command is an order to a worker.
 type command struct {
-	// Open is the world to set up. The other fields are empty then.
+	// Open is the workload to open. The other fields are empty then.
 	Open *spec `json:"open,omitempty"`
-	// Work is the name of a work of the world. If it is empty, the reply says how much time and
-	// memory the process has used since its start.
+	// Work is the name of a work of the workload. If it is empty, the reply has the time and memory
+	// that the process has used so far.
 	Work string `json:"work,omitempty"`
-	// Ops is how many operations to do, all callers together.
+	// Ops is the number of operations to do, of all callers together.
 	Ops int `json:"ops,omitempty"`
-	// NS is for how many nanoseconds to do them, instead of Ops.
+	// NS is the time in nanoseconds for which to do operations, instead of Ops.
 	NS int64 `json:"ns,omitempty"`
 	// Profile is the file of a CPU profile, which begins with the first order that names one and
 	// ends with the process. Python workers make none.
 	Profile string `json:"profile,omitempty"`
 }
 
-// reply says what a worker did on an order.
+// reply is the result of an order.
 type reply struct {
-	Ops      int64 `json:"ops"` // how many were done, of which some were admitted and some denied
+	Ops      int64 `json:"ops"` // operations done, some of them admitted and some denied
 	Admitted int64 `json:"admitted"`
 	Denied   int64 `json:"denied"`
 	NS       int64 `json:"ns"`     // wall time
@@ -52,7 +52,7 @@ type reply struct {
 	// Other is the processor time of the process at the other end: of the database, or of the
 	// generator of load if the contestant is a server. It is 0 if it is not known.
 	Other   int64  `json:"other_ns"`
-	Address string `json:"address,omitempty"` // of a world that listens
+	Address string `json:"address,omitempty"` // of a workload that listens
 	Error   string `json:"error,omitempty"`
 }
 
@@ -89,8 +89,8 @@ func quotient(a, b float64) float64 {
 	return a / b
 }
 
-// spec describes the world that a worker sets up. Each kind of world reads the fields that concern
-// it.
+// spec describes the workload that a worker opens. Each kind of workload reads the fields that
+// concern it.
 type spec struct {
 	Kind string `json:"kind"`
 	// Entities are charged. Each caller takes Each of them in turn, by default all, and the callers
@@ -110,7 +110,7 @@ type spec struct {
 	// when the measuring begins. Only weir has any.
 	Live  int `json:"live,omitempty"`
 	Ended int `json:"ended,omitempty"`
-	// Empty is true if the limit has nothing left, so that every operation is denied.
+	// Empty is set if the limit has nothing left, so that every operation is denied.
 	Empty bool `json:"empty,omitempty"`
 	// Address of the server to ask.
 	Address string `json:"address,omitempty"`
@@ -124,8 +124,8 @@ type spec struct {
 	Capacity int64 `json:"capacity,omitempty"`
 	// Parent is the entity to which all others cascade; empty for none.
 	Parent string `json:"parent,omitempty"`
-	// Declare is true if the contestant writes limit and entities to the table; false if another
-	// process has done so.
+	// Declare is set if the contestant writes the limit and entities to the table, and not set if
+	// another process has done so.
 	Declare bool `json:"declare,omitempty"`
 	// Warm and WarmNS are how many calls weir makes, or for how long, before its writes are copied.
 	Warm   int   `json:"warm,omitempty"`
@@ -161,18 +161,18 @@ func (c *cycle) next() int {
 type workload struct {
 	works   map[string]*work
 	counts  func() map[string]int64 // requests so far; nil to count none
-	address string                  // that it listens on, if it does
+	address string                  // the address it listens on, if it does
 	close   func() error            // nil if there is nothing to close
 }
 
-// serveOrders obeys orders until there are no more. It returns errors of reading and writing; those
-// of a world are in the replies.
+// serveOrders runs orders until there are no more. It returns errors of reading and writing; errors
+// of a workload are in the replies.
 func serveOrders(in io.Reader, out io.Writer) (err error) {
 	ctx := context.Background()
 	orders, replies := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	w := &workload{}
 	defer func() {
-		pprof.StopCPUProfile() // if there is one
+		pprof.StopCPUProfile() // if one was started
 		if w.close != nil {
 			err = errors.Join(err, w.close())
 		}
@@ -239,7 +239,7 @@ func startProfile(file string) error {
 	return pprof.StartCPUProfile(f)
 }
 
-// The kinds of worlds.
+// The kinds of workloads.
 const (
 	kindWeir      = "weir"
 	kindCascade   = "weir, cascade"

@@ -15,7 +15,8 @@ type sideResults struct {
 	total  reply
 }
 
-// column is one of the table of sides. The report leaves out a column whose cells are all empty.
+// column is a column of the table of sides. The report leaves out a column whose cells are all
+// empty.
 type column struct {
 	head string
 	cell func(f *sideResults) string // empty if nothing is known
@@ -79,7 +80,7 @@ func (f *sideResults) of(number func(*reply) float64) spread {
 	return spreadOf(all)
 }
 
-// writeTo writes the result for people, or as Markdown.
+// writeTo writes the result as text or as Markdown.
 func (r *result) writeTo(w io.Writer, markdown bool) error {
 	var text strings.Builder
 	form := "\n%s (%s)\n%s\n"
@@ -99,7 +100,7 @@ func (r *result) writeTo(w io.Writer, markdown bool) error {
 	return err
 }
 
-// sideResults returns the figures of each side.
+// figures returns the results of each side.
 func (r *result) figures() []sideResults {
 	out := make([]sideResults, len(r.sides))
 	for i := range out {
@@ -176,8 +177,8 @@ func (x *ratio) bound() string {
 	return out
 }
 
-// result says whether the goal is kept both in the median of the rounds and over their totals,
-// which count disturbances of fewer than half of the rounds too.
+// result returns whether the goal is met, both in the median of the rounds and over their totals.
+// The totals also count disturbances of fewer than half of the rounds.
 func (x *ratio) result(median, total float64) string {
 	kept := func(got float64) bool {
 		if x.of == speed {
@@ -196,11 +197,11 @@ func (x *ratio) result(median, total float64) string {
 	return "missed"
 }
 
-// printTable writes rows for people, the first one being the head.
+// printTable writes rows as text; the first row is the head.
 func printTable(w *strings.Builder, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		_, _ = t.Write([]byte("  " + strings.Join(row, "\t") + "\n")) // into memory
+		_, _ = t.Write([]byte("  " + strings.Join(row, "\t") + "\n")) // writing to memory never fails
 	}
 	_ = t.Flush()
 }
@@ -247,7 +248,7 @@ func number(x float64, places int) string {
 	return s
 }
 
-// unless0 writes a number like [number], and nothing for 0.
+// unless0 writes a number like [number], and "" for 0.
 func unless0(x float64, places int) string {
 	if x == 0 {
 		return ""

@@ -25,8 +25,8 @@ func rivals() []rival {
 	}
 }
 
-// openTakes returns the world of a rival that has one operation per entity. It does each once, so
-// that the entity's state exists, or its only unit is taken.
+// openTakes returns the workload of a rival that has one operation per entity. It calls each once,
+// so that the entity's state exists, or its only unit is taken.
 func openTakes(s *spec, take func(entity string) (bool, error)) (*workload, error) {
 	for _, entity := range s.Entities {
 		if _, err := take(entity); err != nil {
@@ -47,7 +47,7 @@ func openTakes(s *spec, take func(entity string) (bool, error)) (*workload, erro
 	return &workload{works: map[string]*work{workTake: w}}, nil
 }
 
-// newXRate returns a limiter of golang.org/x/time/rate with as much as weir's bucket has.
+// newXRate returns a limiter of golang.org/x/time/rate with the capacity of weir's bucket.
 func newXRate(s *spec) *rate.Limiter {
 	if s.Empty {
 		return rate.NewLimiter(rate.Every(never), 1)
@@ -110,7 +110,7 @@ func openThrottled(ctx context.Context, s *spec) (*workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By default it fails when ten tries in a row lose against other goroutines.
+	// By default it fails after losing ten tries in a row to other goroutines.
 	l.SetMaxCASAttemptsLimit(1 << 30)
 	return openTakes(s, func(entity string) (bool, error) {
 		limited, _, err := l.RateLimitCtx(ctx, entity, 1)

@@ -12,7 +12,7 @@ import (
 type storeSetup struct {
 	// open sets the store up for one round. Each contestant is started on it, warmed up, measured
 	// for some seconds and ended before the next one is started. These comparisons take minutes, so
-	// they run only if -run names them. Without open, all contestants are started once, and take
+	// they run only if -run names them. If open is nil, all contestants are started once, and take
 	// turns in short slices.
 	open func(ctx context.Context, s *settings) (*instance, error)
 	// warm returns the order that warms up a contestant, except for its work.
@@ -35,14 +35,14 @@ type instance struct {
 
 // environment configures the processes that are started.
 type environment struct {
-	python    string   // the path of one that has zae-limiter
-	variables []string // added to those of this process
+	python    string   // the path of a Python that has zae-limiter
+	variables []string // added to the variables of this process
 }
 
-// errLeftOut says that a comparison cannot run here, which is no failure.
+// errLeftOut is the error of a comparison that cannot run here, which is not a failure.
 var errLeftOut = errors.New("left out")
 
-// result holds the replies of a comparison, of each round by side.
+// result holds the replies of a comparison by round and side.
 type result struct {
 	*comparison
 
@@ -82,13 +82,13 @@ func inTurn(round, n int) []int {
 	return out
 }
 
-// runner obeys the orders to a contestant. It is a [team], except in tests.
+// runner runs the orders to a contestant. It is a [team], except in tests.
 type runner interface {
 	run(o command) (reply, error)
 }
 
-// alternate starts all contestants, and has the sides take turns in short slices: a disturbance of
-// the machine that lasts longer than a slice hits all of them.
+// alternate starts all contestants, and has the sides take turns in short slices, so that a
+// disturbance of the machine that lasts longer than a slice affects all of them.
 func (r *result) alternate(ctx context.Context) (err error) {
 	teams := make(map[*contestant]runner)
 	for i, c := range r.contestants() {
@@ -132,7 +132,7 @@ func (r *result) takeTurns(ctx context.Context, teams map[*contestant]runner) er
 	return nil
 }
 
-// measure has a side do its work. All of it must be admitted, or denied where nothing is left.
+// measure has a side do its work. All of it must be admitted, or denied if nothing is left.
 func (r *result) measure(by runner, i int, o command) (reply, error) {
 	side := &r.sides[i]
 	got, err := by.run(o)
@@ -153,9 +153,9 @@ func (r *result) measure(by runner, i int, o command) (reply, error) {
 // maxOps bounds the operations of a slice.
 const maxOps = 50_000_000
 
-// calibrate finds how many operations take about a slice, and warms the side up with it. The
-// fastest of its tries counts, and there are at least three: a collection of garbage in one of them
-// must not make all slices tiny.
+// calibrate finds how many operations take about a slice, and warms the side up with them. It makes
+// at least three tries and takes the fastest, because a garbage collection during a single try
+// would make all slices tiny.
 func calibrate(ctx context.Context, by runner, work string, slice time.Duration) (int, error) {
 	const leastTries, mostTries = 3, 30
 	n, fastest := 100, math.Inf(1)
@@ -238,8 +238,8 @@ func (r *result) runContestant(
 	return nil
 }
 
-// sameCounts fails if one side made other requests than the other: if a count per operation differs
-// by more than a fiftieth.
+// sameCounts returns an error if one side made other requests than the other: if a count per
+// operation differs by more than a fiftieth.
 func sameCounts(replies []reply) error {
 	for i := range replies {
 		a, b := &replies[0], &replies[i]

@@ -33,8 +33,8 @@ func openLedger(ctx context.Context, s *spec) (*workload, error) {
 	return newLedger(s, store)
 }
 
-// newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. It
-// has default options except that it waits longer.
+// newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. Its
+// options are the defaults, except that it waits longer.
 func newLedger(s *spec, store *tigerbeetle.Store) (*workload, error) {
 	lim, err := limiter.New(store, &limiter.Options{
 		StoreTimeout: patience,
@@ -71,14 +71,14 @@ type rawLedger struct {
 	calls, events atomic.Int64
 }
 
-// openRawLedger lets weir take leases on the cluster for a while to see how many events they have,
+// openRawLedger has weir take leases on the cluster for a while to see how many events they have,
 // copies weir's calls from an emulator, and creates their accounts.
 func openRawLedger(ctx context.Context, s *spec) (_ *workload, err error) {
 	model, err := openLedger(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	_, err = model.obey(ctx, &command{Work: workBoth, Ops: s.Callers}) // which creates the accounts
+	_, err = model.obey(ctx, &command{Work: workBoth, Ops: s.Callers}) // this creates the accounts
 	seen, failed := model.obey(ctx, &command{Work: workBoth, NS: s.WarmNS})
 	if err := errors.Join(err, failed, model.close()); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ type leaseShape struct {
 // callShape is one call.
 type callShape struct {
 	transfers []tb.Transfer
-	// pending has for each transfer the index of the lease's event that it ends; -1 for none.
+	// pending has, for each transfer, the index of the lease's event that it ends; -1 for none.
 	pending []int
 	number  tb.Uint128 // the lease's
 }
@@ -214,8 +214,8 @@ func shapeOf(calls [][]tb.Transfer) (leaseShape, error) {
 // the bucket's anchor.
 type leaseShapes struct{ least, most leaseShape }
 
-// share returns how many leases of a thousand are of the larger shape if there are as many events
-// as weir's leases have had. It fails if no mixture of the two has as many calls and events.
+// share returns how many leases of a thousand are of the larger shape, such that there are as many
+// events as in weir's leases. It fails if no mixture of the two has as many calls and events.
 func (s *leaseShapes) share(seen *reply) (int64, error) {
 	calls, events := seen.perOp(seen.Counts[countCalls]), seen.perOp(seen.Counts[countEvents])
 	least, most := float64(s.least.events), float64(s.most.events)
@@ -236,8 +236,8 @@ type ledgerCopy struct {
 	shapes leaseShapes
 }
 
-// copyLeases lets weir take leases on an emulator in the process, and copies what it asks for: of
-// the first lease, of one in the same millisecond, whose bucket has nothing to refill, and of one a
+// copyLeases has weir take leases on an emulator in the process, and copies its calls: for the
+// first lease, for one in the same millisecond, whose bucket has nothing to refill, and for one a
 // second later.
 func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	now := time.Now()
@@ -272,7 +272,7 @@ func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	return out, err
 }
 
-// ledgerRecorder is a ledger that notes what one caller creates on it.
+// ledgerRecorder is a ledger that records what one caller creates on it.
 type ledgerRecorder struct {
 	tigerbeetle.Ledger
 
@@ -280,19 +280,19 @@ type ledgerRecorder struct {
 	calls    [][]tb.Transfer
 }
 
-// CreateAccounts notes the accounts.
+// CreateAccounts records the accounts.
 func (r *ledgerRecorder) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
 	for i := range accounts {
-		if accounts[i].ID != (tb.Uint128{}) { // weir only asks for the time
+		if accounts[i].ID != (tb.Uint128{}) { // without an ID, weir only asks for the time
 			r.accounts = append(r.accounts, accounts[i])
 		}
 	}
 	return r.Ledger.CreateAccounts(ctx, accounts)
 }
 
-// CreateTransfers notes the transfers.
+// CreateTransfers records the transfers.
 func (r *ledgerRecorder) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// opResult says what an operation came to.
+// opResult is the outcome of an operation.
 type opResult int
 
 const (
@@ -23,8 +23,8 @@ const (
 	outcomes
 )
 
-// judged returns the outcome of a reservation by its error; an error other than a denial remains an
-// error.
+// judged returns the outcome of a reservation by its error. An error other than a denial is
+// returned.
 func judged(err error) (opResult, error) {
 	if err == nil {
 		return admitted, nil
@@ -38,7 +38,7 @@ func judged(err error) (opResult, error) {
 // operation is one step of a caller, such as reserving and completing a lease.
 type operation func(ctx context.Context) (opResult, error)
 
-// work has callers that do their operations again and again, each in a goroutine of its own.
+// work is a set of callers that repeat their operations, each in a goroutine of its own.
 type work struct {
 	callers []operation
 	// chunk is the number of operations after which the measurement pauses. before and after run
@@ -69,8 +69,8 @@ func (w *work) run(ctx context.Context, ops int, length time.Duration) (reply, e
 	return sum, nil
 }
 
-// measure runs the callers' operations, and returns the first error of one. Its own costs lie
-// outside of what it measures.
+// measure runs the callers' operations, and returns the first error. Its own costs are not part of
+// the result.
 func measure(
 	ctx context.Context, callers []operation, ops int, length time.Duration,
 ) (r reply, err error) {
@@ -145,7 +145,7 @@ func (l *loop) until(ctx context.Context, operate operation, end time.Time, fail
 	return nil
 }
 
-// memoryUsage returns the allocations of this process since its start.
+// memoryUsage returns the allocations of this process so far.
 func memoryUsage() reply {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -13,22 +13,22 @@ import (
 	"sync"
 )
 
-// workerArgument makes this program a worker.
+// workerArgument is the argument that makes this program a worker.
 const workerArgument = "worker"
 
 //go:embed testdata/zae_worker.py
 var pythonProgram string
 
-// worker is the parent's handle on a process that obeys orders.
+// worker is the parent's handle on a process that runs orders.
 type worker struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	orders  *json.Encoder
 	replies *json.Decoder
-	address string // that its world listens on, if it does
+	address string // the address that its workload listens on, if it does
 }
 
-// startWorker starts a process and lets it set up a world. The process is killed when the context
+// startWorker starts a process and has it set up a workload. The process is killed when the context
 // ends.
 func startWorker(ctx context.Context, s *spec, e *environment) (*worker, error) {
 	args := []string{e.python, "-c", pythonProgram}
@@ -93,7 +93,7 @@ func (w *worker) stop() error {
 // team is the processes of one contestant. They are stopped while they have no order.
 type team struct {
 	workers []*worker // each has a part of the callers
-	server  *worker   // the one that they ask; nil if there is none
+	server  *worker   // the server that they call; nil if there is none
 }
 
 // openTeam starts a contestant's processes one after the other, because the first one declares what
@@ -122,7 +122,7 @@ func openTeam(ctx context.Context, c *contestant, e *environment) (*team, error)
 }
 
 // run sends an order to all workers at once, and returns the sum of their replies, except that the
-// time is that of the slowest. If there is a server, the costs are the server's.
+// time is that of the slowest worker. If there is a server, the costs are the server's.
 func (t *team) run(o command) (sum reply, err error) {
 	if err := t.each(thaw); err != nil {
 		return sum, err
