@@ -31,9 +31,9 @@ type activeTake struct {
 	fromForgotten bool
 	// readInCall is set once the limit was read from the cluster during this call.
 	readInCall bool
-	// observed is what the cluster said last, as of one instant, if a denial is to be judged by it;
-	// otherwise nil. The estimate may differ, because it also has what chains of this server did
-	// during the read.
+	// observed is the cluster's latest answer about the limit, as of one instant, if a denial is to
+	// be judged by it; otherwise nil. The estimate may differ, because it also has what chains of
+	// this server did during the read.
 	observed *estimate
 	// passed is set for a limit that the denial does not name: the cluster has checked it and found
 	// enough, or the estimate said so at the time of the denial.
@@ -105,7 +105,7 @@ func (s *activeTake) headroom() uint64 {
 	return fundMilli - uint64(max(capacityMilli-s.belowCapacity*1000, 0))
 }
 
-// judge writes the limit's status by what is known of it. s.mu is held.
+// judge writes the limit's status, as judgedBy has it. s.mu is held.
 func (s *activeTake) judge(now int64, status *weir.LimitStatus) {
 	l := s.Limit
 	available := s.availableKnown(now) - s.belowCapacity

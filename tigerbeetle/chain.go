@@ -135,7 +135,7 @@ func (c *chain) addVoidOrPost(pending tb.Uint128, flag uint16, amount, total uin
 	c.add(&t, roleResolve, holding)
 }
 
-// chainResult is what became of a chain: created, or the status of the event that made it fail.
+// chainResult is the result of a chain: created, or the status of the event that made it fail.
 type chainResult struct {
 	created bool
 	status  tb.CreateTransferStatus
@@ -144,8 +144,8 @@ type chainResult struct {
 	at int64
 }
 
-// result returns what became of the chain. Events that failed only because another one did are
-// skipped, so the status is that of the event at fault.
+// result returns the result of the chain. It skips events that failed only because another one did,
+// so the status belongs to the event at fault.
 func (c *chain) result(results []tb.CreateTransferResult) chainResult {
 	v := chainResult{created: true}
 	for i := c.linked; i < len(results) && i < len(c.events); i++ {

@@ -33,7 +33,7 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	}
 	now = max(now, c.s.clock.nowMS())
 	if !c.estimateExceeds(now, by) {
-		return false, nil // units have been returned since
+		return false, nil // units were returned in the meantime
 	}
 	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
@@ -98,7 +98,7 @@ func (s *activeTake) staleEstimate(now int64) bool {
 	return now-s.readAt >= rememberMS
 }
 
-// estimateExceeds reports whether the limit is exceeded by what is known of it.
+// estimateExceeds reports whether the limit is exceeded, as judgedBy has it.
 func (c *reserveOp) estimateExceeds(now int64, by *activeTake) bool {
 	by.mu.Lock()
 	defer by.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *activeTake) deniedFromMemory(now int64) bool {
 	return s.availableKnown(now) < s.need()
 }
 
-// exceeded reports whether a limit is still exceeded by what is known of it.
+// exceeded reports whether any enforced limit is still exceeded, as judgedBy has it.
 func (c *reserveOp) exceeded(now int64) bool {
 	for _, s := range c.takes {
 		if !s.Limit.Shadow && !s.passed && c.estimateExceeds(now, s) {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// estimate is what is believed to be in use of a limit: what the cluster said last, and what chains
-// of this server have done since. The kernel does the arithmetic.
+// estimate is the believed use of a limit: the cluster's latest answer, and the effects of this
+// server's chains after it. The kernel does the arithmetic.
 type estimate struct {
 	bucket   bucketEstimate
 	expiring expiringEstimate
@@ -46,7 +46,7 @@ func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, 
 	}
 }
 
-// periodAccount is what is known of the account of one period of a budget.
+// periodAccount holds what is known of the account of one period of a budget.
 type periodAccount struct {
 	account tb.Uint128
 	// end is in Unix milliseconds.
@@ -71,7 +71,7 @@ func (e *estimate) budget(memory []kernel.Period) kernel.Budget {
 	return kernel.Budget{Periods: memory}
 }
 
-// bucketEstimate is what is known of a bucket.
+// bucketEstimate holds what is known of a bucket.
 type bucketEstimate struct {
 	anchor anchor
 	// balance is the balance at the anchor, less what was taken after that, in milli-units.

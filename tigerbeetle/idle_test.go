@@ -187,8 +187,8 @@ func TestIdleDay(t *testing.T) {
 	})
 }
 
-// TestIdleAsksSeldom checks that a poll asks for the time only if nothing has told it since the
-// poll before, and that the cluster keeps nothing of that.
+// TestIdleAsksSeldom checks that a poll asks for the time only if no answer has had a timestamp
+// after the poll before, and that the cluster stores nothing for it.
 func TestIdleAsksSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

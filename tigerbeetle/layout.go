@@ -21,8 +21,8 @@ const (
 	// codeRegister is the account credited by transfers that only record something.
 	codeRegister uint16 = 2
 	codeBucket   uint16 = 10
-	// codeSpent is the second account of a bucket. Its balance is what is spent and not refilled
-	// yet, in milli-units.
+	// codeSpent is the second account of a bucket. Its balance counts the milli-units that are
+	// spent and not refilled yet.
 	codeSpent       uint16 = 11
 	codeWindow      uint16 = 12
 	codeConcurrency uint16 = 13

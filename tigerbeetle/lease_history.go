@@ -216,9 +216,9 @@ func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 
 // untilOf returns the end of units that an update took again. The cluster returns them up to a
 // second later, because it counts timeouts in whole seconds, and over several updates these seconds
-// must not add up. So the end is that of the piece just voided, of which they are the rest, or that
-// of the holding's first piece. Units that an extend renewed, or that were added after the first
-// piece ended, end by their own timeout.
+// must not add up. So units that are the rest of a voided piece end when that piece would have, and
+// other units end with the holding's first piece. Units that an extend renewed, or that were added
+// after the first piece ended, end by their own timeout.
 func (x *holdingHistory) untilOf(t *tb.Transfer, mark, step int64) int64 {
 	at := timestampMS(t.Timestamp)
 	switch extended := step&1 == stepExtend&1; {

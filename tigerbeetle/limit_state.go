@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limitState is what a server knows of one limit of one subject. It is an estimate, used for
+// limitState holds what a server knows of one limit of one subject. It is an estimate, used for
 // statuses and for denials from memory; only the cluster decides.
 type limitState struct {
 	key limitKey
@@ -83,15 +83,15 @@ type limitStates struct {
 	sweptAt int64
 }
 
-// accountName is what an account says of its limit: the hashes of the subject and the name, and the
-// kind.
+// accountName identifies the limit that an account belongs to: by the hashes of the subject and the
+// name, and the kind.
 type accountName struct {
 	subject tb.Uint128
 	name    uint64
 	kind    weir.Kind
 }
 
-// nameOf returns what the accounts of a limit say of it.
+// nameOf returns the accountName of a limit.
 func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }

@@ -22,8 +22,8 @@ type Options struct {
 	// Poll is how often the store checks whether other definitions are in force; if negative, it
 	// never does. Default: 1 s.
 	Poll time.Duration
-	// Now is the process's clock. The store goes by the cluster's clock, and uses Now only to
-	// measure the time since the cluster's last answer. Default: [time.Now].
+	// Now is the process's clock. The store uses the cluster's clock, and Now only to measure how
+	// long ago the cluster's last answer came. Default: [time.Now].
 	Now func() time.Time
 	// Follow keeps the store from replacing definitions that are in force with its own: if others
 	// are in force, the store is not ready. It is for commands that act once, beside servers that

@@ -50,7 +50,7 @@ func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	return s.readAll(ctx, all)
 }
 
-// readForDenial is readLimits for a call that is about to deny. What was read is also stored in the
+// readForDenial is readLimits for a call that is about to deny. It also stores the answers in the
 // takes' observed fields, so that each limit is judged as of one instant.
 func (s *Store) readForDenial(ctx context.Context, takes []*activeTake) error {
 	all := make([]limitRead, len(takes))
@@ -391,8 +391,7 @@ func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) e
 	return nil
 }
 
-// expiringOf returns the units that have not ended by now, from an account's transfers, newest
-// first.
+// expiringOf returns the units of an account's transfers, newest first, that end after now.
 func expiringOf(found []tb.Transfer, now int64) expiringEstimate {
 	var h expiringEstimate
 	resolved := make(map[tb.Uint128]bool)

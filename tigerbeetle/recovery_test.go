@@ -19,8 +19,8 @@ func recoverable() *weir.Definitions {
 	return d
 }
 
-// TestRecovery checks that a server that never saw a lease settles it as a single server would,
-// which is what the model does.
+// TestRecovery checks that a server that never saw a lease settles it as a single server would, by
+// comparison with the model.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(l weir.Service, id weir.LeaseID) error{

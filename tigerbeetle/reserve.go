@@ -36,7 +36,7 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *d
 		return err
 	}
 	c := newReserveOp(s, p)
-	if earlier != nil { // its chain may still succeed, so this call sends the same IDs
+	if earlier != nil { // send the same IDs, so that only one of the two chains can succeed
 		c.attempt, c.resend = earlier.attempt, true
 	}
 	c.findLimits()

@@ -108,7 +108,7 @@ func TestExtendNothingAtOnce(t *testing.T) {
 }
 
 // TestSettleAtOnceLost has servers change the same leases at once, with lost answers. In the end
-// the charge is what the last change says.
+// the last change determines the charge.
 func TestSettleAtOnceLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(40, 600)) {

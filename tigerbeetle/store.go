@@ -188,8 +188,8 @@ func (s *Store) enter(writes bool) error {
 func (s *Store) exit() { s.calls.Done() }
 
 // Close waits for the calls in progress, gives the withdrawals of abandoned reservations one second
-// to finish, and closes the ledger. A chain that the cluster has not answered by then may still be
-// carried out; its units stay charged until the lease ends.
+// to finish, and closes the ledger. A chain without an answer at that time may still be carried
+// out; its units stay charged until the lease ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

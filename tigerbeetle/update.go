@@ -29,8 +29,8 @@ const (
 	farSeq = 1 << 44
 )
 
-// step returns the step of the update. The same update of the same lease has the same step on every
-// server, so of two servers that send it only one succeeds.
+// step returns the step of the update. The same adjust, complete or cancel of a lease has the same
+// step on every server, so of two servers that send it only one succeeds.
 //
 // An adjust with a sequence number of farSeq or more has the step after the last extend instead,
 // with stepEnd added. Every later adjust of the lease has a higher sequence number, and each extend

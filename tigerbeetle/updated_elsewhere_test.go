@@ -31,7 +31,7 @@ type distant struct {
 	facts []fact
 }
 
-// fact is what the ledger had in use of the slots after a call.
+// fact records the slots in use on the ledger after a call.
 type fact struct {
 	at   time.Time
 	held int64

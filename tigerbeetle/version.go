@@ -222,7 +222,7 @@ func (s *Store) wasInForce(ctx context.Context, mine tb.Uint128) (bool, error) {
 }
 
 // poll reads at intervals which definitions are in force, and the cluster's time if no answer has
-// had a timestamp since the last poll. Reads have no timestamp, and a server that does not learn
+// had a timestamp after the last poll. Reads have no timestamp, and a server that does not learn
 // the time falls behind: it would charge a budget's old period (docs/adr/0028-cluster-time.md).
 func (s *Store) poll() {
 	defer s.poller.Done()

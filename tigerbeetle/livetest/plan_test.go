@@ -104,7 +104,7 @@ func actuals(seed uint64, step int, r *weir.Request) weir.Costs {
 // account is a limit of an entity.
 type account struct{ entity, limit string }
 
-// ledger is what each account is expected to have in use.
+// ledger maps each account to the units that it is expected to have in use.
 type ledger map[account]int64
 
 // take adds the costs of an admitted request.
