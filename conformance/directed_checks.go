@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checks is what an answer is expected to say.
+// checks are the expected parts of an answer.
 type checks struct {
 	code               weir.Code
 	field, same, order string

@@ -47,7 +47,7 @@ type T interface {
 	Skipf(format string, args ...any)
 }
 
-// Setup is what a case requires of a world.
+// Setup says how a case wants its world opened.
 type Setup struct {
 	// Start is the first instant of the world.
 	Start time.Time

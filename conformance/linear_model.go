@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// linearWorld is what the worlds of a history support, and in what their answers may differ from
-// the model's.
+// linearWorld describes the worlds of a history: what they support, and how their answers may
+// differ from the model's.
 type linearWorld struct {
 	// kinds are the kinds of the limits. Kinds that a store does not have are replaced by buckets.
 	kinds [linearLimits]weir.Kind

@@ -27,7 +27,8 @@ type lockstep struct {
 	leases  map[weir.LeaseID]reserved
 }
 
-// reserved is what a lease was reserved for, and how many changes of the configuration came before.
+// reserved holds the charges that a lease was reserved for, and how many changes of the
+// configuration came before.
 type reserved struct {
 	charges []weir.Charge
 	changes int

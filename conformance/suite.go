@@ -18,7 +18,7 @@ type Case struct {
 	Name string
 	// Line is the number of the line, such as "3.5", or "6 table".
 	Line string
-	// Needs is what the world must be able to do.
+	// Needs says what the world must be able to do.
 	Needs Needs
 	// Run plays the case. It opens its own worlds.
 	Run func(t T, h Harness)
@@ -30,7 +30,7 @@ func (c *Case) Title() string { return c.Line + " " + c.Name }
 // LeftOut returns the reason why a harness cannot play the case, or "" if it can.
 func (c *Case) LeftOut(h *Harness) string { return c.Needs.missing(h) }
 
-// Needs is what a case requires of a harness. The zero value requires nothing.
+// Needs says what a case requires of a harness. The zero value requires nothing.
 type Needs struct {
 	// Kinds are the kinds of limit that the case uses.
 	Kinds []weir.Kind

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Holding is what a lease stands for on one limit. Its Limit is the definition last used.
+// Holding holds the units that a lease stands for on one limit. Its Limit is the definition last
+// used.
 type Holding struct {
 	Take
 	// Pieces are the units; empty for a bucket.
@@ -82,7 +83,7 @@ func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, erro
 	return m.taken(&nothing, now)
 }
 
-// Change is what an update will do to one holding.
+// Change is a computed change of one holding that an update has yet to apply.
 type Change struct {
 	key     Key
 	state   *state

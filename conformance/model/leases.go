@@ -178,7 +178,8 @@ func (t *leaseTable) drop() {
 
 func (t *leaseTable) forgotEarly(e *lease) { t.horizon = max(t.horizon, idMS(e.id)+1) }
 
-// Horizon is what determines the oldest time that an unknown lease ID may have (6.2).
+// Horizon holds the instants that determine the oldest time that an unknown lease ID may have
+// (6.2).
 type Horizon struct {
 	// Now is the lease table's time, Memory the lease memory.
 	Now, Memory int64

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Take is what a request asks of one limit of one subject.
+// Take is the part of a request that asks something of one limit of one subject.
 type Take struct {
 	*ReachedSubject
 	Limit weir.Limit

@@ -38,8 +38,8 @@ type Points struct {
 
 	// Levels are the limits of a subject, the strongest level first (5.1, 5.2).
 	Levels Point[weir.Subject, []weir.LevelLimits]
-	// Takes is what a request asks of each limit, in the order of judging (3.2, 3.3, 3.7, 5.3).
-	// Limits of which nothing is asked are included, without parts.
+	// Takes are the takes of a request, in the order of judging (3.2, 3.3, 3.7, 5.3). Limits of
+	// which nothing is asked are included, without parts.
 	Takes Point[Planned, []*Take]
 	// Refuse is the error of a check; nil if the check passes.
 	Refuse Point[Check, error]
@@ -50,17 +50,18 @@ type Points struct {
 	Status Point[*Judged, weir.LimitStatus]
 	// SetSeen reports whether judging moves a limit's state to now (1.3, 8.4).
 	SetSeen Point[SeenUpdate, bool]
-	// Taking is what is taken after judging (3.1): all takes, or none if the request is denied.
+	// Taking are the takes to carry out after judging (3.1): all of them, or none if the request is
+	// denied.
 	Taking Point[*JudgedRequest, []*Take]
 
 	// Same reports whether two calls with one lease ID have the same content (6).
 	Same Point[RepeatedCall, bool]
-	// React is what a verb does to a lease, by the table of section 6.
+	// React is the reaction to a verb on a lease, by the table of section 6.
 	React Point[TableCell, Reaction]
 	// Horizon is the oldest time that an unknown lease ID may carry (6.2).
 	Horizon Point[Horizon, int64]
 
-	// StandFor is what a holding stands for after an update (7.1 to 7.5).
+	// StandFor are the parts that a holding stands for after an update (7.1 to 7.5).
 	StandFor Point[*UpdatedHolding, []driver.Part]
 	// Shrink is the pieces of a holding after units were given back (7.6).
 	Shrink Point[ShrunkHolding, []*Piece]
@@ -154,10 +155,11 @@ type Planned struct {
 // Judged is a limit that was judged, and what was asked of it.
 type Judged struct {
 	*Take
-	// Bucket or Pieces is what is in use. Pieces that have returned are left out.
+	// Bucket or Pieces, by kind, holds the units in use. Pieces that have returned are left out.
 	Bucket Bucket
 	Pieces []*Piece
-	// Available is what the limit has left under the take's ceiling, and Asked what is asked.
+	// Available is the amount that the limit has left under the take's ceiling, and Asked the
+	// amount asked.
 	Available, Asked *big.Int
 	// Wait is the time in milliseconds until the take fits; nil if it never will.
 	Wait *big.Int
@@ -173,7 +175,7 @@ type SeenUpdate struct {
 // JudgedRequest is the judging of a whole request.
 type JudgedRequest struct {
 	Takes []*Take
-	// Fits tells for each take whether it fits.
+	// Fits says for each take whether it fits.
 	Fits   []bool
 	Denied bool
 	// Lock is the model's mutex, which is held.

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Content is what must be equal for two calls with one lease ID to be the same (6).
+// Content is the part of a call that is compared with an earlier call with the same lease ID (6).
 type Content struct {
 	// Charges are the charges of a request, in their order and with their costs, and Brought its
 	// limits.

@@ -18,7 +18,7 @@ func (m *Model) key(s weir.Subject, l *weir.Limit) Key {
 	return m.points.Key.pass(l, Key{s, l.Name, l.Kind})
 }
 
-// state is what is in use of one limit. The kind decides which fields are used.
+// state holds the use of one limit. The kind decides which fields are used.
 type state struct {
 	seen   int64    // the latest instant (1.3)
 	bucket Bucket   // its At equals seen

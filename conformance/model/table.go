@@ -6,7 +6,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Reaction is what a verb on a lease does.
+// Reaction is the effect of a verb on a lease.
 type Reaction string
 
 // The reactions, by the words of the table in section 6.
@@ -25,7 +25,7 @@ type TableCell struct {
 	Verb weir.Verb
 	// State is the state of the lease; empty if the lease is not known.
 	State driver.LeaseState
-	// Same is set if the content is that of the earlier call.
+	// Same is set if the content equals that of the earlier call.
 	Same bool
 	// Seq is the sequence number of an adjust, Last that of the last one applied.
 	Seq, Last int64
