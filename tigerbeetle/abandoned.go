@@ -145,6 +145,8 @@ func (s *Store) watchAbandoned(a *inflightReserve) {
 	case <-a.adopted:
 		return
 	}
+	// The timer and an adoption may come at the same time. From here on l.mu decides: either the
+	// reservation is adopted, or it is withdrawn and can no longer be adopted.
 	l.mu.Lock()
 	select {
 	case <-a.adopted:

@@ -137,7 +137,7 @@ func TestRandomOperations(t *testing.T) {
 	}
 }
 
-// Its seeds are beyond those of the plain run.
+// TestSoakRandomOperations plays random operations from seeds beyond those of the plain run.
 func TestSoakRandomOperations(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()

@@ -98,8 +98,8 @@ func codeOf(k weir.Kind) uint16 {
 	}
 }
 
-// kindOf returns the kind of limit that an account's code stands for, or "" if the account does not
-// belong to a limit.
+// kindOf returns the kind of limit that an account's code stands for, or "" if it does not stand
+// for a limit.
 func kindOf(code uint16) weir.Kind {
 	switch code {
 	case codeBucket:

@@ -183,12 +183,14 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	for _, take := range c.takes {
 		take.observed, take.passed, take.takes = nil, false, take.cost
 	}
+	// The chain is counted in flight before it is sent and until its effect is in the estimates. A
+	// read that overlaps it sees one or the other, and does not take it for another server's.
 	addInFlight(c.takes, 1, false)
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
 	c.unknown = err != nil && !client.IsUnsent(err)
 	v := ch.result(results)
 	if err == nil {
-		markFunded(ch, c.takes, results)
+		markFunded(ch, c.takes, results) // not part of the linked chain, so done even if it failed
 		if v.created {
 			c.applyTaken(now, v.at)
 		}

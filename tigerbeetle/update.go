@@ -248,7 +248,7 @@ func (c *updateOp) send(ctx context.Context) (*driver.Outcome, error) {
 		x := &c.changes[i]
 		x.takes, x.returns = max(x.to-x.from, 0), max(x.from-x.to, 0)
 	}
-	addInFlight(all, 1, true)
+	addInFlight(all, 1, true) // until the effect is in the estimates: see reserveOp.send
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
 	v := ch.result(results)
 	if err == nil && v.created {

@@ -158,7 +158,7 @@ func (e *Emulator) expireDue() {
 	for len(e.due) > 0 && e.due[0].at <= e.last {
 		p := heap.Pop(&e.due).(dueEntry).entry
 		if p.state != statePending || e.transfers[p.ID] != p {
-			continue
+			continue // it was posted or voided, or its chain was undone
 		}
 		p.state = stateExpired
 		release(p, e.accounts[p.DebitAccountID], e.accounts[p.CreditAccountID])
