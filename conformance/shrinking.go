@@ -20,8 +20,8 @@ const (
 	shrinkOps  = 200_000 // operations in all
 	shrinkIdle = 40_000  // operations after the last attempt that made the script smaller
 	shrinkOpen = 20      // operations that an attempt counts as, besides its own
-	// fewOps is the number of operations from which on the definitions are shrunk too. Each such
-	// attempt plays all operations again.
+	// A script with fewOps operations or fewer has its definitions shrunk too. Each attempt at that
+	// plays all operations again.
 	fewOps = 40
 )
 
