@@ -18,8 +18,8 @@ const (
 	storeEntities = 1000
 )
 
-// comparisons is the table of all comparisons, in the order in which they are printed. Those of
-// throughput run for each number of processors.
+// comparisons returns all comparisons, in the order in which they are printed. The throughput
+// comparisons run for each number of processors.
 func comparisons(procs []int) []*comparison {
 	out := []*comparison{
 		hot(1000, 8, 3), hot(1_000_000, 15, 0), deny(1000), deny(1_000_000), keys(), cascade(),

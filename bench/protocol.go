@@ -112,15 +112,15 @@ type spec struct {
 	Ended int `json:"ended,omitempty"`
 	// Empty is set if the limit has nothing left, so that every operation is denied.
 	Empty bool `json:"empty,omitempty"`
-	// Address of the server to ask.
+	// Address is the address of the server to ask.
 	Address string `json:"address,omitempty"`
-	// Addresses of the TigerBeetle cluster.
+	// Addresses are the addresses of the TigerBeetle cluster.
 	Addresses []string `json:"addresses,omitempty"`
-	// Table on DynamoDB, with its endpoint and region.
+	// Table is a table on DynamoDB, with its endpoint and region.
 	Table    string `json:"table,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
 	Region   string `json:"region,omitempty"`
-	// Capacity of the only limit on a table, rpm, which each entity has.
+	// Capacity is that of the only limit on a table, rpm, which each entity has.
 	Capacity int64 `json:"capacity,omitempty"`
 	// Parent is the entity to which all others cascade; empty for none.
 	Parent string `json:"parent,omitempty"`

@@ -122,7 +122,7 @@ func openTeam(ctx context.Context, c *contestant, e *environment) (*team, error)
 }
 
 // run sends an order to all workers at once, and returns the sum of their replies, except that the
-// time is that of the slowest worker. If there is a server, the costs are the server's.
+// time is that of the slowest worker. With a server, it returns the costs of the server instead.
 func (t *team) run(o command) (sum reply, err error) {
 	if err := t.each(thaw); err != nil {
 		return sum, err
