@@ -302,7 +302,7 @@ func use(ctx context.Context, b driver.Store, now time.Time, j driver.Judged, un
 	_ = b.Reserve(ctx, now, p, p.Outcome())
 }
 
-// readingStores are wrong in what they tell.
+// readingStores returns stores that report the wrong things.
 func readingStores() []storeVariant {
 	return []storeVariant{
 		{"a status charges", "seam", reservingStatus(1)},
