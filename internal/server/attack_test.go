@@ -26,19 +26,20 @@ import (
 
 const (
 	otherToken = "other-token-0123456789"
-	// attackEnv has what a child process is to do, as JSON.
+	// attackEnv is the variable with the task of a child process, as JSON.
 	attackEnv = "WEIR_TEST_ATTACK"
 	// attackRate is how many connections an attacker opens in a second, some 8 Mbit/s of packets.
-	// One without a bound takes all of the machine that the test shares with it.
+	// Without a bound an attacker would take all processor time of the machine, which the test
+	// shares with it.
 	attackRate = 2000
 )
 
-// attackChild is what a process does to a server: it attacks, or makes the calls of a good caller.
+// attackChild is the task of a process: to attack a server, or to make the calls of a good caller.
 type attackChild struct {
 	Does string // "hold", "fill" or "good"
 	URL  string
 
-	// Connections that are held, and what is sent on each.
+	// Connections to hold, and the text to send on each.
 	Connections int
 	Text        string
 	Rate        int
@@ -128,8 +129,8 @@ func (c *attackChild) hold(ctx context.Context) {
 	}
 }
 
-// fill reserves with IDs ahead of the clock until so many were made, and then goes on slowly until
-// the process is ended. The requests are pipelined, because there may be millions.
+// fill reserves with IDs ahead of the clock until it has made their number, and then continues
+// slowly until the process is ended. The requests are pipelined, because there may be millions.
 func (c *attackChild) fill(t *testing.T) {
 	const batch, workers = 64, 4
 	var made atomic.Int64
@@ -179,7 +180,7 @@ func appendRequest(text []byte, path, body string) []byte {
 		"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", path, otherToken, len(body), body)
 }
 
-// skipAnswers reads n answers and whatever they say.
+// skipAnswers reads n answers, of any status.
 func skipAnswers(from io.Reader, n int) error {
 	const begin = "HTTP/1.1 "
 	text := make([]byte, 1<<16)
@@ -233,7 +234,7 @@ func (r *repeating) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// goodTime is how long the good caller goes on at most.
+// goodTime is the longest time for which the good caller makes calls.
 const goodTime = 90 * time.Second
 
 // good reserves and completes with the caller's own lease IDs, each tenth time on a new connection,
@@ -268,8 +269,8 @@ func (c *attackChild) good(t *testing.T) answerTimes {
 }
 
 // TestGoodCallerUnderAttack prints how long a good caller waits for its answers while another one
-// attacks the server, beside the time without an attack. Both are processes of their own. It wants
-// every call answered and none refused. The times are not judged, since machines differ.
+// attacks the server, beside the time without an attack. Each is a separate process. The test wants
+// every call answered and none refused. It does not check the times, because machines differ.
 func TestGoodCallerUnderAttack(t *testing.T) {
 	connections := soak.Amount(256, 8192)
 	memorySize := soak.Amount(5_000, 1_000_000)

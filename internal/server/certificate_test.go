@@ -24,7 +24,7 @@ func pairOf(t *testing.T, serial int64) (cert, key string) {
 	return pairUntil(t, serial, time.Now().Add(time.Hour))
 }
 
-// pairUntil makes one that was valid for two hours until then.
+// pairUntil makes a certificate and key that are valid for the two hours before an instant.
 func pairUntil(t *testing.T, serial int64, end time.Time) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,12 +57,13 @@ func startTLS(t *testing.T, o *Options) (w *world, dir string) {
 	w = start(t, o)
 	w.client.Transport = &http.Transport{
 		ForceAttemptHTTP2: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the serial number is looked at
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the test checks the serial number
 	}
 	return w, dir
 }
 
-// serial is what a new connection sees; version is the highest that the client speaks.
+// serial returns the serial number of the certificate that a new connection gets; version is the
+// highest that the client speaks.
 func (w *world) serial(t *testing.T, version uint16) (int64, error) {
 	t.Helper()
 	d := tls.Dialer{Config: &tls.Config{
@@ -76,7 +77,8 @@ func (w *world) serial(t *testing.T, version uint16) (int64, error) {
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// TestTLS: HTTP/2 and HTTP/1.1 are spoken, from TLS 1.2, and nothing in the clear.
+// TestTLS checks that the server speaks HTTP/2 and HTTP/1.1 from TLS 1.2 on, and nothing
+// unencrypted.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	w, _ := startTLS(t, &Options{})
@@ -109,7 +111,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestReloadCertificate: new connections see the new pair; a pair that is none changes nothing.
+// TestReloadCertificate checks that new connections get the new pair, and that an invalid pair
+// changes nothing.
 func TestReloadCertificate(t *testing.T) {
 	t.Parallel()
 	w, dir := startTLS(t, &Options{})
@@ -143,8 +146,8 @@ func TestReloadCertificate(t *testing.T) {
 	}
 }
 
-// TestCertificateWarnings: a certificate that clients will refuse, or a key that is everybody's, is
-// served with and warned of, at the start and with each reload.
+// TestCertificateWarnings checks that a certificate that clients will refuse, or a key that every
+// user can read, is used with a warning, at the start and with each reload.
 func TestCertificateWarnings(t *testing.T) {
 	t.Parallel()
 	w, dir := startTLS(t, &Options{})
@@ -156,7 +159,7 @@ func TestCertificateWarnings(t *testing.T) {
 		name string
 		end  time.Time
 		mode os.FileMode
-		want string // in as many warnings as there are; empty for none
+		want string // part of the only warning; empty for none
 	}{
 		{"expired", time.Now().Add(-24 * time.Hour), 0o600, "the certificate has expired"},
 		{"good", time.Now().Add(time.Hour), 0o640, ""},
@@ -189,7 +192,8 @@ func TestCertificateWarnings(t *testing.T) {
 	}
 }
 
-// TestShutdownHTTP2: a stream under way is answered, and the connection then ends.
+// TestShutdownHTTP2 checks that a stream in progress is answered, and that the connection then
+// ends.
 func TestShutdownHTTP2(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)

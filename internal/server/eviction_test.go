@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// patientBounds let nothing time out during a test.
+// patientBounds have timeouts that do not pass during a test.
 func patientBounds(connections int) Bounds {
 	return Bounds{
 		MaxConnections: connections, HeaderTimeout: time.Hour, ReadTimeout: time.Hour,
@@ -23,7 +23,7 @@ func patientBounds(connections int) Bounds {
 	}
 }
 
-// opening is a way to hold a connection without a request under way.
+// opening is a way to hold a connection without a request in progress.
 type opening struct {
 	name string
 	open func(t *testing.T, w *world) net.Conn
@@ -65,8 +65,8 @@ func exchange(t *testing.T, conn net.Conn, text string) int {
 	return got.StatusCode
 }
 
-// TestIdleConnectionsMakeRoom: a new client is served at once, however the open connections are
-// held that have no request under way. One of them is closed for it.
+// TestIdleConnectionsMakeRoom checks that a new client is served at once if all open connections
+// have no request in progress, in whatever way they are held. One of them is closed.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{
@@ -124,8 +124,9 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestStrangersGoFirst: connections that no caller was let in on are closed before those of known
-// callers, although these have been idle longer, and in the order in which they became idle.
+// TestStrangersGoFirst checks that connections on which no caller was authenticated are closed
+// before those of known callers, although these have been idle longer, and in the order in which
+// they became idle.
 func TestStrangersGoFirst(t *testing.T) {
 	t.Parallel()
 	const most = 4
@@ -164,8 +165,8 @@ func TestStrangersGoFirst(t *testing.T) {
 	}
 }
 
-// TestRequestsUnderWayStay: no connection is closed that has a request under way, so a new one
-// waits until an answer has made room.
+// TestRequestsUnderWayStay checks that a connection with a request in progress is not closed, so
+// that a new one waits for an answer.
 func TestRequestsUnderWayStay(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
@@ -186,7 +187,7 @@ func TestRequestsUnderWayStay(t *testing.T) {
 	select {
 	case got := <-served:
 		t.Fatalf("the third got %s", got)
-	case <-time.After(2 * graceUnknown): // the wait for something that must not happen
+	case <-time.After(2 * graceUnknown): // wait, to see that no answer comes
 	}
 	close(store.release)
 	for _, conn := range busy {
@@ -203,7 +204,7 @@ func TestRequestsUnderWayStay(t *testing.T) {
 
 const settingsFrame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// sendFrames opens a connection of HTTP/2 and sends frames on it.
+// sendFrames opens an HTTP/2 connection and sends frames on it.
 func (w *world) sendFrames(t *testing.T, frames string) net.Conn {
 	t.Helper()
 	conn := tls.Client(w.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -213,8 +214,8 @@ func (w *world) sendFrames(t *testing.T, frames string) net.Conn {
 	return conn
 }
 
-// TestTLSConnectionsMakeRoom: an unfinished handshake and an idle connection of HTTP/2 count as
-// idle.
+// TestTLSConnectionsMakeRoom checks that an unfinished handshake and an HTTP/2 connection without
+// streams count as idle.
 func TestTLSConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{
@@ -243,8 +244,8 @@ func TestTLSConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// fullListener fails to accept as the system does when the process has too many files open, once,
-// and has one connection for each that is sent to it.
+// fullListener fails to accept once, like the system if the process has too many files open, and
+// then accepts the connections that are sent to its channel.
 type fullListener struct {
 	onlyListener
 
@@ -261,8 +262,8 @@ func (l fullListener) Accept() (net.Conn, error) {
 	}
 }
 
-// TestTooManyFiles: where the system allows fewer files than connections, an idle connection is
-// closed as well; without one the error is passed on.
+// TestTooManyFiles checks that an idle connection is closed too if the system allows fewer files
+// than connections; if none is idle, the error is passed on.
 func TestTooManyFiles(t *testing.T) {
 	t.Parallel()
 	full := fullListener{conns: make(chan net.Conn, 1), fail: make(chan error, 1)}
@@ -294,8 +295,8 @@ func TestTooManyFiles(t *testing.T) {
 	}
 }
 
-// TestRefusedConnectionsMakeRoom: a connection whose caller was refused is idle, though its body
-// has not arrived, and those that came after it are kept until it is closed.
+// TestRefusedConnectionsMakeRoom checks that a connection whose caller was refused is idle although
+// its body has not arrived, and that later connections are kept until it is closed.
 func TestRefusedConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	const most = 4
@@ -316,16 +317,15 @@ func TestRefusedConnectionsMakeRoom(t *testing.T) {
 	for range most - 2 {
 		w.dial(t)
 	}
-	for _, conn := range []net.Conn{w.dial(t), good} { // those before it are accepted before it
+	for _, conn := range []net.Conn{w.dial(t), good} { // earlier ones are accepted before it
 		if status := exchange(t, conn, request(readToken)); status != http.StatusOK {
 			t.Errorf("a new connection: got %d", status)
 		}
 	}
 }
 
-// TestAnsweredConnectionsMakeRoom: net/http keeps a connection for half a second after the last
-// answer on it when the client had not sent its whole body. One that is kept for that makes room at
-// once.
+// TestAnsweredConnectionsMakeRoom checks that a connection with its last answer is evicted at once.
+// net/http keeps such a connection for half a second if the client has not sent its whole body.
 func TestAnsweredConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	full := fullListener{conns: make(chan net.Conn, 2), fail: make(chan error)}
@@ -367,8 +367,8 @@ func TestAnsweredConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestProbes: health and metrics have a listener of their own, which serves nothing else and
-// answers while the other one is taken up with requests.
+// TestProbes checks that the listener for probes serves only health and metrics, and answers while
+// the other listener is busy.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)

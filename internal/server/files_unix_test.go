@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPipes: a pipe in the place of a file is refused, and nobody waits for its writer, not even
-// where it has only just taken the place.
+// TestPipes checks that a pipe instead of a file is refused without waiting for its writer, even if
+// it replaces the file between the look and the opening.
 func TestPipes(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// discarded takes an answer and forgets it with the next one.
+// discarded is a response writer that keeps only the latest answer.
 type discarded struct {
 	header http.Header
 	status int
@@ -27,7 +27,7 @@ func (d *discarded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkServed is what a reservation and what completes it cost the whole server, without a
+// BenchmarkServed measures a reservation and its completion through the whole server, without a
 // network.
 func BenchmarkServed(b *testing.B) {
 	store, err := memory.Open(nil)

@@ -73,8 +73,8 @@ func TestHangUpAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkHungUp is a reserve over a loopback connection with and without the look at the
-// connection before the answer, and that look alone.
+// BenchmarkHungUp measures a reserve over a loopback connection with and without the check of the
+// connection before the answer, and that check alone.
 func BenchmarkHungUp(b *testing.B) {
 	for name, look := range map[string]func(context.Context) bool{"without": nil, "with": hungUp} {
 		b.Run(name, func(b *testing.B) { benchmarkReserve(b, look) })

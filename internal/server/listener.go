@@ -18,7 +18,7 @@ import (
 const graceUnknown = time.Second
 
 // boundedListener bounds the open connections. When one more arrives, it closes the connection that
-// has been idle longest, but never one with a request under way. If none is idle, the new
+// has been idle longest, but never one with a request in progress. If none is idle, the new
 // connection waits.
 //
 // A connection is idle after it was accepted, until a whole request header has arrived, and again

@@ -26,7 +26,7 @@ func (w *world) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// say sends text and returns all that comes back until the server closes.
+// say sends text and returns everything that the server sends until it closes the connection.
 func say(t *testing.T, conn net.Conn, text string) string {
 	t.Helper()
 	if _, err := io.WriteString(conn, text); err != nil {
@@ -60,7 +60,8 @@ func greet(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestBounds: who is too slow, too large or no HTTP at all is turned away, and nothing stays open.
+// TestBounds checks that requests that are too slow, too large or not HTTP are refused, and that no
+// connection stays open.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{Bounds: Bounds{
@@ -86,7 +87,8 @@ func TestBounds(t *testing.T) {
 	eventually(t, "no connection is open", func() bool { return w.server.Connections() == 0 })
 }
 
-// TestCloseWrite: the wrapper keeps what net/http needs to let a client read the last answer.
+// TestCloseWrite checks that the wrapper keeps CloseWrite, which net/http needs so that a client
+// can read the last answer.
 func TestCloseWrite(t *testing.T) {
 	t.Parallel()
 	inner, err := listen(t.Context(), "listen", "127.0.0.1:0", false)
@@ -120,7 +122,7 @@ func TestCloseWrite(t *testing.T) {
 		t.Errorf("the other half is closed too: %v", err)
 	}
 	for range 2 {
-		_ = conn.Close() // the second time it was closed already
+		_ = conn.Close() // it may be closed already
 	}
 	if got := l.open.Load(); got != 0 {
 		t.Errorf("got %d connections open, want none", got)

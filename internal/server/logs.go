@@ -63,8 +63,8 @@ type passedLine struct {
 	leftOut int64
 }
 
-// pass reports whether a line is logged now, and how many were left out since the last one that
-// was.
+// pass reports whether to log a line now, and how many lines were left out after the last one that
+// was logged.
 func (p *passedLines) pass(key string, now time.Time) (leftOut int64, passes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +82,8 @@ func (p *passedLines) pass(key string, now time.Time) (leftOut int64, passes boo
 }
 
 // throttle is a [slog.Handler] that logs a warning about requests at most once a minute for each
-// message and route, with how many were left out, so that callers cannot fill the log. What is left
-// out is logged at debug level.
+// message and route, with how many were left out, so that callers cannot fill the log. The others
+// are logged at debug level.
 type throttle struct {
 	slog.Handler
 

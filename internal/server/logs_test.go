@@ -16,7 +16,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestLogs: requests and denials are logged at debug only, failures always, and never a secret.
+// TestLogs checks that requests and denials are logged only at debug level, failures always, and
+// secrets never.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]map[string]bool{
@@ -58,7 +59,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestFailuresAreLogged: an answer of 5xx is logged above debug.
+// TestFailuresAreLogged checks that an answer with status 5xx is logged above debug level.
 func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
@@ -82,7 +83,8 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 }
 
-// TestHTTPErrors: what net/http says of clients is debug, what it says of the server is more.
+// TestHTTPErrors checks that net/http's lines about clients are at debug level, and those about the
+// server above it.
 func TestHTTPErrors(t *testing.T) {
 	t.Parallel()
 	log := &logBuffer{}
@@ -102,8 +104,8 @@ func TestHTTPErrors(t *testing.T) {
 	}
 }
 
-// TestFailuresFillNoLog: however many requests fail, and however many clients hang up, the log has
-// a line or two of it, and a metric the number.
+// TestFailuresFillNoLog checks that the log has one or two lines, and a metric the number, however
+// many requests fail and however many clients hang up.
 func TestFailuresFillNoLog(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
@@ -144,7 +146,7 @@ func TestFailuresFillNoLog(t *testing.T) {
 	}
 }
 
-// TestThrottle: a line that comes again after a minute says how many were left out.
+// TestThrottle checks that a line that is logged again after a minute says how many were left out.
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	log := &logBuffer{}
@@ -161,8 +163,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestStoreFaults: each failure is counted, the first is logged at once and others once a minute,
-// with how many there were.
+// TestStoreFaults checks that each failure is counted, and that the first is logged at once and
+// further ones once a minute, with their number.
 func TestStoreFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,8 +199,8 @@ func TestStoreFaults(t *testing.T) {
 	NewStoreFaults(nil).Note(errors.New("to nobody"))
 }
 
-// TestSnapshotFails: a snapshot that cannot be written is in the log and in the metrics while the
-// server runs, and one that can be is not.
+// TestSnapshotFails checks that the log and the metrics of a running server report a snapshot that
+// could not be written, and only such a snapshot.
 func TestSnapshotFails(t *testing.T) {
 	t.Parallel()
 	log := &logBuffer{}

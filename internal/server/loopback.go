@@ -14,7 +14,7 @@ import (
 )
 
 // listen listens on the address of an option. It must be a loopback address unless open is true,
-// because without bearer tokens everybody who reaches it is admin.
+// because without bearer tokens every client that reaches it is admin.
 func listen(ctx context.Context, option, address string, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

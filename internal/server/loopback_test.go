@@ -15,12 +15,13 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestListen: without bearer tokens only loopback addresses are listened on, and any with them.
+// TestListen checks that the server listens only on loopback addresses without bearer tokens, and
+// on any address with them.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		address string
-		code    weir.Code // empty where it is fine
+		code    weir.Code // empty if the address is allowed
 		want    string    // a pattern
 	}{
 		{"127.0.0.1:0", "", ""},
@@ -65,7 +66,7 @@ func closeListener(t *testing.T, l net.Listener) {
 	}
 }
 
-// closedStore notes that it was closed.
+// closedStore records whether it was closed.
 type closedStore struct {
 	*memory.Store
 	closed int
@@ -73,7 +74,7 @@ type closedStore struct {
 
 func (s *closedStore) Close() error { s.closed++; return nil }
 
-// TestNewRefuses: what is wrong with the options is told, all of it, and the store is closed.
+// TestNewRefuses checks that New reports all mistakes in the options, and closes the store.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,7 +129,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestLimitsElsewhere: a store with a configuration of its own takes no limits file.
+// TestLimitsElsewhere checks that a limits file is refused on a store that keeps its own
+// configuration.
 func TestLimitsElsewhere(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
@@ -143,7 +145,8 @@ func TestLimitsElsewhere(t *testing.T) {
 	}
 }
 
-// TestLoopbackOnly: without bearer tokens, a name that merely leads to this machine is not served.
+// TestLoopbackOnly checks that, without bearer tokens, requests for a host name that only resolves
+// to this machine are refused.
 func TestLoopbackOnly(t *testing.T) {
 	t.Parallel()
 	tokens := write(t, t.TempDir(), "tokens.yaml", threeTokens())
@@ -194,8 +197,8 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 }
 
-// TestMetricsGuard: the page of metrics takes the same bearer tokens as the API does, and says the
-// same of others.
+// TestMetricsGuard checks that /metrics accepts the same bearer tokens as the API, and refuses
+// others with the same answer.
 func TestMetricsGuard(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens())})
@@ -246,7 +249,7 @@ func TestMetricsGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = got.Body.Close() // its status says it
+	_ = got.Body.Close() // its status is enough
 	if got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: got %s and Allow %q", got.Status, got.Header.Get("Allow"))
 	}

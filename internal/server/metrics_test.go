@@ -59,7 +59,7 @@ resources:
     limits: {rpm: {capacity: 1000000}}
 `
 
-// TestMetrics: calls are counted by how they ended, and each limit by what it said itself.
+// TestMetrics checks that calls are counted by outcome, and each limit by its own decision.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{LimitsFile: write(t, t.TempDir(), "limits.yaml", limitsForMetrics), Version: "v1.2.3"})
@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 		`weir_requests_total{code="429",method="POST",route="/v1/reserve"}`:                   1,
 		`weir_requests_total{code="404",method="GET",route="other"}`:                          1,
 		`weir_requests_total{code="200",method="GET",route="/v1/entities/{entity}/children"}`: 1,
-		`weir_requests_in_flight`:                                                             1, // this one
+		`weir_requests_in_flight`:                                                             1, // this request
 		`weir_connections_limit`:                                                              8192,
 		`weir_resolution_cache_size`:                                                          1,
 		`go_goroutines`:                                                                       figures["go_goroutines"],
@@ -124,7 +124,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsAreWellNamed asks Prometheus' own linter.
+// TestMetricsAreWellNamed runs the linter of Prometheus.
 func TestMetricsAreWellNamed(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -139,15 +139,16 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	}
 }
 
-// TestMetricsAreBounded: whoever and whatever callers name, no series is made for it, and the
-// limits that requests bring get only so many.
+// TestMetricsAreBounded checks that no series is made for names that callers choose, and that
+// limits that requests bring get at most maxLimitLabels series.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{LimitsFile: write(t, t.TempDir(), "limits.yaml",
 		"version: 1\nresources: {llm: {limits: {rpm: {capacity: 1}}}}\n")})
 	meet := func(from, to int) {
 		for i := from; i < to; i++ {
-			// One that is admitted, one that is denied, one that brings a limit, and paths made up.
+			// One request that is admitted, one that is denied, one that brings a limit, and
+			// unknown paths.
 			for _, c := range []struct {
 				path, body string
 				want       int
@@ -219,7 +220,7 @@ func TestLimitLabels(t *testing.T) {
 	}
 }
 
-// TestMetricsNeedARole: with bearer tokens in use, the page is for those who may read.
+// TestMetricsNeedARole checks that, with bearer tokens in use, /metrics needs the role read.
 func TestMetricsNeedARole(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens())})
@@ -247,7 +248,7 @@ func TestMetricsNeedARole(t *testing.T) {
 	}
 }
 
-// TestDegraded: a reservation that the store did not answer is counted as what it is.
+// TestDegraded checks that a degraded reservation is counted as degraded.
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
@@ -268,8 +269,8 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
-// Each set of labels is looked for once, whoever asks at once, and every caller gets what was
-// found.
+// Each set of labels is looked up once, however many goroutines ask at the same time, and all get
+// the same series.
 func TestSeries(t *testing.T) {
 	t.Parallel()
 	const callers, sets = 8, 50
@@ -277,7 +278,7 @@ func TestSeries(t *testing.T) {
 		name   string
 		number int
 	}
-	looked := map[labels]int{} // the series calls one at a time
+	looked := map[labels]int{} // seriesCache makes one call at a time
 	s := newSeriesCache(func(l labels) *labels {
 		looked[l]++
 		return &l

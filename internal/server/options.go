@@ -28,8 +28,8 @@ type Options struct {
 	// unchanged, it is not put in force when the server starts. Default: the store was opened
 	// without.
 	LimitsOpened []byte
-	// TokensFile has the bearer tokens that are let in. Default: none are needed, and everybody who
-	// reaches the address is admin.
+	// TokensFile has the bearer tokens that are accepted. Default: none are needed, and every
+	// client that reaches the address is admin.
 	TokensFile string
 	// NoTokens allows an address that others can reach without bearer tokens. Default: false.
 	NoTokens bool

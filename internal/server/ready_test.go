@@ -62,8 +62,8 @@ func (w *world) health(t *testing.T, path string) (status int, detail string) {
 	return answer.StatusCode, body.Detail
 }
 
-// TestReadyAsksTheStore: a store that is not ready makes the server so, and the process still
-// lives. Why is shown where it was made for showing.
+// TestReadyAsksTheStore checks that the server is not ready if its store is not, and that the
+// process still counts as alive. The answer has the reason only if the error was made for callers.
 func TestReadyAsksTheStore(t *testing.T) {
 	t.Parallel()
 	b := newElsewhere(t)
@@ -86,8 +86,8 @@ func TestReadyAsksTheStore(t *testing.T) {
 	}
 }
 
-// TestLimitsOpened: the file that the store was opened with is not put in force at the start, and
-// is when somebody asks for it; another one is put in force at once.
+// TestLimitsOpened checks that the file with which the store was opened is not put in force at the
+// start, but with a reload; another file is put in force at once.
 func TestLimitsOpened(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -24,7 +24,8 @@ func limitsOf(rpm int) string {
 	return fmt.Sprintf("version: 1\nsystem:\n  limits:\n    rpm: {capacity: %d}\n", rpm)
 }
 
-// TestReloadLimits: a good file counts from then on; a bad one, or none, changes nothing.
+// TestReloadLimits checks that a valid file is in force after the reload, and that an invalid or
+// missing one changes nothing.
 func TestReloadLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -33,7 +34,7 @@ func TestReloadLimits(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       int64
-		err        string // a pattern; empty where the file is fine
+		err        string // a pattern; empty if the file is valid
 	}{
 		{"a change", limitsOf(200), 200, ""},
 		{"the same again", limitsOf(200), 200, ""},
@@ -82,8 +83,8 @@ func TestReloadLimits(t *testing.T) {
 	}
 }
 
-// TestWatch: a change counts once it has stood still between two looks, and a bad file is told
-// once. The looks are taken by a clock that the test owns.
+// TestWatch checks that a change takes effect once two looks have found the same contents, and that
+// an invalid file is reported once. The looks use the clock of the test's bubble.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -149,8 +150,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestTokenRemoved: a bearer token that is taken out of the file is refused with the next request,
-// on connections that are open too; a bad file changes nothing.
+// TestTokenRemoved checks that a bearer token that was removed from the file is refused with the
+// next request, on open connections too, and that an invalid file changes nothing.
 func TestTokenRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -199,8 +200,8 @@ func TestTokenRemoved(t *testing.T) {
 	}
 }
 
-// TestReloadUnderLoad: while the limits flip between two definitions, every answer is one of the
-// two, whole, and nothing fails.
+// TestReloadUnderLoad checks that, while the limits alternate between two definitions, every answer
+// is by exactly one of them and no request fails.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	const flips, workers = 50, 8
@@ -262,7 +263,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// setRPM writes a limit as an administrator does, and returns the answer.
+// setRPM sets a limit as an administrator, and returns the answer.
 func (w *world) setRPM(t *testing.T, capacity int) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.url+"/v1/admin/system/limits",
@@ -283,9 +284,10 @@ func (w *world) setRPM(t *testing.T, capacity int) string {
 	return string(body)
 }
 
-// TestAdminWrites: what an administrator writes counts at once, says for how long, and stays until
-// the limits file has other contents. That it cannot be read for a while, is refused, is touched,
-// has another mode or is read again on a signal does not change that.
+// TestAdminWrites checks that a change by an administrator takes effect at once, that the answer
+// says how long it holds, and that it stays until the contents of the limits file change. A file
+// that cannot be read for a while, is refused, is touched, gets another mode or is read again on a
+// signal does not end it.
 func TestAdminWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -333,7 +335,7 @@ func TestAdminWrites(t *testing.T) {
 	}
 }
 
-// replace puts a file in the place of another at once.
+// replace replaces a file in one step.
 func replace(file, text string) error {
 	if err := os.WriteFile(file+".next", []byte(text), 0o600); err != nil {
 		return err
@@ -341,7 +343,8 @@ func replace(file, text string) error {
 	return os.Rename(file+".next", file)
 }
 
-// TestReloadMode: a mode of the limits file is no change of it, one of the bearer tokens is.
+// TestReloadMode checks that a new mode is a change of the file of bearer tokens, but not of the
+// limits file.
 func TestReloadMode(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -371,8 +374,8 @@ func TestReloadMode(t *testing.T) {
 	}
 }
 
-// TestReloadMeanwhile: a file that changes while it is loaded, and back afterwards, ends up in
-// force as it is.
+// TestReloadMeanwhile checks that a file that changes while it is loaded, and back afterwards, is
+// in force with its last contents.
 func TestReloadMeanwhile(t *testing.T) {
 	t.Parallel()
 	file := write(t, t.TempDir(), "limits.yaml", limitsOf(100))
@@ -409,7 +412,8 @@ func TestReloadMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNote: how long a write holds depends on where the configuration comes from.
+// TestNote checks the note for each origin of the configuration, which decides how long a write
+// holds.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -66,8 +66,8 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-// servedRequest is what metrics, traces and logs have of a request. Callers can choose nothing of
-// it freely.
+// servedRequest has the properties of a request that metrics, traces and logs record. Callers
+// cannot choose any of them freely, so labels and log lines made of them are bounded.
 type servedRequest struct {
 	method, route string
 	status        int // 0 without an answer

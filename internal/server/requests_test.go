@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestObserved: what a handler did is counted by its status, also where it was given up.
+// TestObserved checks that a request is counted by its status, even if the handler panicked.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -69,7 +69,7 @@ func TestRouteLabel(t *testing.T) {
 	}
 }
 
-// TestNoRouteIsFree: methods and paths that nobody made are answered by the handler, as problems.
+// TestNoRouteIsFree checks that the handler answers unknown methods and paths, with problems.
 func TestNoRouteIsFree(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)

@@ -2,6 +2,36 @@
 // bearer tokens, files that are read again while it runs, metrics, traces, logs and an orderly
 // shutdown.
 //
+// # A request
+//
+// A boundedListener accepts the connection. If the maximum is reached, it first closes the
+// connection that has been idle longest. net/http reads the request line and the headers. The
+// observed handler starts a span and counts the request, loopbackOnly refuses foreign host names if
+// the server has no bearer tokens, and GET /metrics is answered here. The [httphandler.Handler]
+// serves all other requests: it calls tokens to authenticate the caller, and letIn when it has done
+// so, which protects the connection from eviction. It then calls the [limiter.Limiter], whose
+// events go to the observers: metrics, activity (for the status page), the log and traces. After
+// the answer, observed ends the span, counts the status and logs a failure.
+//
+// # Files
+//
+// A source is a group of files: the limits, the bearer tokens, or the certificate with its key.
+// [Server.Run] starts a goroutine that looks at the files regularly and loads a source when it has
+// changed and was then the same for two looks; [Server.Reload] loads all of them. A source that
+// cannot be loaded leaves in force what was in force before.
+//
+// # Locks
+//
+// Server.reloading guards the sources, so that a reload and the watch do not load at the same time.
+// The lists of a boundedListener are guarded by its mu. Requests take neither lock for bearer
+// tokens and certificates, which are atomic pointers to values that never change.
+//
+// # Shutdown
+//
+// When its context ends, Run answers 503 at /readyz, waits for Bounds.ShutdownDelay, stops
+// accepting, waits for the requests in progress, stops the listener for probes, the watch and the
+// limiter with its store, and sends the last traces.
+//
 // Requests that are not valid HTTP do not reach the handler. If a request line is malformed, or
 // headers are too large or too slow, net/http answers in plain text with 400 or 431, or not at all,
 // and closes the connection. The handler answers all other requests.
@@ -46,7 +76,7 @@ type Server struct {
 	listener    *boundedListener
 	probes      *boundedListener // nil without a listener for probes
 	http        *http.Server
-	// requestLog is for lines that callers can cause at will.
+	// requestLog limits how often it logs a line, for lines that callers can cause at will.
 	requestLog *slog.Logger
 
 	reloading sync.Mutex // guards the sources
@@ -213,7 +243,7 @@ func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler
 }
 
 // Run serves until ctx ends, and then shuts down: it answers at /readyz that it ends, accepts
-// connections for another ShutdownDelay, waits for the requests under way, closes the store and
+// connections for another ShutdownDelay, waits for the requests in progress, closes the store and
 // sends the last traces. It returns the errors of that. Requests that were cut off and traces that
 // were lost are not errors; they are in the log. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
@@ -309,7 +339,7 @@ func (s *Server) serveProbes(ctx context.Context, h http.Handler) (stop func() e
 	}
 }
 
-// shutDown waits for the requests under way, and logs how many it had to cut off.
+// shutDown waits for the requests in progress, and logs how many it had to cut off.
 func (s *Server) shutDown(ctx context.Context) error {
 	began := time.Now()
 	log := s.options.Logger

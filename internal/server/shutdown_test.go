@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// loadTally is what the callers of a test have met.
+// loadTally counts the outcomes of the callers of a test.
 type loadTally struct {
 	mu       sync.Mutex
 	admitted []weir.LeaseID
@@ -30,8 +30,8 @@ type loadTally struct {
 	other           []string
 }
 
-// TestShutdownUnderLoad: whoever had sent a request when the shutdown began is answered, and every
-// lease that was answered for is in the store that the server left behind.
+// TestShutdownUnderLoad checks that every request that was sent before the shutdown began is
+// answered, and that every lease in an answer is in the store after the shutdown.
 func TestShutdownUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, reuse := range []bool{true, false} {
@@ -85,7 +85,7 @@ func shutDownUnderLoad(t *testing.T, reuse bool) {
 	checkLeases(t, file, tally.admitted)
 }
 
-// reserveOnce sends one request and notes what became of it. It is false once the server is gone.
+// reserveOnce sends one request and counts its outcome. It returns false when the server is gone.
 func (l *loadTally) reserveOnce(w *world, began *atomic.Bool) bool {
 	var early bool // the request was sent whole before the shutdown began
 	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
@@ -110,7 +110,7 @@ func (l *loadTally) reserveOnce(w *world, began *atomic.Bool) bool {
 	return true
 }
 
-// checkLeases opens what the server left, and wants every lease live in it.
+// checkLeases opens the snapshot that the server left, and wants every lease live in it.
 func checkLeases(t *testing.T, file string, want []weir.LeaseID) {
 	t.Helper()
 	store, err := memory.OpenSnapshot(file, nil)
@@ -135,7 +135,7 @@ func checkLeases(t *testing.T, file string, want []weir.LeaseID) {
 	}
 }
 
-// slowStore is a store whose reservations wait until they are let go.
+// slowStore is a store whose reservations wait until the test releases them.
 type slowStore struct {
 	*memory.Store
 	entered chan struct{}
@@ -159,8 +159,8 @@ func (s *slowStore) Reserve(
 	return s.Store.Reserve(ctx, now, p, out)
 }
 
-// endsUnderway sends a reservation, and begins the shutdown while the store has it. It returns what
-// will have been answered, and how the server will have ended.
+// endsUnderway sends a reservation, and begins the shutdown while the store works on it. It returns
+// channels for the answer and for the result of the server.
 func (w *world) endsUnderway(t *testing.T, store *slowStore) (<-chan *answer, <-chan error) {
 	t.Helper()
 	answers := make(chan *answer, 1)
@@ -178,12 +178,12 @@ func (w *world) endsUnderway(t *testing.T, store *slowStore) (<-chan *answer, <-
 	return answers, stopped
 }
 
-// TestShutdownWaits: a request under way is answered, /readyz says meanwhile that the server ends,
-// and the answer is the connection's last.
+// TestShutdownWaits checks that a request in progress is answered, that /readyz meanwhile reports
+// the shutdown, and that the answer is the last one on its connection.
 func TestShutdownWaits(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
-	// The delay is for the machine: /readyz is asked within it.
+	// The delay gives a slow machine time to ask /readyz.
 	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownDelay: 2 * time.Second}})
 	if got := w.ask(t, "/readyz", "", ""); got.status != http.StatusOK || got.header.Get("Connection") != "" {
 		t.Errorf("before: got %d and Connection %q", got.status, got.header.Get("Connection"))
@@ -208,7 +208,8 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestShutdownCuts: what does not end in time is cut, and counted in the log.
+// TestShutdownCuts checks that requests that do not end in time are cut off, and counted in the
+// log.
 func TestShutdownCuts(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
@@ -231,12 +232,12 @@ func TestShutdownCuts(t *testing.T) {
 	}
 }
 
-// failingStore cannot write what it keeps.
+// failingStore fails to close.
 type failingStore struct{ *memory.Store }
 
 func (failingStore) Close() error { return errors.New("the disk is full") }
 
-// TestShutdownFails: a store that cannot be closed is not kept quiet about.
+// TestShutdownFails checks that Run returns the error of a store that cannot be closed.
 func TestShutdownFails(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
@@ -257,8 +258,8 @@ func TestShutdownFails(t *testing.T) {
 	}
 }
 
-// TestShutdownSilent: connections without a whole request do not hold the server up, where net/http
-// would wait for five seconds; one that is accepted too late is closed, too.
+// TestShutdownSilent checks that connections without a whole request do not delay the shutdown, for
+// which net/http would wait five seconds, and that one that is accepted too late is closed, too.
 func TestShutdownSilent(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{Bounds: Bounds{ShutdownTimeout: 3 * time.Second}})
@@ -297,8 +298,7 @@ func (l onlyListener) Accept() (net.Conn, error) { return l.conn, nil }
 func (l onlyListener) Close() error              { return nil }
 func (l onlyListener) Addr() net.Addr            { return l.conn.LocalAddr() }
 
-// TestShutdownStuckFiles: a file system that does not answer does not keep the store from being
-// closed.
+// TestShutdownStuckFiles checks that the store is closed although the file system does not answer.
 func TestShutdownStuckFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")

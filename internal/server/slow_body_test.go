@@ -14,8 +14,8 @@ import (
 const slowBody = "POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
 	"Content-Length: 100\r\n\r\n{"
 
-// TestSlowBodiesTakeNoPlace: requests whose bodies have not arrived are not among those that are
-// served at once.
+// TestSlowBodiesTakeNoPlace checks that requests whose bodies have not arrived do not count towards
+// MaxConcurrent.
 func TestSlowBodiesTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	bounds := patientBounds(100)
@@ -36,8 +36,8 @@ func TestSlowBodiesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesAreBounded: above four times MaxConcurrent the body that began first is given up,
-// and so it is above a bound on memory; whoever sends a body at once is served.
+// TestSlowBodiesAreBounded checks that above four times MaxConcurrent, and above the bound on
+// memory, the request that began first is refused; a request whose body arrives at once is served.
 func TestSlowBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -79,8 +79,8 @@ func TestSlowBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesOfAnother: however many bodies one caller sends slowly, those of another are not
-// given up for them.
+// TestSlowBodiesOfAnother checks that a caller's requests are not refused because of the slow
+// bodies of another caller.
 func TestSlowBodiesOfAnother(t *testing.T) {
 	t.Parallel()
 	bounds := patientBounds(100)

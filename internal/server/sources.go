@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// source is something that is read from files, and again when they change.
+// source is a part of the configuration that is read from files, and again when they change.
 type source struct {
 	// what is "limits", "tokens" or "certificate".
 	what    string
@@ -26,12 +26,12 @@ type source struct {
 	onlyChanges bool
 	// load puts what was read in force. With an error it changes nothing.
 	load func(ctx context.Context, read []fileState) error
-	// tried is what load was last called with, seen what the watch saw last, and inForce what load
-	// last put in force.
+	// tried is the fingerprint with which load was last called, seen the one that the watch saw
+	// last, and inForce the one that load last put in force.
 	tried, seen, inForce fingerprint
 }
 
-// look returns what the files are now.
+// look returns the fingerprint of the files as they are now.
 func (s *source) look() fingerprint {
 	return fingerprintOf(readFiles(s.files, s.most), s.modes)
 }
@@ -65,7 +65,7 @@ type FileError struct {
 	// Option and File are set if a file cannot be read: the command line's option for it, and its
 	// name.
 	Option, File string
-	// Err is what is wrong. If File is empty, it names the file.
+	// Err is the mistake. If File is empty, the text of Err names the file.
 	Err error
 }
 
@@ -81,8 +81,9 @@ func (e *FileError) Error() string {
 func (e *FileError) Unwrap() error { return e.Err }
 
 // Reload reads every file again: limits, bearer tokens and certificate. It logs all mistakes and
-// returns them, joined; what was in force before stays in force then. Limits that are unchanged
-// since they were last put in force are not put in force again. It may be called at any time.
+// returns them, joined; if there is one, what was in force before stays in force. Limits are not
+// put in force again if they have not changed after they were last put in force. It may be called
+// at any time.
 func (s *Server) Reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -172,7 +173,7 @@ type fileState struct {
 	err  error // why it cannot be read, without its name
 }
 
-// readFiles reads files that may have so many bytes each.
+// readFiles reads files that may have up to most bytes each.
 func readFiles(files []string, most int64) []fileState {
 	states := make([]fileState, 0, len(files))
 	for _, name := range files {
@@ -202,8 +203,8 @@ func fingerprintOf(states []fileState, modes bool) fingerprint {
 	return fingerprint(h.Sum(nil))
 }
 
-// readFile returns the contents and mode of a regular file that may have so many bytes. Its errors
-// do not name the file.
+// readFile returns the contents and mode of a regular file that may have up to most bytes. Its
+// errors do not name the file.
 func readFile(name string, most int64) ([]byte, os.FileMode, error) {
 	info, err := os.Stat(name) // opening a device may have effects
 	if err != nil {
@@ -216,7 +217,7 @@ func readFile(name string, most int64) ([]byte, os.FileMode, error) {
 }
 
 // readRegular opens a file without waiting, which opening a pipe would do, and checks again that it
-// is a regular one, because another file may have its name by now.
+// is a regular one, because another file may have got its name in between.
 func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {

@@ -35,7 +35,7 @@ func tokensFile(entries ...string) string {
 	return "tokens:\n  - " + strings.Join(entries, "\n  - ") + "\n"
 }
 
-// threeTokens has one of each role, the last by its digest.
+// threeTokens has a token of each role, the last by its digest.
 func threeTokens() string {
 	return tokensFile(
 		"{name: ops, role: admin, token: "+adminToken+"}",
@@ -83,7 +83,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// secret is what no error may hold.
+// secret is a bearer token that no error may contain.
 const secret = "very-secret-0123456789"
 
 func oneToken(s string) string { return tokensFile("{name: a, role: call, " + s + "}") }
@@ -154,7 +154,8 @@ var badTokens = []struct {
 	{"too many", tokensFile(manyTokens(maxTokens + 1)...), []string{`^f:2:\d+: .*"1001": at most 1000`}},
 }
 
-// TestBadTokens: each mistake is told with its place, and no secret is.
+// TestBadTokens checks that each mistake is reported with its position, and that no error has a
+// secret.
 func TestBadTokens(t *testing.T) {
 	t.Parallel()
 	for _, c := range badTokens {
@@ -182,7 +183,7 @@ func TestBadTokens(t *testing.T) {
 	}
 }
 
-// TestTokensMark: an editor's byte order mark is no mistake.
+// TestTokensMark checks that a byte order mark is accepted.
 func TestTokensMark(t *testing.T) {
 	t.Parallel()
 	entries, err := parseTokens("f", []byte("\uFEFF"+threeTokens()))
@@ -199,7 +200,8 @@ func manyTokens(n int) []string {
 	return all
 }
 
-// TestMostTokens: a file as large as may be is read, and every one of its bearer tokens is known.
+// TestMostTokens checks that a file of the largest allowed size is read, and that all its bearer
+// tokens are accepted.
 func TestMostTokens(t *testing.T) {
 	t.Parallel()
 	entries, err := parseTokens("f", []byte(tokensFile(manyTokens(maxTokens)...)))
@@ -216,7 +218,8 @@ func TestMostTokens(t *testing.T) {
 	}
 }
 
-// TestTokenFileModes: what others can read or change is refused, and so is what is no file.
+// TestTokenFileModes checks that a file that others can read or change is refused, and so is
+// anything but a regular file.
 func TestTokenFileModes(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -259,8 +262,8 @@ func TestTokenFileModes(t *testing.T) {
 	}
 }
 
-// FuzzTokens: a file gives bearer tokens or mistakes within it, and no mistake holds anything that
-// is long enough to be a bearer token.
+// FuzzTokens checks that a file gives bearer tokens or mistakes at positions within it, and that no
+// mistake contains text that is long enough to be a bearer token.
 func FuzzTokens(f *testing.F) {
 	f.Add(threeTokens())
 	f.Add("tokens: [{name: a, role: king, token: very-secret-0123456789, x-very-secret-0123456789: 1}]")
@@ -308,8 +311,8 @@ func flattenMistakes(t *testing.T, err error) []*tokenMistake {
 	return all
 }
 
-// TestLeasesOfOneToken: one token that all share has nearly all live leases; where several may call
-// each has a tenth, also before the others have called.
+// TestLeasesOfOneToken checks that a single token may have nearly all live leases, and that each of
+// several tokens may have a tenth, even before the others have called.
 func TestLeasesOfOneToken(t *testing.T) {
 	t.Parallel()
 	mine := "{name: checkout, role: call, token: '" + callToken + "'}"

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// collector takes traces as a collector does.
+// collector is a collector of traces.
 func collector(t *testing.T, status int) (url string, got chan []byte) {
 	t.Helper()
 	got = make(chan []byte, 16)
@@ -32,8 +32,8 @@ func collector(t *testing.T, status int) (url string, got chan []byte) {
 	return s.URL + "/v1/traces", got
 }
 
-// TestTraces: a request and the calls it makes of the limiter reach the collector, as a part of the
-// caller's trace, and name no entity.
+// TestTraces checks that the spans of a request and of its calls of the limiter reach the
+// collector, as part of the caller's trace, and name no entity.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	endpoint, got := collector(t, http.StatusOK)
@@ -55,7 +55,7 @@ func TestTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ask(t, "/v1/entities/acme-corporation/children", "", "")
-	if err := w.stop(); err != nil { // what was gathered is sent
+	if err := w.stop(); err != nil { // sends the last spans
 		t.Fatal(err)
 	}
 	close(got)
@@ -86,7 +86,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// doubtful is a store that did not answer the write that gives back.
+// doubtful is a store that reports every refund as in doubt.
 type doubtful struct {
 	driver.Store
 	driver.ConfigReader
@@ -129,7 +129,8 @@ func TestTracesRefundInDoubt(t *testing.T) {
 	}
 }
 
-// TestTracesLost: a collector that is not there harms nobody, and the log says so.
+// TestTracesLost checks that requests are served if the collector is not reachable, and that the
+// log says so.
 func TestTracesLost(t *testing.T) {
 	t.Parallel()
 	endpoint, _ := collector(t, http.StatusBadRequest)
@@ -145,8 +146,8 @@ func TestTracesLost(t *testing.T) {
 	}
 }
 
-// TestTracesHang: a collector that takes a connection and nothing else does not keep the server
-// from ending well, and the log says what is lost.
+// TestTracesHang checks that the server shuts down cleanly although the collector accepts
+// connections and never answers, and that the log says what is lost.
 func TestTracesHang(t *testing.T) {
 	t.Parallel()
 	hung := make(chan struct{})
@@ -172,7 +173,8 @@ func TestTracesHang(t *testing.T) {
 	}
 }
 
-// TestTraceEndpointHidden: what is refused is told without its user and password.
+// TestTraceEndpointHidden checks that the error of a refused endpoint does not have its user and
+// password.
 func TestTraceEndpointHidden(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]string{
@@ -193,7 +195,8 @@ func TestTraceEndpointHidden(t *testing.T) {
 	}
 }
 
-// TestUnusable: variables that are left aside are found, and none of their values is told.
+// TestUnusable checks that unusable variables are found, and that the errors do not have their
+// values.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
 	const all, traces = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"
@@ -236,7 +239,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestNoTraces: without a collector there are no spans at all.
+// TestNoTraces checks that there are no spans without a collector.
 func TestNoTraces(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)

@@ -22,20 +22,21 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// patience bounds every wait of a test: the machine may be slow, and a hang must be told.
+// patience bounds every wait of a test. It is long because the machine may be slow, and finite so
+// that a hang fails the test.
 const patience = 60 * time.Second
 
-// plenty lets everything in.
+// plenty is a limits file that admits everything.
 const plenty = "version: 1\nsystem:\n  limits:\n    rpm: {capacity: 1000000}\n"
 
-// world is a server of a test, and what is needed to talk to it.
+// world is a server of a test, with a client for it.
 type world struct {
 	server *Server
 	url    string
 	client *http.Client
 	dir    string
 	log    *logBuffer
-	// stop ends the server and returns what Run did. It may be called again.
+	// stop ends the server and returns the result of Run. It may be called again.
 	stop func() error
 }
 
@@ -57,7 +58,8 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// start runs a server over an empty store in memory, with limits unless the options name some.
+// start runs a server over an empty store in memory, with the limits of plenty unless the options
+// name a file.
 func start(t *testing.T, o *Options) *world {
 	t.Helper()
 	b, err := memory.Open(nil)
@@ -78,7 +80,7 @@ func startOver(t *testing.T, b driver.Store, o *Options) *world {
 		options.LimitsFile = write(t, w.dir, "limits.yaml", plenty)
 	}
 	if options.Watch == 0 {
-		options.Watch = -1 // a test reloads when it wants to
+		options.Watch = -1 // tests call Reload
 	}
 	if options.Bounds.ShutdownDelay == 0 {
 		options.Bounds.ShutdownDelay = time.Millisecond
@@ -137,10 +139,10 @@ func (w *world) run(t *testing.T) {
 	})
 }
 
-// closeQuietly closes what the test has done with.
+// closeQuietly closes c and ignores the error.
 func closeQuietly(c io.Closer) { _ = c.Close() }
 
-// eventually waits for something that happens by itself.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -165,7 +167,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// answer is what a server said.
+// answer is an answer of the server.
 type answer struct {
 	status int
 	header http.Header
@@ -233,7 +235,7 @@ func (a *answer) lease(t *testing.T) *lease {
 
 const askRPM = `{"entity":"acme","resource":"llm","costs":{"rpm":1}}`
 
-// capacity is what the server says the only limit's capacity is.
+// capacity returns the capacity of the only limit, as the server reports it.
 func (w *world) capacity(t *testing.T, bearer string) int64 {
 	t.Helper()
 	got := w.ask(t, "/v1/status?entity=acme&resource=llm", "", bearer)
@@ -255,14 +257,14 @@ func (brokenStore) Reserve(context.Context, time.Time, *driver.Plan, *driver.Out
 	return errors.New("no route to the store")
 }
 
-// stuckStore takes until the caller has left, or fails at once.
+// stuckStore does not answer until the caller has left, or fails at once.
 type stuckStore struct {
 	*memory.Store
 
 	fails atomic.Bool
 }
 
-// Traits are those of a store elsewhere, whose calls end with their context.
+// Traits are those of a store outside the process, whose calls end with their context.
 func (s *stuckStore) Traits() driver.Traits {
 	t := s.Store.Traits()
 	t.Local = false
