@@ -11,10 +11,10 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// nextCharge stands between the arguments of two charges. No entity and no amount looks like it.
+// nextCharge separates the arguments of two charges. No entity and no amount has this form.
 const nextCharge = "+"
 
-// splitCharges cuts arguments where a charge ends. It returns at least one part.
+// splitCharges splits arguments into charges. It returns at least one part.
 func splitCharges(args []string) [][]string {
 	parts := [][]string{nil}
 	for _, arg := range args {
@@ -28,7 +28,7 @@ func splitCharges(args []string) [][]string {
 	return parts
 }
 
-// parseCharges reads ENTITY RESOURCE [NAME=N...], as often as there are charges.
+// parseCharges reads ENTITY RESOURCE [NAME=N...] for each charge.
 func parseCharges(args []string) (*weir.Request, error) {
 	var errs []error
 	parts := splitCharges(args)
@@ -56,8 +56,8 @@ func parseCharges(args []string) (*weir.Request, error) {
 	return &weir.Request{Charges: charges}, nil
 }
 
-// parseTotals reads what a settlement names: one set for all charges, or one for each of them. The
-// field is what the wire calls it. Nothing named is nil.
+// parseTotals reads the totals or actuals of a settlement: one set for all charges, or one for each
+// of them. The field is their name on the wire. It returns nil if there are no arguments.
 func parseTotals(field string, args []string) ([]weir.Costs, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -77,7 +77,7 @@ func parseTotals(field string, args []string) ([]weir.Costs, error) {
 	return totals, errors.Join(errs...)
 }
 
-// parseAmounts reads NAME=N arguments, or says all that is wrong with them.
+// parseAmounts reads NAME=N arguments. It returns all mistakes, joined.
 func parseAmounts(field string, args []string) (weir.Costs, error) {
 	var errs []error
 	costs := make(weir.Costs, len(args))
@@ -95,7 +95,7 @@ func parseAmounts(field string, args []string) (weir.Costs, error) {
 	return costs, errors.Join(errs...)
 }
 
-// parseAmount reads NAME=N. Whether a limit may have that name is for the library to say.
+// parseAmount reads NAME=N. The library checks the name.
 func parseAmount(field, arg string) (name string, n int64, err error) {
 	name, digits, ok := strings.Cut(arg, "=")
 	if !ok || name == "" {
@@ -117,7 +117,7 @@ func parseAmount(field, arg string) (name string, n int64, err error) {
 	return name, n, nil
 }
 
-// argumentError is a mistake on the command line, in the words of the library's own errors.
+// argumentError returns a mistake on the command line, in the form of the library's errors.
 func argumentError(field, value, reason string) error {
 	const most = 64 // as the library quotes
 	value = strings.ToValidUTF8(value, "\uFFFD")
@@ -127,7 +127,7 @@ func argumentError(field, value, reason string) error {
 	return &weir.Error{Code: weir.Invalid, Field: field, Value: value, Reason: reason}
 }
 
-// parseLimits reads limits as the command line has them, or says all that is wrong with them.
+// parseLimits reads limits in the syntax of the command line. It returns all mistakes, joined.
 func parseLimits(args []string) ([]weir.Limit, error) {
 	var errs []error
 	limits := make([]weir.Limit, 0, len(args))

@@ -21,7 +21,7 @@ func TestParseAmount(t *testing.T) {
 		arg    string
 		name   string
 		n      int64
-		field  string // at fault; empty if nothing is
+		field  string // the field with the mistake; empty for none
 		value  string
 		reason string
 	}{
@@ -29,7 +29,7 @@ func TestParseAmount(t *testing.T) {
 		{arg: "rpm=0", name: "rpm"},
 		{arg: "rpm=007", name: "rpm", n: 7},
 		{arg: "rpm=9223372036854775807", name: "rpm", n: math.MaxInt64},
-		{arg: "#=1", name: "#", n: 1}, // names are the library's to judge
+		{arg: "#=1", name: "#", n: 1}, // the library checks names
 		{arg: "rpm=9223372036854775808", field: "costs.rpm", value: "9223372036854775808", reason: most},
 		{arg: "rpm=-1", field: "costs.rpm", value: "-1", reason: "must not be negative"},
 		{arg: "rpm=-0", field: "costs.rpm", value: "-0", reason: whole},
@@ -62,7 +62,7 @@ func TestParseAmount(t *testing.T) {
 	}
 }
 
-// FuzzParseAmount: what is taken is exactly what was written.
+// FuzzParseAmount checks that an accepted amount has exactly the name and number that were written.
 func FuzzParseAmount(f *testing.F) {
 	for _, seed := range []string{"rpm=1", "tpm=9223372036854775807", "a=-1", "=", "a==1", "a=\xff"} {
 		f.Add(seed)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// recordsDefault is how many records a list prints unless told otherwise.
+// recordsDefault is the default number of records that a list prints.
 const recordsDefault = 100
 
 type (
@@ -85,7 +85,7 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 	})
 }
 
-// fromRecords is an action on the store's own limiter: a server does not hand out its records.
+// fromRecords is an action on the store's own limiter, because a server does not serve its records.
 func fromRecords(
 	cmd *cobra.Command, do func(context.Context, *limiter.Limiter) (*connect.Answer, error),
 ) connect.Action {
@@ -98,7 +98,7 @@ func fromRecords(
 	}
 }
 
-// listAudit asks for most events and one more, to tell whether there are others.
+// listAudit asks for most events and one more, to find out whether there are others.
 func listAudit(
 	ctx context.Context, l *limiter.Limiter, at weir.Subject, after string, most int,
 ) (*connect.Answer, error) {

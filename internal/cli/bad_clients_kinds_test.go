@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// badClientKind is a way to be a bad client. It says how the visit ended; an end that begins with
-// "error" is the server's fault.
+// badClientKind is a way in which a client misbehaves. It returns how the connection ended; a text
+// that begins with "error" is a fault of the server.
 type badClientKind struct {
 	name   string
 	behave func(ctx context.Context, c *net.TCPConn) string
@@ -43,7 +43,7 @@ func badClientKinds() []badClientKind {
 	body := half + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", 10*len(rawGood), rawGood)
 	says := func(text string) func(context.Context, *net.TCPConn) string {
 		return func(_ context.Context, c *net.TCPConn) string {
-			_, _ = io.WriteString(c, text) // a server that has seen enough closes early
+			_, _ = io.WriteString(c, text) // the server may close the connection early
 			return untilClosed(c)
 		}
 	}
@@ -53,11 +53,11 @@ func badClientKinds() []badClientKind {
 		{"half a head, and waits", says(half)},
 		{"half a body, and waits", says(body)},
 		{"half a head, and goes", func(_ context.Context, c *net.TCPConn) string {
-			_, _ = io.WriteString(c, half) // it goes all the same
+			_, _ = io.WriteString(c, half) // the client leaves in any case
 			return "left"
 		}},
 		{"half a body, and breaks off", func(_ context.Context, c *net.TCPConn) string {
-			_, _ = io.WriteString(c, body) // it breaks off all the same
+			_, _ = io.WriteString(c, body) // the client breaks off in any case
 			return breakOff(c)
 		}},
 		{"half a body, and hangs up its half", func(_ context.Context, c *net.TCPConn) string {
@@ -87,7 +87,7 @@ func untilClosed(c *net.TCPConn) string {
 	outcome := "closed"
 	if got, err := http.ReadResponse(r, nil); err == nil {
 		outcome = fmt.Sprint(got.StatusCode)
-		_, _ = io.Copy(io.Discard, got.Body) // the end of the connection is what matters
+		_, _ = io.Copy(io.Discard, got.Body) // the test needs only the end of the connection
 		_ = got.Body.Close()
 	}
 	_, err := io.Copy(io.Discard, r)
@@ -97,7 +97,7 @@ func untilClosed(c *net.TCPConn) string {
 	return outcome
 }
 
-// breakOff throws the connection away, so that the server's next word meets a reset.
+// breakOff resets the connection, so that the server's next write fails.
 func breakOff(c *net.TCPConn) string {
 	if err := c.SetLinger(0); err != nil {
 		return "error: " + err.Error()
@@ -105,7 +105,7 @@ func breakOff(c *net.TCPConn) string {
 	return "broke off"
 }
 
-// dripHead sends a head so slowly that it never ends, until the server has had enough.
+// dripHead sends a head that never ends, slowly, until the server closes the connection.
 func dripHead(ctx context.Context, c *net.TCPConn) string {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -126,7 +126,7 @@ func dripHead(ctx context.Context, c *net.TCPConn) string {
 	}
 }
 
-// helloTLS speaks TLS to a port that does not.
+// helloTLS begins a TLS handshake on a port without TLS.
 func helloTLS(ctx context.Context, c *net.TCPConn) string {
 	err := tls.Client(c, &tls.Config{ServerName: "server",
 		MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
@@ -139,8 +139,8 @@ func helloTLS(ctx context.Context, c *net.TCPConn) string {
 	return "no handshake"
 }
 
-// neverRead asks for more than both ends can hold, and never reads it: the server must give up by
-// itself.
+// neverRead asks for more than the buffers of both ends can hold, and never reads it, so that the
+// server's write has to time out.
 func neverRead(ctx context.Context, c *net.TCPConn) string {
 	if err := c.SetReadBuffer(4096); err != nil {
 		return "error: " + err.Error()

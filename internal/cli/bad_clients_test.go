@@ -22,26 +22,28 @@ import (
 // TestBadClients is not parallel: it counts goroutines and bytes of the whole process.
 func TestBadClients(t *testing.T) { meetBadClients(t, 1000) }
 
-// TestBadClientsSoak is the same with ten times as many.
+// TestBadClientsSoak is the same with ten times as many clients.
 func TestBadClientsSoak(t *testing.T) {
 	soak.Only(t)
 	meetBadClients(t, 10_000)
 }
 
-// Of bad clients, so many are there at once.
+// badClientsAtOnce is the number of bad clients that are connected at the same time.
 const badClientsAtOnce = 200
 
-// What may be left when the bad clients are gone. The leases of the good client are remembered, and
-// so are the buffers that net/http and the runtime keep.
+// The growth of the process that is allowed when the bad clients are gone: the leases of the good
+// client are remembered, and net/http and the runtime keep buffers.
 const (
 	spareGoroutines = 10
 	spareHeapBytes  = 6 << 20
 )
 
-// meetBadClients lets bad clients loose on a server with short timeouts, while a good one goes on.
+// meetBadClients runs bad clients against a server with short timeouts, while a good client makes
+// calls.
 func meetBadClients(t *testing.T, count int) {
 	t.Helper()
-	// A connection that is never given back would use up the bound, which far more will meet.
+	// A connection that is never released would use up the bound, because many more clients than
+	// the bound connect.
 	w := newBadWireWorld(t, "--header-timeout", "500ms", "--read-timeout", "1s",
 		"--write-timeout", "2s", "--idle-timeout", "5s", "--max-connections", "300")
 	w.serves(t)
@@ -91,7 +93,7 @@ func meetBadClients(t *testing.T, count int) {
 	}
 }
 
-// processSize is how much of this process is in use, the server and its clients together.
+// processSize is the size of this process, the server and its clients together.
 type processSize struct {
 	goroutines, connections int
 	heap                    uint64
@@ -111,7 +113,7 @@ func sizeOfProcess(room []byte) *processSize {
 }
 
 // idleProcess waits until no connection is open, and no more goroutines run than before, and then
-// collects what is free. It gives up after a while and returns what it has found.
+// collects garbage. After a while it gives up and returns the size at that time.
 func idleProcess(t *testing.T, room []byte, before *processSize) *processSize {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wireTimeout)
@@ -120,7 +122,7 @@ func idleProcess(t *testing.T, room []byte, before *processSize) *processSize {
 	defer tick.Stop()
 	for {
 		runtime.GC()
-		runtime.GC() // what sync.Pool keeps lives through one collection
+		runtime.GC() // sync.Pool keeps objects for one collection
 		got := sizeOfProcess(room)
 		idle := got.connections == 0 &&
 			(before == nil || got.goroutines <= before.goroutines+spareGoroutines)
@@ -135,8 +137,8 @@ func idleProcess(t *testing.T, room []byte, before *processSize) *processSize {
 	}
 }
 
-// watchProcess takes the largest sizes until it is told to stop. It looks once a second: the whole
-// process stands still meanwhile.
+// watchProcess records the largest sizes until it is stopped. It looks only once a second, because
+// a look stops the whole process.
 func watchProcess(room []byte) (peak *processSize, stop func()) {
 	peak = sizeOfProcess(room)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -227,8 +229,8 @@ func wireCall(client *http.Client, url, body string) error {
 	return nil
 }
 
-// runBadClients runs so many bad clients, each kind in turn, and returns a table of what became of
-// them. One that the server never got rid of is an error.
+// runBadClients runs n bad clients, each kind in turn, and returns a table of how they ended. It
+// fails the test if the server never closed one of their connections.
 func runBadClients(t *testing.T, addr string, count int) string {
 	t.Helper()
 	kinds := badClientKinds()

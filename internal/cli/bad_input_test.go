@@ -28,7 +28,7 @@ system:
     daily: {kind: budget, capacity: 10, every: day}
 `
 
-// badStart is when the test's clock stands still.
+// badStart is the time of the test's clock, which does not move.
 var badStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // badInputWorld is a limiter with a lease on every kind of limit, so that there is state to damage.
@@ -54,7 +54,7 @@ func badInputWorld(t *testing.T) (*limiter.Limiter, *weir.Lease) {
 	return l, lease
 }
 
-// badCall is one thing that a caller may get wrong.
+// badCall is one mistake of a caller.
 type badCall struct {
 	sent  string
 	call  func(context.Context, *limiter.Limiter, *weir.Lease) error
@@ -212,7 +212,7 @@ func TestBadInputLimits(t *testing.T) {
 	}
 }
 
-// A trace that is refused is not replayed in part.
+// A trace that is refused is not replayed at all.
 func TestBadInputTrace(t *testing.T) {
 	t.Parallel()
 	const head = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n"
@@ -245,7 +245,7 @@ func TestBadInputTrace(t *testing.T) {
 	}
 }
 
-// runBad runs a command and returns its exit code and the mistakes that it told.
+// runBad runs a command and returns its exit code and the mistakes that it printed.
 func runBad(t *testing.T, args ...string) (exit int, message string) {
 	t.Helper()
 	var out, errs bytes.Buffer

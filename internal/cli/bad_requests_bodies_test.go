@@ -18,13 +18,13 @@ func reservingRPM(amount string) wireSent { return reservingCosts(`{"rpm":` + am
 
 func (w wireSent) asAdmin() wireSent { return w.with("Authorization: Bearer " + wireAdmin) }
 
-// badDocument makes a row of a body that is refused with 400 and the code invalid.
+// badDocument returns the row of a body that is refused with 400 and the code invalid.
 func badDocument(sent, body, field, value string) badRow {
 	return badRow{sent: sent, request: wirePost("/v1/reserve", body), status: http.StatusBadRequest,
 		code: weir.Invalid, field: field, value: value}
 }
 
-// badDocuments are bodies that are no JSON, or none that weir reads.
+// badDocuments are bodies that are not JSON, or JSON that weir does not accept.
 func badDocuments() []badRow {
 	good := `{"entity":"acme","resource":"llm","costs":{"rpm":1}}`
 	long := `{"entity":"` + strings.Repeat("a", 1<<20) + `","resource":"llm","costs":{"rpm":1}}`
@@ -95,7 +95,7 @@ func badDocuments() []badRow {
 	)
 }
 
-// badNumbers are amounts that are none, or too large.
+// badNumbers are amounts that are not valid numbers, or too large.
 func badNumbers() []badRow {
 	rpm := func(sent, amount string) badRow {
 		return badRow{sent: sent, request: reservingRPM(amount), status: http.StatusBadRequest,
@@ -143,7 +143,7 @@ func badNumbers() []badRow {
 	}
 }
 
-// badShapes are requests that say too little, or two things at once.
+// badShapes are requests that lack something, or contradict themselves.
 func badShapes() []badRow {
 	charge := `{"entity":"acme","resource":"llm","costs":{"rpm":1}}`
 	brought := func(sent, limits, field, value string) badRow {
@@ -203,7 +203,7 @@ func badShapes() []badRow {
 	}
 }
 
-// badNames are identifiers that no store could keep.
+// badNames are identifiers that no store accepts.
 func badNames() []badRow {
 	named := func(sent, entity, resource, field, value string) badRow {
 		return badDocument(sent, fmt.Sprintf(`{"entity":%q,"resource":%q,"costs":{"rpm":1}}`, entity,

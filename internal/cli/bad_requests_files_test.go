@@ -65,8 +65,8 @@ func badServers() []badServer {
 	}
 }
 
-// TestBadWireFiles: a server that would be open to others, or whose files are wrong, does not
-// start, and no message quotes a secret.
+// TestBadWireFiles checks that a server does not start if it would be open to others or if its
+// files have mistakes, and that no message quotes a secret.
 func TestBadWireFiles(t *testing.T) {
 	t.Parallel()
 	for _, row := range badServers() {
@@ -117,8 +117,8 @@ func runRefused(t *testing.T, args []string) (exit int, said string) {
 	return exit, out.String()
 }
 
-// TestBadWireReload: a file that breaks while the server runs is refused, and what was in force
-// stays; a good one counts.
+// TestBadWireReload checks that an invalid file is refused while the server runs and that what was
+// in force stays; a valid one is put in force.
 func TestBadWireReload(t *testing.T) {
 	t.Parallel()
 	w := newBadWireWorld(t, "--watch", "100ms")
@@ -166,7 +166,7 @@ func TestBadWireReload(t *testing.T) {
 	})
 }
 
-// replace puts another file in the place of one that the server reads, in one step.
+// replace replaces a file that the server reads, in one step.
 func (w *badWireWorld) replace(t *testing.T, file, text string, mode os.FileMode) {
 	t.Helper()
 	name := w.files[file]
@@ -182,7 +182,8 @@ func (w *badWireWorld) replace(t *testing.T, file, text string, mode os.FileMode
 	}
 }
 
-// hears waits until the server has said a line, after so many bytes, that has the pattern.
+// hears waits until the server has printed, from an offset of its output on, a line that matches
+// the pattern.
 func (w *badWireWorld) hears(t *testing.T, after int, pattern string) string {
 	t.Helper()
 	line := regexp.MustCompile(`(?m)^.*` + pattern + `.*$`)
@@ -194,7 +195,7 @@ func (w *badWireWorld) hears(t *testing.T, after int, pattern string) string {
 	return found
 }
 
-// waitFor asks ten times a second, for a minute.
+// waitFor checks a condition ten times a second, for a minute.
 func (w *badWireWorld) waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wireTimeout)

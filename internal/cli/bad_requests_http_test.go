@@ -7,7 +7,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// refusedAs makes a row with any field and value: HTTP itself says what is wrong.
+// refusedAs returns a row with any field and value, because the HTTP status already names the
+// mistake.
 func refusedAs(sent string, request wireSent, status int, code weir.Code) badRow {
 	return badRow{sent: sent, request: request, status: status, code: code, field: "~.*", value: "~.*"}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// badLeaseIDs are lease IDs that are none, or come at the wrong time.
+// badLeaseIDs are lease IDs that are malformed, or too old or too new.
 func badLeaseIDs(w *badWireWorld) []badRow {
 	now := time.Now()
 	with := func(sent, id string) badRow {
@@ -40,7 +40,7 @@ func badLeaseIDs(w *badWireWorld) []badRow {
 	}
 }
 
-// badSettlements are verbs that say something impossible of a lease.
+// badSettlements are verbs whose totals or actuals are impossible for their lease.
 func badSettlements(w *badWireWorld) []badRow {
 	row := func(sent, verb, body, field, value string) badRow {
 		return badRow{sent: sent, request: wirePost("/v1/"+verb, body), status: http.StatusBadRequest,
@@ -95,7 +95,7 @@ func badSettlements(w *badWireWorld) []badRow {
 	return append(rows, flat)
 }
 
-// badVerbs are verbs on leases that nobody reserved, or that have ended.
+// badVerbs are verbs on leases that were never reserved, or that have ended.
 func badVerbs(w *badWireWorld) []badRow {
 	unknown := weir.NewLeaseID(time.Now()).String()
 	var rows []badRow

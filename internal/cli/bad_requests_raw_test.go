@@ -17,12 +17,12 @@ const (
 		"Authorization: Bearer " + wireCaller + "\r\n\r\n"
 )
 
-// rawRow is a row that net/http answers by itself.
+// rawRow returns a row that net/http answers without the handler.
 func rawRow(sent, raw string, status int) badRow {
 	return badRow{sent: sent, request: wireSent{raw: raw}, status: status, plain: true}
 }
 
-// badTransfers are bodies that are not as long as they say.
+// badTransfers are bodies whose length differs from the one in their headers.
 func badTransfers() []badRow {
 	row := func(sent, head, body string) badRow {
 		return refusedAs(sent, wireSent{half: true, raw: rawHead + head + "\r\n\r\n" + body},
@@ -43,7 +43,7 @@ func badTransfers() []badRow {
 	}
 }
 
-// badHTTP is what is no HTTP, or not the HTTP that it says.
+// badHTTP are texts that are not HTTP, or not of the version that they name.
 func badHTTP() []badRow {
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(rawGood))
 	old := refusedAs("HTTP/1.0, with a bad body", wireSent{raw: "POST /v1/reserve HTTP/1.0\r\n" +
@@ -97,8 +97,8 @@ func badHTTP() []badRow {
 	}
 }
 
-// badSmuggling is what two servers in a row could read in two ways. The request inside has no
-// bearer token: a proxy in front would have added one.
+// badSmuggling are requests that a proxy and the server behind it could read differently. The
+// request inside has no bearer token, because a proxy would add one.
 func badSmuggling() []badRow {
 	inside := "POST /v1/reserve HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n" +
 		"Connection: close\r\n" +
@@ -137,7 +137,7 @@ func badSmuggling() []badRow {
 	}
 }
 
-// badSlowness is what never comes to an end. The servers that it goes to wait a second.
+// badSlowness are requests that never end. The servers that get them wait for a second.
 func badSlowness() []badRow {
 	part := refusedAs("a body that stops halfway", wireSent{slow: true,
 		raw: rawHead + "Content-Length: 500\r\n\r\n" + rawGood}, http.StatusRequestTimeout, weir.Invalid)
@@ -156,7 +156,7 @@ func badSlowness() []badRow {
 		part, chunk, stranger, waiting,
 		{sent: "headers without an end", request: wireSent{slow: true, raw: rawHead + "X-Y: 1\r\n"}},
 		{sent: "nothing at all", request: wireSent{slow: true}},
-		// net/http takes what it has for the line.
+		// net/http treats the part that has arrived as the request line.
 		rawRow("a request line without an end", "POST /v1/res", http.StatusBadRequest),
 	}
 }

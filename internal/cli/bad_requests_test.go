@@ -45,11 +45,11 @@ entities:
 )
 
 // badWireWorld is a server with a live lease on every kind of limit, a flat one and one that has
-// ended, so that there is something to damage.
+// ended, so that there is state to damage.
 type badWireWorld struct {
 	*wireServer
 	live, flat, ended string
-	// files are what the server reads, by the word for it.
+	// files are the names of the files that the server reads, by their word in rows.
 	files map[string]string
 }
 
@@ -90,7 +90,7 @@ func (w *badWireWorld) must(t *testing.T, sent wireSent) string {
 	return string(got.body)
 }
 
-// state is all that a caller can see of the server's state.
+// state returns everything that a caller can see of the server's state.
 func (w *badWireWorld) state(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -106,7 +106,7 @@ func (w *badWireWorld) state(t *testing.T) string {
 	return b.String()
 }
 
-// serves shows that a good request is still admitted; it gives back what it took.
+// serves checks that a valid request is still admitted, and gives back what it took.
 func (w *badWireWorld) serves(t *testing.T) {
 	t.Helper()
 	id := weir.NewLeaseID(time.Now()).String()
@@ -122,23 +122,22 @@ func (w *badWireWorld) serves(t *testing.T) {
 	w.must(t, wirePost("/v1/cancel", `{"lease_id":"`+id+`"}`))
 }
 
-// badRow is one thing that a client may get wrong, and the answer to it. Field and value may be
-// regular expressions for the whole, after a ~.
+// badRow is one mistake of a client, and the answer to it. Field and value may be regular
+// expressions for the whole, after a ~.
 type badRow struct {
 	sent         string
 	request      wireSent
 	status       int
 	code         weir.Code
 	field, value string
-	// plain marks answers that net/http gives by itself, in plain text: the request never reached
-	// the handler.
+	// plain marks answers of net/http in plain text: the request does not reach the handler.
 	plain bool
 	// more are the statuses of further answers on the connection.
 	more []int
 }
 
-// TestBadWire: whatever is sent, the answer names what is wrong, nothing changes, and the next good
-// request is served. The table is printed with -v.
+// TestBadWire checks that the answer to each bad request names the mistake, that nothing changes,
+// and that the next valid request is served. With -v it prints a table.
 func TestBadWire(t *testing.T) {
 	t.Parallel()
 	fast := newBadWireWorld(t)
@@ -192,7 +191,7 @@ func TestBadWire(t *testing.T) {
 	checkSecrets(t, fast, impatient)
 }
 
-// checkSecrets: no bearer token stands in what the servers said.
+// checkSecrets checks that the output of the servers has no bearer token.
 func checkSecrets(t *testing.T, worlds ...*badWireWorld) {
 	t.Helper()
 	for _, w := range worlds {
@@ -204,7 +203,7 @@ func checkSecrets(t *testing.T, worlds ...*badWireWorld) {
 	}
 }
 
-// judge compares an answer with what the row wants, and returns it in one line.
+// judge compares an answer with the one that the row wants, and returns it in one line.
 func (row badRow) judge(t *testing.T, got *wireAnswer) string {
 	t.Helper()
 	if got.status != row.status || !slices.Equal(got.more, row.more) {
@@ -280,7 +279,8 @@ func (row badRow) judgeProblem(t *testing.T, got *wireAnswer) string {
 	return fmt.Sprintf("%d %s: %s %q: %s", got.status, string(p.Code), p.Field, p.Value, p.Reason)
 }
 
-// wireLike says whether a text is the one wanted, or matches the pattern behind a ~ as a whole.
+// wireLike reports whether a text is the one wanted or, if that begins with ~, matches the rest of
+// it as a pattern.
 func wireLike(got, want string) bool {
 	if pattern, ok := strings.CutPrefix(want, "~"); ok {
 		return regexp.MustCompile("^(?s:" + pattern + ")$").MatchString(got)

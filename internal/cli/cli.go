@@ -1,7 +1,22 @@
-// Package cli is the command line: its tree of commands, and those that operate weir.
+// Package cli is the command line of weir. It has the tree of commands and the commands that
+// operate weir; the commands replay, loadtest and demo are in internal/lab.
 //
-// [Run] is the whole of it. Nothing in the package is shared between two calls of Run, so that
-// tests run commands side by side.
+// [Run] makes a [console.App] for one run of the program, with its streams and environment, builds
+// the tree, and executes the command line. The exit code of the error follows from how a command
+// marked it; see package console.
+//
+// There are three kinds of commands:
+//
+//   - Commands that make one call, such as reserve, status or entity set. Each has a [connect.Plan],
+//     which reads arguments and flags and returns a [connect.Action]. Package connect opens the
+//     server or the store that the flags name, runs the action, closes it, and prints the
+//     [connect.Answer] as a table or as JSON.
+//   - Commands that administer a DynamoDB table: table and namespace. They open the table directly.
+//   - serve, which opens a store and runs a server of internal/server until it is interrupted, and
+//     commands without a server or store, such as limits check and man.
+//
+// Nothing in the package is shared between two calls of Run, so that tests can run commands at the
+// same time. The package has no locks of its own.
 package cli
 
 import (
@@ -65,8 +80,8 @@ func newRoot(a *console.App) *cobra.Command {
 	return root
 }
 
-// wrapHelp breaks the lines of the descriptions of a command, and of those below it, at helpWidth.
-// Paragraphs with an indented line stay as they are.
+// wrapHelp wraps the descriptions of a command and its subcommands at helpWidth. Paragraphs with an
+// indented line stay as they are.
 func wrapHelp(cmd *cobra.Command) {
 	paragraphs := strings.Split(cmd.Long, "\n\n")
 	for i, p := range paragraphs {
@@ -101,7 +116,7 @@ func wrapped(paragraph string) string {
 	return b.String()
 }
 
-// section adds commands below a title of their own in the help.
+// section adds commands under a title in the help.
 func section(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range cmds {

@@ -44,7 +44,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits is a command of the scripts: "exits CODE PROGRAM ARG…" wants that exit code.
+// exits is a command of the scripts: "exits CODE PROGRAM ARG…" runs a program and wants that exit
+// code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
@@ -61,8 +62,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// untimed is a command of the scripts: "untimed FILE" compares the last output with the file, apart
-// from what a clock has measured, and from charts and what they are drawn of.
+// untimed is a command of the scripts: "untimed FILE" compares the last output with the file,
+// except for measured times, charts and the data of charts.
 func untimed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: untimed FILE")
@@ -78,7 +79,7 @@ func untimed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// result is how a run of the program ended.
+// result is the result of a run of the program.
 type result struct {
 	code     int
 	out, err string
@@ -92,7 +93,8 @@ func runWeir(t *testing.T, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// hurry keeps the race detector from making each command wait a second at its end.
+// hurry sets the variable that keeps the race detector from delaying the end of each command by a
+// second.
 func hurry(e *testscript.Env) { e.Setenv("GORACE", "atexit_sleep_ms=0") }
 
 // TestHelpIsWrapped checks that no line of any command's help is wider than helpWidth.

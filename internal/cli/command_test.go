@@ -41,7 +41,7 @@ func oneSlotWith(t *testing.T, o *limiter.Options) *limiter.Limiter {
 	return l
 }
 
-// TestReserveWait: --wait tries again until the request fits, or the time is over.
+// TestReserveWait checks that --wait tries again until the request fits or the time is over.
 func TestReserveWait(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,7 +80,7 @@ func TestReserveWait(t *testing.T) {
 	}
 }
 
-// slowService takes its time over a reservation, unless its caller goes.
+// slowService delays each reservation, unless its caller leaves.
 type slowService struct {
 	weir.Service
 
@@ -98,9 +98,9 @@ func (s slowService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease,
 	}
 }
 
-// TestWaitFinishes: a reservation that is under way when the time to wait is over comes to its
-// end, as nobody would know of the lease otherwise. An interrupt cuts it short, and names the
-// lease.
+// TestWaitFinishes checks that a reservation in progress when the time to wait is over runs to its
+// end, because its lease would otherwise be unknown to the user. An interrupt cuts it short, and
+// the error names the lease.
 func TestWaitFinishes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,8 @@ func TestWaitFinishes(t *testing.T) {
 	})
 }
 
-// TestWaitInterrupted: an interrupt between two attempts is no denial, and no lease is left.
+// TestWaitInterrupted checks that an interrupt between two attempts is not reported as a denial,
+// and leaves no lease.
 func TestWaitInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestWaitInterrupted(t *testing.T) {
 	})
 }
 
-// TestServiceErrors: what was wrong in itself is misuse; nothing else is.
+// TestServiceErrors checks that only an invalid request counts as misuse.
 func TestServiceErrors(t *testing.T) {
 	t.Parallel()
 	of := func(c weir.Code) error { return &weir.Error{Code: c} }
@@ -174,7 +175,7 @@ const twoADay = `version: 1
 system: {limits: {rpm: {kind: window, capacity: 2, window: 86400}}}
 `
 
-// TestStoreInUse: a snapshot that another process has open is not touched.
+// TestStoreInUse checks that a snapshot that another process has open is not changed.
 func TestStoreInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -207,7 +208,8 @@ func TestStoreInUse(t *testing.T) {
 	}
 }
 
-// TestUnwritten: what was admitted but could not be kept is an error, and no lease is told of.
+// TestUnwritten checks that a reservation that cannot be saved is an error, and that no lease is
+// printed.
 func TestUnwritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,7 +247,7 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// bookOfNames is an Admin that has many entities, or whose list does not go on.
+// bookOfNames is an Admin that has many entities, or whose list repeats the same page.
 type bookOfNames struct {
 	httpapi.Admin
 
@@ -267,8 +269,8 @@ func (b *bookOfNames) Entities(_ context.Context, q *weir.EntityQuery) (*weir.En
 	return page, nil
 }
 
-// TestEntityList: all pages are put together, as far as they are wanted, and a list without an end
-// is left.
+// TestEntityList checks that the pages are joined up to the number wanted, and that a list without
+// an end is an error.
 func TestEntityList(t *testing.T) {
 	t.Parallel()
 	names := make([]string, 2500)

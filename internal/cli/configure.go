@@ -100,16 +100,16 @@ kinds. With :shadow at its end the limit is counted but never denies:
   parallel:20:concurrency/300s       20 slots, each held for at most 300 seconds
   usd:50:budget/month@Europe/Berlin  50 a calendar month in that time zone`
 
-// placeKind is a kind of place that limits are configured at: the system, a resource or an entity.
+// placeKind is a kind of place at which limits are configured: the system, a resource or an entity.
 type placeKind struct {
 	group       string   // the command that these are below
-	names       []string // the arguments that say which one it is
+	names       []string // the arguments that name the place
 	example     string   // such arguments
-	description string   // such a place in a sentence
-	legacyName  bool     // the predecessor called its limits defaults
-	// flag gives a command a further part of the place.
+	description string   // such a place, for use in a sentence
+	legacyName  bool     // accept the predecessor's name, defaults
+	// flag adds the flag for a further part of the place to a command.
 	flag func(cmd *cobra.Command, at *weir.Subject)
-	// at makes the place of its arguments.
+	// at fills in the place that arguments name.
 	at func(args []string, at *weir.Subject)
 }
 
@@ -118,7 +118,8 @@ func limitCommands(a *console.App, p *placeKind) []*cobra.Command {
 	return []*cobra.Command{getLimitsCommand(a, p), setLimitsCommand(a, p), deleteLimitsCommand(a, p)}
 }
 
-// command makes one of them; each has its own subject to be filled.
+// command returns a command for one of the actions. Each command has its own subject, which its
+// arguments fill in.
 func (p *placeKind) command(verb, arguments, short, long string) (*cobra.Command, *weir.Subject) {
 	at := &weir.Subject{}
 	line := func(words ...string) string {
@@ -140,7 +141,8 @@ func (p *placeKind) command(verb, arguments, short, long string) (*cobra.Command
 	return cmd, at
 }
 
-// parse fills the subject from the arguments, and refuses those that would mean another place.
+// parse fills in the subject from the arguments, and refuses arguments that would name another kind
+// of place.
 func (p *placeKind) parse(cmd *cobra.Command, args []string, at *weir.Subject) error {
 	if err := console.RefuseEmpty(cmd, args[:len(p.names)], p.names...); err != nil {
 		return err
@@ -258,8 +260,8 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 	t.Write(b)
 }
 
-// The bodies below are what --output json prints of the configuration, in the fields of the wire,
-// which a test holds them against. What a verb answers is httpapi's own.
+// The bodies below are printed by --output json for the configuration. They have the fields of the
+// wire, and a test compares the two. The answers of verbs are types of httpapi.
 type (
 	limitSetBody struct {
 		Limits any    `json:"limits"`

@@ -23,11 +23,12 @@ import (
 )
 
 // TestChangedDefaultsReach changes and removes the limits of the system, of a resource and of
-// entities' _default_ by the command line, by the library and by the Python library, and counts
-// what processes admit after the cache time that were busy meanwhile, were idle, have just
-// started, or make one call and end. It prints one table, and holds each of its figures between
-// 99 % and 100 % of what the changed definition admits. A plain run changes each place in each
-// way once; a long one has every combination with caches and with who changes it.
+// entities' _default_ with the command line, the library and the Python library. It counts the
+// units that processes admit after the cache time: processes that were busy meanwhile, that were
+// idle, that have just started, and that make one call and end. It prints one table, and wants each
+// of its figures between 99 % and 100 % of what the changed definition admits. A plain run changes
+// each place in each way once; a long one has every combination with caches and with the program
+// that makes the change.
 func TestChangedDefaultsReach(t *testing.T) {
 	t.Parallel()
 	local := testkit.DynamoDB(t)
@@ -53,8 +54,8 @@ func TestChangedDefaultsReach(t *testing.T) {
 			for c, change := range []string{"lowered", "raised", "removed"} {
 				for i, cache := range []time.Duration{0, time.Second, time.Minute} {
 					for j, by := range []string{"command line", "library", "Python"} {
-						// A plain run has each cache, and each who changes it, with each place and
-						// each change.
+						// A plain run combines each cache, and each program that makes the change,
+						// with each place and each change.
 						if !soak.On() && (i != (p+c)%3 || j != (p+2*c)%3) {
 							continue
 						}
@@ -93,7 +94,7 @@ type reachWorld struct {
 
 const reachResource = "gpt-4o"
 
-// reachEntities are those of the processes, in the order of the table.
+// reachEntities are the entities of the processes, in the order of the table.
 var reachEntities = []string{"busy", "idle", "started", "oneshot"}
 
 func (w *reachWorld) name() string {
@@ -112,7 +113,8 @@ func (w *reachWorld) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// limits are those before and after the change, and what the second admit in the end.
+// limits returns the limits before and after the change, and the units that the changed ones admit
+// in the end.
 func (w *reachWorld) limits() (before, after []weir.Limit, want int64) {
 	bucket := func(capacity int64, period time.Duration) []weir.Limit {
 		return []weir.Limit{{Name: "n", Capacity: capacity, RefillAmount: capacity, RefillPeriod: period}}
@@ -148,8 +150,8 @@ func (w *reachWorld) open(t *testing.T) *limiter.Limiter {
 	return l
 }
 
-// ask reserves and returns how much was admitted. Anything but a denial, or the answer that the
-// changed limits give, is fatal.
+// ask reserves and returns the units admitted. It fails the test at any other error than a denial
+// or the one that the changed limits give.
 func (w *reachWorld) ask(t *testing.T, l *limiter.Limiter, entity string, units int64) int64 {
 	t.Helper()
 	_, err := l.Reserve(t.Context(), &weir.Request{
@@ -166,7 +168,7 @@ func (w *reachWorld) ask(t *testing.T, l *limiter.Limiter, entity string, units 
 	return 0
 }
 
-// drain asks until nothing is admitted any more.
+// drain reserves until nothing is admitted any more.
 func (w *reachWorld) drain(t *testing.T, entity string, open func() *limiter.Limiter) int64 {
 	t.Helper()
 	var sum int64
@@ -182,7 +184,7 @@ func (w *reachWorld) drain(t *testing.T, entity string, open func() *limiter.Lim
 	return sum
 }
 
-// play makes the change and returns the line of the table.
+// play makes the change and returns its line of the table.
 func (w *reachWorld) play(t *testing.T) string {
 	t.Helper()
 	w.space, w.now = "n"+strings.ToLower(rand.Text()[:16]), time.Now()
@@ -192,7 +194,7 @@ func (w *reachWorld) play(t *testing.T) string {
 	before, after, want := w.limits()
 	w.byLibrary(t, before)
 	busy, idle := w.open(t), w.open(t)
-	for _, entity := range reachEntities { // the items are there, and something is in use
+	for _, entity := range reachEntities { // so that the items exist, with units in use
 		w.ask(t, busy, entity, 60)
 	}
 	w.ask(t, idle, "idle", 1)
@@ -205,7 +207,7 @@ func (w *reachWorld) play(t *testing.T) string {
 		w.byPython(t, after)
 	}
 
-	// A request that only the old limits admit, or the first that learns of the new ones.
+	// A request that only the old limits admit, or the first one under the new limits.
 	probe := int64(1)
 	if w.change == "lowered" {
 		probe = 500
@@ -213,7 +215,7 @@ func (w *reachWorld) play(t *testing.T) string {
 	started := w.open(t)
 	oneShot := func() *limiter.Limiter { return w.open(t) }
 	sums := []int64{0, 0, w.ask(t, started, "started", probe), w.ask(t, oneShot(), "oneshot", probe)}
-	var meanwhile int64 // by the old limits or, if somebody has brought the item to them, the new ones
+	var meanwhile int64 // by the old limits, or by the new ones if another process has written them to the item
 	for range 4 {
 		if w.cache > 0 {
 			meanwhile += w.ask(t, busy, "busy", 1)
@@ -222,7 +224,7 @@ func (w *reachWorld) play(t *testing.T) string {
 	}
 	w.advance(time.Millisecond)
 	sums[0], sums[1] = w.ask(t, busy, "busy", probe), w.ask(t, idle, "idle", probe)
-	if w.change == "raised" { // a bucket keeps what it has, and fills up at the new rate
+	if w.change == "raised" { // a bucket keeps its balance, and fills at the new rate
 		sums = make([]int64, len(sums))
 		w.advance(10 * time.Second)
 	}
@@ -247,7 +249,7 @@ func (w *reachWorld) play(t *testing.T) string {
 	return line.String() + "\n"
 }
 
-// byLibrary changes the limits as another process does.
+// byLibrary changes the limits with the library, as another process.
 func (w *reachWorld) byLibrary(t *testing.T, limits []weir.Limit) {
 	t.Helper()
 	l := w.open(t)

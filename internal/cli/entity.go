@@ -39,7 +39,7 @@ func entityCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// entityArgument makes cmd one that takes an entity, and nothing else.
+// entityArgument makes cmd take an entity as its only argument.
 func entityArgument(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = console.Arguments(1, 1, "ENTITY")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -162,16 +162,16 @@ func newEntityBody(name string, e *weir.EntityDefinition, note string) *entityBo
 	return out
 }
 
-// entityPage is how many names are asked for at once: as many as a page may have.
+// entityPage is the number of names in a request: the most that a page may have.
 const entityPage = 1000
 
-// entityFlags say how much of a list of entities is wanted.
+// entityFlags select a part of a list of entities.
 type entityFlags struct {
 	query weir.EntityQuery
 	most  int
 }
 
-// pages gives cmd the flags that cut a list.
+// pages adds the flags that select a part of a list to cmd.
 func (f *entityFlags) pages(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.query.After, "after", "", "start after this `ENTITY`")
 	cmd.Flags().IntVar(&f.most, "size", 0, "print at most `N` names (default all)")
@@ -240,7 +240,7 @@ func (f *entityFlags) plan(cmd *cobra.Command) (connect.Action, error) {
 	}, nil
 }
 
-// none says what it means that the list is empty.
+// none returns the text for an empty list.
 func (f *entityFlags) none() string {
 	none := "no entities are declared"
 	switch q := &f.query; {
@@ -257,7 +257,7 @@ func (f *entityFlags) none() string {
 	return text.Printable(none)
 }
 
-// list asks for one page after the other.
+// list asks for one page after another.
 func (f *entityFlags) list(ctx context.Context, c *connect.Connection) (*entitiesBody, error) {
 	left := f.most
 	if left == 0 {
@@ -277,7 +277,7 @@ func (f *entityFlags) list(ctx context.Context, c *connect.Connection) (*entitie
 		case page.Next == "":
 			return out, nil
 		case page.Next <= q.After:
-			// A list that does not go on would never end.
+			// Without this check, a list that repeats a page would never end.
 			return nil, fmt.Errorf("entity list: the page after %q ends at %q", q.After, page.Next)
 		case left <= 0:
 			out.Next = page.Next

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// TestInterrupted: an interrupt ends the wait for standard input.
+// TestInterrupted checks that an interrupt ends the wait for standard input.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestFullDisk: a result that cannot be written is a failure.
+// TestFullDisk checks that a result that cannot be written is a failure.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"version"}, {"limits", "check", "../../examples/limits.yaml"}} {
@@ -54,7 +54,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLargeLimits: what is read of a limits file is bounded, from a stream too.
+// TestLargeLimits checks that the size of a limits file is bounded, from a stream too.
 func TestLargeLimits(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
@@ -65,7 +65,7 @@ func TestLargeLimits(t *testing.T) {
 	}
 }
 
-// TestDemoLimits: the file has no mistakes, and hides nothing without saying so.
+// TestDemoLimits checks that the demo's limits file has no mistakes.
 func TestDemoLimits(t *testing.T) {
 	t.Parallel()
 	r := runWeir(t, "limits", "check", "../../examples/demo.yaml")

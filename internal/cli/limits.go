@@ -64,7 +64,7 @@ func limitsCheckCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// checkLimits reads a limits file and says what is in it, and what is wrong with it.
+// checkLimits reads a limits file and returns its contents and mistakes.
 func checkLimits(ctx context.Context, a *console.App, name string) (*limitsFile, error) {
 	m, err := connect.ReadLimits(ctx, a, name)
 	f := &limitsFile{File: console.InputName(name), Valid: err == nil}
@@ -79,7 +79,7 @@ func checkLimits(ctx context.Context, a *console.App, name string) (*limitsFile,
 	return f, nil
 }
 
-// limitsMistakes turns the errors joined in err into what JSON says of them.
+// limitsMistakes returns the errors joined in err, in the form for JSON.
 func limitsMistakes(err error) []limitsMistake {
 	var all []limitsMistake
 	for _, err := range joined.Errors(err) {
@@ -95,7 +95,7 @@ func limitsMistakes(err error) []limitsMistake {
 	return all
 }
 
-// limitsResult is what `weir limits check` prints.
+// limitsResult is the output of `weir limits check`.
 type limitsResult struct {
 	Files []*limitsFile `json:"files"`
 }
@@ -117,7 +117,7 @@ func (r *limitsResult) table(b *bytes.Buffer) {
 	}
 }
 
-// limitsFile is what was found in one limits file.
+// limitsFile is the result of checking one limits file.
 type limitsFile struct {
 	File    string          `json:"file"`
 	Valid   bool            `json:"valid"`
@@ -193,7 +193,7 @@ func summarize(m *manifest.Manifest) *limitsSummary {
 	return s
 }
 
-// table prints the counts; what is hidden is told below them.
+// table prints the counts, and below them the hidden limits.
 func (s *limitsSummary) table(b *bytes.Buffer, hidden int) {
 	t := text.Table{Indent: "  "}
 	t.Add("namespace", s.Namespace)
@@ -233,7 +233,7 @@ func (s *limitsSummary) table(b *bytes.Buffer, hidden int) {
 	t.Write(b)
 }
 
-// hiddenLimits says which limits a level hides; see [manifest.HiddenLimits].
+// hiddenLimits are the limits that a level hides; see [manifest.HiddenLimits].
 type hiddenLimits struct {
 	Entities []string      `json:"entities,omitempty"`
 	Resource string        `json:"resource"`
@@ -243,8 +243,8 @@ type hiddenLimits struct {
 	text string
 }
 
-// hiddenLevel is a level that is hidden: which of its limits the winner has too, and which ones
-// nothing stands in for.
+// hiddenLevel is a hidden level: those of its limits that the level that wins has too, and those
+// that nothing replaces.
 type hiddenLevel struct {
 	Level      weir.Level `json:"level"`
 	Overridden []string   `json:"overridden,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// manResult is what `weir man` prints.
+// manResult is the output of `weir man`.
 type manResult struct {
 	Folder string `json:"folder"`
 	Pages  int    `json:"pages"`
@@ -42,7 +42,7 @@ so on. Pages that are there already are replaced.`,
 	return cmd
 }
 
-// writePages writes the page of a command and those of the commands below it, and counts them.
+// writePages writes the pages of a command and its subcommands, and counts them.
 func writePages(cmd *cobra.Command, r *manResult) error {
 	name := pageName(cmd) + "." + manSection
 	//nolint:gosec // Everybody may read a manual.
@@ -61,7 +61,7 @@ func writePages(cmd *cobra.Command, r *manResult) error {
 	return nil
 }
 
-// manSection is the section of the manual that commands stand in.
+// manSection is the section of the manual for commands.
 const manSection = "1"
 
 // manPage is a command's help as a manual page. It has no date, so that the same program writes the
@@ -106,10 +106,10 @@ func manPage(cmd *cobra.Command) []byte {
 	return p.b.Bytes()
 }
 
-// pageName is what the page of a command is called.
+// pageName returns the name of a command's page.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// related names the pages of the command above and of those below.
+// related names the pages of the parent command and of the subcommands.
 func related(cmd *cobra.Command) []string {
 	var names []string
 	add := func(cmd *cobra.Command) {
@@ -126,7 +126,7 @@ func related(cmd *cobra.Command) []string {
 	return names
 }
 
-// roffPage is a text in the language of the manual, roff.
+// roffPage is a text in roff, the language of manual pages.
 type roffPage struct{ b bytes.Buffer }
 
 // macro writes a request with its arguments.
@@ -163,7 +163,7 @@ func (p *roffPage) literal(s string) {
 	p.macro("fi")
 }
 
-// line writes one line of text, which must not be taken for a request.
+// line writes one line of text, escaped so that roff does not read it as a request.
 func (p *roffPage) line(s string) {
 	s = escapeRoff(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
@@ -172,7 +172,7 @@ func (p *roffPage) line(s string) {
 	p.b.WriteString(s + "\n")
 }
 
-// escapeRoff escapes what has a meaning in the language.
+// escapeRoff escapes the characters that have a meaning in roff.
 func escapeRoff(s string) string {
 	return strings.NewReplacer(
 		`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`,

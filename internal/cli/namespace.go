@@ -26,14 +26,14 @@ func namespaceCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// namespaceBody is what --output json prints of a namespace.
+// namespaceBody is a namespace as --output json prints it.
 type namespaceBody struct {
 	Name      string `json:"namespace"`
 	ID        string `json:"namespace_id"`
 	Status    string `json:"status"`
 	CreatedAt string `json:"created_at,omitempty"`
 	DeletedAt string `json:"deleted_at,omitempty"`
-	// Registered is false where it was there already.
+	// Registered is false if the namespace existed already.
 	Registered *bool `json:"registered,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (n *namespaceBody) table(b *bytes.Buffer) {
 	t.Write(b)
 }
 
-// namespaceArgument makes cmd one that takes a namespace's name or ID, and nothing else.
+// namespaceArgument makes cmd take a namespace's name or ID as its only argument.
 func namespaceArgument(
 	a *console.App, cmd *cobra.Command, what string,
 	ask func(ctx context.Context, t *dynamodb.Table, arg string) (*namespaceBody, error),
@@ -108,7 +108,7 @@ func showNamespaceCommand(a *console.App) *cobra.Command {
 	})
 }
 
-// defaultNamespace is the namespace that programs open unless they are told otherwise.
+// defaultNamespace is the namespace that programs open by default.
 const defaultNamespace = "default"
 
 func deleteNamespaceCommand(a *console.App) *cobra.Command {
@@ -164,7 +164,7 @@ func namespaceResult(n *dynamodb.Namespace, err error) (*namespaceBody, error) {
 	return newNamespaceBody(n), nil
 }
 
-// namespacesBody is what --output json prints of several namespaces.
+// namespacesBody is a list of namespaces as --output json prints it.
 type namespacesBody struct {
 	Namespaces []*namespaceBody `json:"namespaces"`
 }
@@ -189,7 +189,7 @@ the name is not on the table any more.`,
 	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
 }
 
-// listOfNamespaces makes cmd one that prints what list returns.
+// listOfNamespaces makes cmd print the namespaces that list returns.
 func listOfNamespaces(
 	a *console.App, cmd *cobra.Command, none string,
 	list func(*dynamodb.Table, context.Context) ([]dynamodb.Namespace, error),
@@ -222,7 +222,7 @@ func (body *namespacesBody) table(b *bytes.Buffer, none string) {
 	t.Write(b)
 }
 
-// purgeBody is what --output json prints of a purge.
+// purgeBody is the result of a purge as --output json prints it.
 type purgeBody struct {
 	ID      string `json:"namespace_id"`
 	Deleted int64  `json:"deleted_items"`

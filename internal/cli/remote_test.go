@@ -28,10 +28,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// remoteStart is when the servers of the scripts begin. Nothing moves their time but "advance".
+// remoteStart is the initial time of the scripts' servers. Only "advance" moves their time.
 var remoteStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestRemoteScripts runs the commands that ask or act once, on servers in virtual time and on
+// TestRemoteScripts runs the commands that make one call, on servers in virtual time and on
 // snapshots.
 func TestRemoteScripts(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestRemoteScripts(t *testing.T) {
 	})
 }
 
-// remoteClock is where a script's serverTime is kept.
+// remoteClock is the key of a script's serverTime.
 type remoteClock struct{}
 
 // serverTime is the clock of a script's servers.
@@ -97,11 +97,11 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	handler := httphandler.New(lim, o)
 	dated := func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Date", clock.now().Format(http.TimeFormat)) // a client learns the time from it
+		w.Header().Set("Date", clock.now().Format(http.TimeFormat)) // a client takes the time from it
 		handler.ServeHTTP(w, r)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(dated))
-	// Clients that do not trust the server are part of a script.
+	// Scripts also use clients that do not trust the server.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if slices.Contains(args, "-tls") {
 		server.StartTLS()
@@ -144,8 +144,8 @@ func scriptNewLease(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptAsk is a command of the scripts: "ask METHOD PATH BODY FILE" writes what the server
-// answers.
+// scriptAsk is a command of the scripts: "ask METHOD PATH BODY FILE" writes the server's answer to
+// the file.
 func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: ask METHOD PATH BODY FILE")

@@ -108,7 +108,7 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (connect.Action, 
 	}, nil
 }
 
-// reserve asks once, or until the time to wait is over.
+// reserve makes one attempt, or repeats it until the time to wait is over.
 func (f *reserveFlags) reserve(
 	ctx context.Context, c *connect.Connection, r *weir.Request,
 ) (*weir.Lease, error) {
@@ -117,7 +117,7 @@ func (f *reserveFlags) reserve(
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	under := ctx // a store has a timeout of its own
+	under := ctx // a store has its own timeout
 	if c.OnServer {
 		under = connect.DetachAttempts(waiting, ctx)
 	}
@@ -135,15 +135,15 @@ func (f *reserveFlags) reserve(
 	return nil, fmt.Errorf("%w, after %v of waiting", denied, f.wait)
 }
 
-// finishingService finishes a reservation that has begun when the time to wait is over: how it
-// ended would be unknown otherwise.
+// finishingService lets a reservation finish that is in progress when the time to wait is over,
+// because its outcome would otherwise be unknown.
 type finishingService struct {
 	weir.Service
 
 	reserve func(*weir.Request) (*weir.Lease, error)
 }
 
-// Reserve takes no notice of the context, which only ends the pauses between denials.
+// Reserve ignores the context of the wait, which only ends the pauses between denials.
 func (u finishingService) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
 	return u.reserve(r)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
-// runFull runs the program where its results cannot be written.
+// runFull runs the program with an output that cannot be written.
 func runFull(t *testing.T, args ...string) result {
 	t.Helper()
 	var errs bytes.Buffer
@@ -31,7 +31,7 @@ func runFull(t *testing.T, args ...string) result {
 	return result{code, "", errs.String()}
 }
 
-// TestReserveUntold: where the answer cannot be written, the lease is named with the error.
+// TestReserveUntold checks that the error names the lease if the answer cannot be written.
 func TestReserveUntold(t *testing.T) {
 	t.Parallel()
 	url, limiter := liveserver.Start(t, nil, nil)
@@ -56,8 +56,8 @@ func TestReserveUntold(t *testing.T) {
 	}
 }
 
-// TestWaitOnServer: when the time to wait is over, no request is sent anymore, and the one under
-// way still gets its answer.
+// TestWaitOnServer checks that no further request is sent when the time to wait is over, and that
+// the one in flight still gets its answer.
 func TestWaitOnServer(t *testing.T) {
 	t.Parallel()
 	const wait = 300 * time.Millisecond
@@ -85,7 +85,7 @@ func TestWaitOnServer(t *testing.T) {
 
 	sent.Store(0)
 	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/reserve" { // and no cancel of what may have been reserved
+		if r.URL.Path == "/v1/reserve" { // not the cancel of a lease that may have been reserved
 			sent.Add(1)
 		}
 		w.Header().Set("Retry-After", "2")
@@ -99,7 +99,7 @@ func TestWaitOnServer(t *testing.T) {
 	}
 }
 
-// TestUnreached: what is known of the reason is told.
+// TestUnreached checks that the error has the known reason.
 func TestUnreached(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -133,7 +133,8 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// TestConfidential: a bearer token that others could read on the way is warned of.
+// TestConfidential checks that a bearer token that others on the network could read causes a
+// warning.
 func TestConfidential(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]bool{
@@ -153,7 +154,8 @@ func TestConfidential(t *testing.T) {
 	}
 }
 
-// TestSettleInterrupted: an interrupt of a settlement says that nobody knows how it ended.
+// TestSettleInterrupted checks that the error of an interrupted settlement says that its outcome is
+// unknown.
 func TestSettleInterrupted(t *testing.T) {
 	t.Parallel()
 	const id = "01JD5W3T7M2Q8R4XKB6NCV9ZHE"
@@ -162,7 +164,7 @@ func TestSettleInterrupted(t *testing.T) {
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // so that it is told when the client goes
+			_, _ = io.Copy(io.Discard, r.Body) // so that net/http notices when the client leaves
 			interrupt()
 			<-r.Context().Done()
 		}))
@@ -177,14 +179,14 @@ func TestSettleInterrupted(t *testing.T) {
 	}
 }
 
-// degrading answers every reservation with a lease that nobody knows.
+// degrading answers every reservation with a degraded lease.
 type degrading struct{ weir.Service }
 
 func (degrading) Reserve(_ context.Context, _ *weir.Request) (*weir.Lease, error) {
 	return &weir.Lease{ID: weir.NewLeaseID(time.UnixMilli(1)), Degraded: true}, nil
 }
 
-// TestQuietDegraded: with --quiet, too, it is told that nothing was charged.
+// TestQuietDegraded checks that the note that nothing was charged is printed even with --quiet.
 func TestQuietDegraded(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {
@@ -201,7 +203,7 @@ func TestQuietDegraded(t *testing.T) {
 	}
 }
 
-// TestSettleInDoubt checks that people and programs are told that a refund is in doubt.
+// TestSettleInDoubt checks that the table and the JSON say that a refund is in doubt.
 func TestSettleInDoubt(t *testing.T) {
 	t.Parallel()
 	r := &weir.Receipt{LeaseID: weir.NewLeaseID(time.UnixMilli(1)), At: time.UnixMilli(1)}

@@ -50,7 +50,7 @@ type serveOptions struct {
 	server.Options
 	limiter limiter.Options
 	store   string
-	// putInForce is true to put an older limits file in force.
+	// putInForce puts the limits file in force even if it was superseded.
 	putInForce bool
 	format     *console.Choice
 	logLevel   string
@@ -77,7 +77,7 @@ func serveCommand(a *console.App) *cobra.Command {
 			return err
 		}
 		if o.Watch == 0 {
-			o.Watch = -1 // what 0 means here
+			o.Watch = -1 // 0 on the command line means never
 		}
 		if o.limiter.CacheTTL == 0 {
 			o.limiter.CacheTTL = -1
@@ -92,7 +92,7 @@ func serveCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// flagAtFault returns the flag that an error is about, or "" if it is about something else.
+// flagAtFault returns the flag to which an error belongs, or "" if there is none.
 func flagAtFault(cmd *cobra.Command, err error) string {
 	if _, inFile := errors.AsType[*server.FileError](err); inFile {
 		return ""
@@ -108,7 +108,7 @@ func flagAtFault(cmd *cobra.Command, err error) string {
 		"cascade-depth", "lease-lifetime", "lease-memory", "lease-memory-size", "cache-ttl", "store-timeout",
 		"max-leases", "max-leases-per-caller",
 	} {
-		if strings.EqualFold(strings.ReplaceAll(name, "-", ""), e.Field) { // the limiter's own name of it
+		if strings.EqualFold(strings.ReplaceAll(name, "-", ""), e.Field) { // the limiter's name for the same option
 			return name
 		}
 	}
@@ -131,7 +131,7 @@ func withDashes(cmd *cobra.Command, err error) error {
 	if !ok {
 		return err
 	}
-	if _, alone := err.(*weir.Error); !alone && e.Code != weir.Invalid { // What is around it stays.
+	if _, alone := err.(*weir.Error); !alone && e.Code != weir.Invalid { // keep the text around it
 		return err
 	}
 	field := flagAtFault(cmd, err)
@@ -145,7 +145,7 @@ func withDashes(cmd *cobra.Command, err error) error {
 
 // runServer opens the store and serves it until ctx ends.
 func runServer(ctx context.Context, a *console.App, o *serveOptions) error {
-	// Before anything else: a hangup without a listener would end the process.
+	// This comes first, because a hangup signal without a listener would end the process.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -160,7 +160,8 @@ func runServer(ctx context.Context, a *console.App, o *serveOptions) error {
 	o.Limiter = &o.limiter
 	o.TraceEndpoint = traceEndpoint(a.Env)
 	if o.TraceEndpoint != "" {
-		// It changes the whole process, which is this server's: nothing else in it makes traces.
+		// RouteTelemetry changes the whole process. That is safe, because only this server makes
+		// traces.
 		server.RouteTelemetry(ctx, a.Env, logger)
 	}
 	o.StoreFaults = server.NewStoreFaults(logger)
@@ -192,7 +193,7 @@ func runServer(ctx context.Context, a *console.App, o *serveOptions) error {
 	return s.Run(ctx)
 }
 
-// traceEndpoint is where the standard variables send traces; empty for nowhere.
+// traceEndpoint returns the URL to which the standard variables send traces, or "" for none.
 func traceEndpoint(env func(string) string) string {
 	if env("OTEL_SDK_DISABLED") == "true" || env("OTEL_TRACES_EXPORTER") == "none" {
 		return ""
@@ -206,7 +207,7 @@ func traceEndpoint(env func(string) string) string {
 	return ""
 }
 
-// servedStore returns the URL of the store that is to be served.
+// servedStore returns the URL of the store to serve.
 func servedStore(a *console.App, o *serveOptions) string {
 	return cmp.Or(o.store, a.Env(connect.StoreEnv), "memory:")
 }
@@ -220,7 +221,7 @@ func refusePutInForce(a *console.App, cmd *cobra.Command, o *serveOptions) error
 		"--store tigerbeetle://HOST:PORT")
 }
 
-// openServed opens the store that is to be served.
+// openServed opens the store to serve.
 func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.Store, error) {
 	at := servedStore(a, o)
 	refused := func(reason string) error {
@@ -250,8 +251,8 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 	return backend, err
 }
 
-// openingLimits reads the limits that a store is opened with: one on a cluster decides by them, at
-// once, whether they are in force.
+// openingLimits reads the limits with which a store is opened. A store on a cluster decides when it
+// is opened whether they are in force.
 func openingLimits(ctx context.Context, o *serveOptions) (*manifest.Manifest, error) {
 	data, err := server.ReadLimits(o.LimitsFile)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// tableServer is a server in this process on a table of its own, with a clock that only the test
-// moves and a switch that cuts the server off from the table.
+// tableServer is a server in this process on a separate table, with a clock that only the test
+// moves and a switch that disconnects the server from the table.
 type tableServer struct {
 	url    string
 	client *http.Client
@@ -71,7 +71,7 @@ func startTableServer(t *testing.T, lim *limiter.Options) *tableServer {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		_ = s.table.Delete(ctx) // one test has done so
+		_ = s.table.Delete(ctx) // one test has deleted it already
 	})
 	if err := store.WriteLimits(t.Context(), now(), at, limits); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func startTableServer(t *testing.T, lim *limiter.Options) *tableServer {
 	return s
 }
 
-// undated takes the date out of answers, so that the table's clock does not correct the test's.
+// undated removes the date from answers, so that the table's clock does not correct the test's.
 type undated struct{ base http.RoundTripper }
 
 func (u undated) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -112,7 +112,7 @@ func (u undated) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (s *tableServer) advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
-// send asks the server, and returns the status and the answer.
+// send sends a request to the server, and returns the status and the answer.
 func (s *tableServer) send(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -132,7 +132,7 @@ func (s *tableServer) send(t *testing.T, method, path, body string) (int, string
 	return answer.StatusCode, string(text)
 }
 
-// wantReady checks /readyz, and what it says.
+// wantReady checks the status and the text of /readyz.
 func (s *tableServer) wantReady(t *testing.T, when string, status int, says string) {
 	t.Helper()
 	got, body := s.send(t, http.MethodGet, "/readyz", "")
@@ -263,7 +263,7 @@ func TestNamespaceDeletedUnderServer(t *testing.T) {
 // wantRefused checks that reservations are refused because the namespace is gone.
 func (s *tableServer) wantRefused(t *testing.T, when, says string) {
 	t.Helper()
-	for range 1000 { // the configuration is read beside the first ones
+	for range 1000 { // the first ones are judged while the configuration is read
 		if status, _, _ := s.reserve(t); status != http.StatusOK {
 			break
 		}

@@ -25,8 +25,8 @@ func writeServeLimits(t *testing.T) string {
 	return file
 }
 
-// TestServeUnread: a server whose log nobody reads anymore ends as well as any other, and what it
-// promised is on the disk.
+// TestServeUnread checks that a server whose log output is closed shuts down cleanly, and that the
+// leases that it answered are on the disk.
 func TestServeUnread(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -46,7 +46,7 @@ func TestServeUnread(t *testing.T) {
 	checkSnapshot(t, state, lease)
 }
 
-// TestServeSnapshotFails: a snapshot that cannot be written is told while the server runs.
+// TestServeSnapshotFails checks that a running server logs that a snapshot could not be written.
 func TestServeSnapshotFails(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -63,13 +63,13 @@ func TestServeSnapshotFails(t *testing.T) {
 	}
 	s.ask(t, "/v1/reserve", askSlot, http.StatusOK)
 	s.waitFor(t, `level=ERROR msg="the store failed" error="memory: write snapshot: `)
-	if err := os.Rename(dir+".gone", dir); err != nil { // the last one succeeds
+	if err := os.Rename(dir+".gone", dir); err != nil { // so that the last snapshot succeeds
 		t.Fatal(err)
 	}
 	s.end(t)
 }
 
-// end asks the server to shut down, and expects that it does.
+// end asks the server to shut down, and wants exit code 0.
 func (s *served) end(t *testing.T) {
 	t.Helper()
 	s.signal(t, syscall.SIGTERM)
@@ -79,15 +79,15 @@ func (s *served) end(t *testing.T) {
 	}
 }
 
-// TestServeTelemetry: what OpenTelemetry has to say is in the log, in its form, and without
-// secrets.
+// TestServeTelemetry checks that OpenTelemetry's messages are in the log, in the log's form, and
+// without secrets.
 func TestServeTelemetry(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no signals there")
 	}
 	s := startServeWith(t, []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", // nobody is there
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", // no collector listens there
 		"OTEL_EXPORTER_OTLP_HEADERS=Authorization very-secret",
 		"OTEL_EXPORTER_OTLP_TIMEOUT=50",
 	}, "--limits", writeServeLimits(t), "--log-format", "json")

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/internal/server"
 )
 
-// flags declares the flags. The names are those that the server's errors have.
+// flags declares the flags. Their names are those in the server's errors.
 func (o *serveOptions) flags(cmd *cobra.Command) {
 	f, b := cmd.Flags(), &o.Bounds
 	*b = server.DefaultBounds()
@@ -62,8 +62,8 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 		"how long requests under way then have to end")
 }
 
-// refuseEmpty refuses a flag that is given and yet empty, as a variable of a script may be that was
-// never set: without bearer tokens, say, everybody would be admin.
+// refuseEmpty refuses a flag that is given with an empty value, such as an unset variable of a
+// script. An empty --tokens, for example, would make every client admin.
 func (o *serveOptions) refuseEmpty(cmd *cobra.Command) error {
 	var errs []error
 	for _, f := range []struct{ name, value string }{
@@ -82,8 +82,8 @@ func (o *serveOptions) refuseEmpty(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// refuseZero refuses a bound of 0, which the server would take for its default, and a negative time
-// between looks, which it would take for never.
+// refuseZero refuses a bound of 0, which the server would replace by its default, and a negative
+// time between looks, which would mean never.
 func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 	var errs []error
 	for _, name := range []string{

@@ -24,13 +24,14 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// servePatience bounds every wait for a server in a process of its own.
+// servePatience bounds every wait for a server in a separate process.
 const servePatience = 60 * time.Second
 
-// asServer makes TestServeProcess a server with the arguments in it, one in a line.
+// asServer is the variable that makes TestServeProcess a server. It has the arguments, one a line.
 const asServer = "WEIR_TEST_AS_SERVER"
 
-// TestServeProcess is no test but the process of one: it minds signals as the program does.
+// TestServeProcess is not a test but the server process of other tests. It handles signals like the
+// program.
 func TestServeProcess(*testing.T) {
 	args := os.Getenv(asServer)
 	if args == "" {
@@ -44,8 +45,8 @@ func TestServeProcess(*testing.T) {
 	os.Exit(exit)
 }
 
-// TestServe lives through what a server in production does: it starts, serves, reads its limits
-// again on a hangup, ends on a termination, and what it promised is on the disk.
+// TestServe runs a server from start to end: it serves, reads its limits again on a hangup signal,
+// ends on a termination signal, and leaves the leases that it answered on the disk.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -84,7 +85,7 @@ func TestServe(t *testing.T) {
 	checkSnapshot(t, state, lease)
 }
 
-// checkSnapshot wants the lease of an answer, live, in what a server left.
+// checkSnapshot wants the lease of an answer live in the snapshot that a server left.
 func checkSnapshot(t *testing.T, file, answer string) {
 	t.Helper()
 	var lease struct {
@@ -106,7 +107,7 @@ func checkSnapshot(t *testing.T, file, answer string) {
 	}
 }
 
-// served is a server in a process of its own.
+// served is a server in a separate process.
 type served struct {
 	cmd    *exec.Cmd
 	url    string
@@ -114,14 +115,14 @@ type served struct {
 	logs   chan string // line by line
 }
 
-// startServe runs `weir serve` on a port of its own. It is killed when the test ends, if it lives
-// still.
+// startServe runs `weir serve` on a free port. The process is killed when the test ends, if it
+// still runs.
 func startServe(t *testing.T, args ...string) *served {
 	t.Helper()
 	return startServeWith(t, nil, args...)
 }
 
-// startServeWith does so with variables, each as NAME=value.
+// startServeWith does the same with environment variables, each as NAME=value.
 func startServeWith(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	s := &served{logs: make(chan string, 1000)}
@@ -207,8 +208,8 @@ func (s *served) ask(t *testing.T, path, body string, want int) string {
 	return string(answer)
 }
 
-// TestServeInterrupted: a server whose context has ended before it listens does what it must, and
-// ends well.
+// TestServeInterrupted checks that a server whose context ends before it listens still prints its
+// address, and exits with code 0.
 func TestServeInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,8 +223,8 @@ func TestServeInterrupted(t *testing.T) {
 	}
 }
 
-// TestServeTakenAddress: an address that cannot be listened on is named once, with the flag as it
-// is typed, and with what to do.
+// TestServeTakenAddress checks that the error of an address that is in use names it once, with the
+// flag as typed and with advice.
 func TestServeTakenAddress(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -248,7 +249,8 @@ func TestServeTakenAddress(t *testing.T) {
 	}
 }
 
-// TestServeEnvironment: the store may come from the environment, and a flag wins over it.
+// TestServeEnvironment checks that the store may come from the environment, and that the flag
+// overrides it.
 func TestServeEnvironment(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string {
@@ -272,7 +274,7 @@ func TestServeEnvironment(t *testing.T) {
 	}
 }
 
-// TestServeCascade: a deeper cascade than the usual one is allowed by a flag.
+// TestServeCascade checks that a flag allows a deeper cascade than the default.
 func TestServeCascade(t *testing.T) {
 	t.Parallel()
 	limits := filepath.Join(t.TempDir(), "limits.yaml")

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// slotsFile writes a limits file of so many slots for everybody.
+// slotsFile writes a limits file that gives every entity n slots.
 func slotsFile(t *testing.T, file string, slots int) {
 	t.Helper()
 	text := fmt.Sprintf("version: 1\nsystem: {on_unavailable: allow, limits: {slots: {kind: concurrency, timeout: 3600, capacity: %d}}}\n", slots)
@@ -47,8 +47,8 @@ func (s *served) get(t *testing.T, path string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// TestServeTigerBeetle: the file is the configuration, also after a hangup, and is changed nowhere
-// else.
+// TestServeTigerBeetle checks that the file is the configuration, also after a hangup signal, and
+// that the configuration cannot be changed in another way.
 func TestServeTigerBeetle(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -83,8 +83,8 @@ func TestServeTigerBeetle(t *testing.T) {
 	s.end(t)
 }
 
-// TestServeTigerBeetleTogether: of two servers with different files the one whose limits are not in
-// force says so, until it is told to put its own there.
+// TestServeTigerBeetleTogether checks that, of two servers with different files, the one whose
+// limits are not in force says so, until a flag or a hangup signal puts its own in force.
 func TestServeTigerBeetleTogether(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -131,7 +131,7 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 	ready(again, "the older file, reloaded", http.StatusOK)
 	again.ask(t, "/v1/reserve", askSlot, http.StatusOK)
 	ready(two, "the newer file, after that", http.StatusServiceUnavailable)
-	// Back to the newer file by a flag.
+	// Go back to the newer file with a flag.
 	forced := startServe(t, "--limits", newer, "--store", store, "--put-in-force")
 	forced.waitFor(t, `msg="limits are in force"`)
 	ready(forced, "the newer file, put in force", http.StatusOK)
@@ -142,8 +142,8 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 	}
 }
 
-// TestServeOtherNamespace: a limits file that names a namespace is for no other one, when the
-// server starts, when it reads the file again, and for a command that acts once.
+// TestServeOtherNamespace checks that a limits file that names another namespace is refused when
+// the server starts, when it reads the file again, and by a command.
 func TestServeOtherNamespace(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -177,8 +177,8 @@ func TestServeOtherNamespace(t *testing.T) {
 	s.end(t)
 }
 
-// TestPutInForceElsewhere: the flag is refused, with the store that it is for, on a store without
-// limits that one of several servers has put in force.
+// TestPutInForceElsewhere checks that the flag is refused on other stores than TigerBeetle, and
+// that the error names the store for which it is meant.
 func TestPutInForceElsewhere(t *testing.T) {
 	t.Parallel()
 	const want = "weir: --put-in-force needs a store whose servers share one limits file: " +

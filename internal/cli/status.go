@@ -44,7 +44,7 @@ func statusCommand(a *console.App) *cobra.Command {
 	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY", "RESOURCE"))
 }
 
-// statusAnswer prints limits as they stand, or what it means that there are none.
+// statusAnswer prints the status of limits, or a sentence if there are none.
 func statusAnswer(all []weir.LimitStatus, none string) *connect.Answer {
 	return &connect.Answer{Value: httpapi.Document(all), Table: func(b *bytes.Buffer) {
 		if len(all) == 0 {
@@ -55,7 +55,7 @@ func statusAnswer(all []weir.LimitStatus, none string) *connect.Answer {
 	}}
 }
 
-// writeStatuses prints limits as they stand, with what was requested of them where something was.
+// writeStatuses prints the status of limits, with the requested units if any were requested.
 func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
 	t := text.Table{Heads: []string{"ENTITY", "RESOURCE", "LIMIT", "KIND", "LEVEL"}}
 	if requested {
@@ -85,7 +85,7 @@ func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
 	t.Write(b)
 }
 
-// statusNote is what the figures of a limit do not say.
+// statusNote returns the properties of a limit that its figures do not show.
 func statusNote(s *weir.LimitStatus) string {
 	var notes []string
 	if s.Exceeded {
@@ -139,7 +139,8 @@ func explainCommand(a *console.App) *cobra.Command {
 	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY", "RESOURCE"))
 }
 
-// writeExplanation prints what applies to an entity, and to each parent that is charged with it.
+// writeExplanation prints the limits that apply to an entity, and to each parent that is charged
+// with it.
 func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
 	for ; e != nil; e = e.Parent {
 		fmt.Fprintf(b, "%s on %s\n", text.Printable(e.Entity), text.Printable(e.Resource))

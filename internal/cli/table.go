@@ -29,10 +29,10 @@ func tableCommand(a *console.App) *cobra.Command {
 	return cmd
 }
 
-// tableBody is what --output json prints of a table.
+// tableBody is a table as --output json prints it.
 type tableBody struct {
 	Table   string `json:"table"`
-	Created *bool  `json:"created,omitempty"` // only of create: false where it was there already
+	Created *bool  `json:"created,omitempty"` // only of create: false if the table existed already
 
 	ARN              string   `json:"arn,omitempty"`
 	Status           string   `json:"status,omitempty"`
@@ -69,7 +69,7 @@ func newTableBody(info *dynamodb.TableInfo) *tableBody {
 	return body
 }
 
-// table writes all that is known of the table.
+// table writes all properties of the table.
 func (body *tableBody) table(b *bytes.Buffer) {
 	t := text.Table{}
 	for _, row := range [][2]string{
@@ -206,18 +206,18 @@ A table with other keys than weir's is refused, and so is one that DynamoDB prot
 	})
 }
 
-// tableHelp ends the help of every command that looks after a table.
+// tableHelp ends the help of every command for a table.
 const tableHelp = `
 
 The table is named with --store (or WEIR_STORE), as in dynamodb://TABLE?region=eu-central-1
 or dynamodb://TABLE?endpoint=http://127.0.0.1:8000. Credentials come from the AWS SDK's own
 chain.`
 
-// tableAction is what a command asks of a table.
+// tableAction is the function of a command for a table.
 type tableAction func(ctx context.Context, table *dynamodb.Table) (*connect.Answer, error)
 
-// onTable makes cmd one that looks after a table. What plan finds wrong with the arguments is
-// misuse, and nothing is asked then.
+// onTable makes cmd run an action on a table. An error of plan is misuse, and the table is not
+// opened then.
 func onTable(
 	a *console.App, cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (tableAction, error),
 ) *cobra.Command {
@@ -251,7 +251,7 @@ func onTable(
 	return cmd
 }
 
-// confirmFlag gives a command that destroys something the flag without which it does not.
+// confirmFlag adds the flag without which a command that deletes data refuses to run.
 func confirmFlag(cmd *cobra.Command) func(warning string) error {
 	sure := cmd.Flags().Bool("yes", false, "do it without asking")
 	return func(warning string) error {
@@ -262,7 +262,7 @@ func confirmFlag(cmd *cobra.Command) func(warning string) error {
 	}
 }
 
-// reasonIn is an error for people; empty for none.
+// reasonIn returns the text of an error for people, or "" for none.
 func reasonIn(err error) string {
 	if err == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/store"
 )
 
-// TestTableScripts runs the commands on tables of DynamoDB Local. Each script has the name of a
-// table of its own in TABLE, and its URL in STORE.
+// TestTableScripts runs the commands on tables of DynamoDB Local. Each script has its own table,
+// with the name in TABLE and the URL in STORE.
 func TestTableScripts(t *testing.T) {
 	t.Parallel()
 	local := testkit.DynamoDB(t)
@@ -41,7 +41,7 @@ func TestTableScripts(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 				defer cancel()
-				_ = table.Delete(ctx) // most scripts have done so
+				_ = table.Delete(ctx) // most scripts have deleted it already
 			})
 			return nil
 		},

@@ -45,7 +45,7 @@ occurs in two charges.`
 // updateCall is a call that updates a lease, in the form of a method of [weir.Service].
 type updateCall func(weir.Service, context.Context, weir.LeaseID) (*weir.Receipt, error)
 
-// planUpdate makes the call of a command's flags, and of its arguments behind the lease.
+// planUpdate makes the call from a command's flags and the arguments after the lease.
 type planUpdate func(cmd *cobra.Command, args []string) (updateCall, error)
 
 func adjustCommand(a *console.App) *cobra.Command {
@@ -120,7 +120,7 @@ func extendCommand(a *console.App) *cobra.Command {
 	})
 }
 
-// updateCommand makes cmd one that updates the lease that its first argument names.
+// updateCommand makes cmd update the lease that its first argument names.
 func updateCommand(a *console.App, cmd *cobra.Command, plan planUpdate) *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return connect.Command(a, cmd, connect.Updates, func(cmd *cobra.Command, args []string) (connect.Action, error) {
@@ -164,7 +164,7 @@ func leaseAnswer(l *weir.Lease) *connect.Answer {
 	}}
 }
 
-// denialAnswer prints the limits that were judged, and when to come back.
+// denialAnswer prints the limits that were judged, and when to try again.
 func denialAnswer(e *weir.DeniedError) *connect.Answer {
 	return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
 		atLeast := ""
@@ -182,7 +182,7 @@ func denialAnswer(e *weir.DeniedError) *connect.Answer {
 	}}
 }
 
-// receiptAnswer prints what a verb on a lease did.
+// receiptAnswer prints the receipt of an update.
 func receiptAnswer(r *weir.Receipt) *connect.Answer {
 	return &connect.Answer{Value: httpapi.Document(r), Table: func(b *bytes.Buffer) {
 		t := text.Table{}
@@ -193,13 +193,13 @@ func receiptAnswer(r *weir.Receipt) *connect.Answer {
 	}}
 }
 
-// degradedNote says what a degraded lease is.
+// degradedNote explains a degraded lease.
 const degradedNote = "nothing was charged: the store did not answer, and the policy allows that"
 
-// inDoubtNote says what a refund in doubt is.
+// inDoubtNote explains a refund in doubt.
 const inDoubtNote = "what was given back may still be charged: the store did not answer that write"
 
-// addEnds adds when a lease and its slots end by themselves, as far as they do.
+// addEnds adds the instants at which a lease expires and its slots time out, if they do.
 func addEnds(t *text.Table, r *weir.Receipt) {
 	if !r.Expires.IsZero() {
 		t.Add("expires", formatTime(r.Expires))
@@ -218,7 +218,7 @@ func addEnds(t *text.Table, r *weir.Receipt) {
 // timeLayout writes instants as the wire counts them: to the millisecond.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// formatTime writes a time for people; nothing for none.
+// formatTime writes a time for people, and nothing for the zero time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

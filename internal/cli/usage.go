@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// usageFlags say which usage is meant.
+// usageFlags select usage.
 type usageFlags struct {
 	q          weir.Usage
 	start, end string
@@ -154,7 +154,7 @@ func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
 	return t, nil
 }
 
-// listUsage asks for most windows and one more, to tell whether there are others.
+// listUsage asks for most windows and one more, to find out whether there are others.
 func listUsage(ctx context.Context, l *limiter.Limiter, q weir.Usage, most int) (*connect.Answer, error) {
 	body := &usageListBody{Usage: []usageBody{}}
 	for u, err := range l.Usage(ctx, q) {

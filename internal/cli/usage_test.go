@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// usageStore has usage to tell, and then perhaps an error.
+// usageStore lists usage, and then an error if it has one.
 type usageStore struct {
 	driver.Store
 
@@ -40,7 +40,7 @@ func (u *usageStore) ReadUsage(context.Context, weir.Usage) iter.Seq2[weir.Usage
 	}
 }
 
-// newUsageStore is a limiter on a store with two hours of usage.
+// newUsageStore returns a limiter on a store with two hours of usage.
 func newUsageStore(t *testing.T) (*limiter.Limiter, *usageStore) {
 	t.Helper()
 	hour := time.Date(2026, 1, 31, 7, 0, 0, 0, time.UTC)

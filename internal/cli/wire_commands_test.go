@@ -22,14 +22,14 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// listening is what a server says once it can be asked.
+// listening is the line that a server prints when it accepts requests.
 var listening = regexp.MustCompile(`listening on (https?://[^\s"]+)`)
 
 // wireStart bounds the start of a server, which may share two slow cores with other tests.
 const wireStart = 60 * time.Second
 
-// scriptServe is a command of the scripts: "serve [ARG...]" starts `weir serve` on a port of its
-// own and sets URL and WEIR_SERVER. The server is stopped when the script ends.
+// scriptServe is a command of the scripts: "serve [ARG...]" starts `weir serve` on a free port and
+// sets URL and WEIR_SERVER. The server is stopped when the script ends.
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: serve [ARG...]")
@@ -46,7 +46,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Logf("weir serve %s: %v\n%s", strings.Join(args, " "), cmd.ProcessState, said)
 	})
 	go func() {
-		_ = cmd.Wait() // the log of the script says how it ended
+		_ = cmd.Wait() // the log of the script has the exit status
 		close(said.ended)
 	}()
 	select {
@@ -60,7 +60,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// spoken is what a server has written, and the address in it.
+// spoken is the output of a server, with the address that it names.
 type spoken struct {
 	heard chan string
 	ended chan struct{}
@@ -125,7 +125,8 @@ func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptSetJSON is a command of the scripts: "setjson VAR FILE PATH" sets VAR to what is there.
+// scriptSetJSON is a command of the scripts: "setjson VAR FILE PATH" sets VAR to the value at the
+// path.
 func scriptSetJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: setjson VAR FILE PATH")
@@ -136,8 +137,9 @@ func scriptSetJSON(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // lookUpJSON finds a value in a JSON text. A path is made of steps with dots between them: a
-// member's name, an index, "*" for how many there are, or, in a list of limits, the one that has
-// the step as its "limit", or as "entity:limit" where several have. Strings come without quotes.
+// member's name, an index, or "*" for the number of elements. In a list of limits, a step may also
+// be the "limit" of an element, or its "entity:limit" if several have that limit. Strings have no
+// quotes.
 func lookUpJSON(text, path string) (string, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -162,7 +164,7 @@ func lookUpJSON(text, path string) (string, error) {
 	return string(out), err
 }
 
-// takeJSON goes one step into a JSON value.
+// takeJSON takes one step of a path into a JSON value.
 func takeJSON(v any, step string) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:

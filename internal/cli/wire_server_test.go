@@ -18,7 +18,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// wireServer is `weir serve`, run in this process on a loopback port of its own.
+// wireServer is `weir serve`, run in this process on a free loopback port.
 type wireServer struct {
 	url, addr string
 	said      *spoken
@@ -69,17 +69,17 @@ func wireFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// wireSent is a request to the byte.
+// wireSent is a request whose bytes the test chooses.
 type wireSent struct {
 	method, target string
-	// head has lines that stand beside, or instead of, the usual ones.
+	// head has header lines that are added to the usual ones, or replace them.
 	head []string
 	body string
 	// raw is sent instead of all of the above.
 	raw string
 	// half closes the sender's half of the connection after all has been sent.
 	half bool
-	// slow sends no more than raw, and that may be nothing: the server must end the connection.
+	// slow sends only raw, which may be empty, and then waits for the server to end the connection.
 	slow bool
 }
 
@@ -94,13 +94,13 @@ func (w wireSent) as(method string) wireSent {
 	return w
 }
 
-// with puts header lines into the request; one that ends with a colon leaves the usual line out.
+// with adds header lines to the request; one that ends with a colon removes the usual line.
 func (w wireSent) with(lines ...string) wireSent {
 	w.head = append(w.head[:len(w.head):len(w.head)], lines...)
 	return w
 }
 
-// bytes is what goes over the line.
+// bytes returns the bytes to send.
 func (w wireSent) bytes(host string) []byte {
 	if w.raw != "" || w.slow {
 		return []byte(strings.ReplaceAll(w.raw, "HOST", host))
@@ -129,7 +129,7 @@ func (w wireSent) bytes(host string) []byte {
 	return b.Bytes()
 }
 
-// wireAnswer is what came back; status 0 means that the server closed the connection in silence.
+// wireAnswer is an answer; status 0 means that the server closed the connection without one.
 type wireAnswer struct {
 	status int
 	head   http.Header
@@ -141,7 +141,7 @@ type wireAnswer struct {
 // wireTimeout bounds one exchange. It is far above every timeout of a server under test.
 const wireTimeout = 60 * time.Second
 
-// send sends a request on a connection of its own and reads until the server closes it.
+// send sends a request on a new connection and reads until the server closes it.
 func (s *wireServer) send(w wireSent) (*wireAnswer, error) {
 	var d net.Dialer
 	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
@@ -155,7 +155,7 @@ func (s *wireServer) send(w wireSent) (*wireAnswer, error) {
 		return nil, err
 	}
 	go func() {
-		_, _ = conn.Write(w.bytes(s.addr)) // a server that has seen enough closes early
+		_, _ = conn.Write(w.bytes(s.addr)) // the server may close the connection early
 		if w.half {
 			_ = conn.(*net.TCPConn).CloseWrite() // the same
 		}

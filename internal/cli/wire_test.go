@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// curlDefaults keep the scripts to what they are about. Each answer's head goes to the file head,
-// its body to the file body, and its status to standard output.
+// curlDefaults keep the scripts short. Each answer's head goes to the file head, its body to the
+// file body, and its status to standard output.
 const curlDefaults = `silent
 show-error
 max-time = 30
@@ -25,7 +25,7 @@ output = "body"
 write-out = "%{http_code}\n"
 `
 
-// TestWireCurl shows the promises of the wire with a tool that knows nothing of weir.
+// TestWireCurl checks the rules of the HTTP API with curl, which knows nothing of weir.
 func TestWireCurl(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -34,7 +34,7 @@ func TestWireCurl(t *testing.T) {
 	runWireScripts(t, "testdata/wire/curl_*.txtar")
 }
 
-// TestWireCommands shows the same promises with the command line.
+// TestWireCommands checks the same rules with the command line.
 func TestWireCommands(t *testing.T) {
 	t.Parallel()
 	runWireScripts(t, "testdata/wire/cli_*.txtar")
@@ -58,8 +58,8 @@ func runWireScripts(t *testing.T, pattern string) {
 	})
 }
 
-// setUpWireScript writes curl's defaults, and puts a zone into the limits files where no calendar
-// month ends while the script runs.
+// setUpWireScript writes curl's defaults, and a time zone into the limits files in which no
+// calendar month ends while the script runs.
 func setUpWireScript(e *testscript.Env) error {
 	hurry(e)
 	e.Setenv("CURL_HOME", e.WorkDir)
@@ -84,7 +84,7 @@ func quietZone(now time.Time) string {
 	return "UTC"
 }
 
-// The two zones never end a month within an hour of one another.
+// The months of the two zones never end within an hour of one another.
 func TestQuietZone(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -105,7 +105,7 @@ func TestQuietZone(t *testing.T) {
 	}
 }
 
-// What the scripts take for granted: a value that is not there is not found.
+// lookUpJSON must not find a value that does not exist, because the scripts rely on it.
 func TestLookUpJSON(t *testing.T) {
 	t.Parallel()
 	const text = `{"n": 9223372036854775807, "s": "x y", "none": {}, "null": null, "list": [1,
