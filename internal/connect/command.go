@@ -17,25 +17,25 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Answer is what a command prints.
+// Answer is the result that a command prints.
 type Answer struct {
 	// Value is for --output json, and has the field names of the wire.
 	Value any
-	// Table writes the same for people.
+	// Table writes the same as a table for people.
 	Table func(b *bytes.Buffer)
 	// LeaseID is a new lease that only this answer names; otherwise zero.
 	LeaseID weir.LeaseID
 }
 
-// Action is what a command does once it is connected. It may return an answer beside an error,
-// because a denial is printed in full.
+// Action is the part of a command that runs when it is connected. It may return both an answer and
+// an error, because a denial is printed in full.
 type Action func(ctx context.Context, c *Connection) (*Answer, error)
 
-// Plan makes an action of a command's arguments and flags. What it finds wrong with them is misuse.
+// Plan makes an action from a command's arguments and flags. Its errors count as misuse.
 type Plan func(cmd *cobra.Command, args []string) (Action, error)
 
-// Command makes cmd one that asks or acts once, on a server or a store. Nothing is asked where the
-// plan fails.
+// Command makes cmd run one action on a server or a store. If the plan fails, it connects to
+// nothing.
 func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.Command {
 	t := addTarget(cmd, does)
 	output := console.OutputFlag(cmd)
@@ -55,7 +55,7 @@ func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.
 			return t.Hint(err)
 		}
 		found, err := ask(cmd.Context(), c)
-		// A store keeps nothing of what was admitted unless it is closed well.
+		// A store saves the reservation only when it is closed without an error.
 		if closeErr := c.Close(); closeErr != nil {
 			return errors.Join(err, closeErr)
 		}
@@ -68,8 +68,8 @@ func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.
 	return cmd
 }
 
-// OnNames is the plan of a command whose arguments are names. An empty one is refused: a variable
-// of a script that is not set must not mean another place.
+// OnNames returns the plan of a command whose arguments are names. It refuses an empty name,
+// because an unset variable of a script must not mean another place.
 func OnNames(
 	do func(ctx context.Context, c *Connection, args []string) (*Answer, error), names ...string,
 ) Plan {
@@ -80,7 +80,7 @@ func OnNames(
 	}
 }
 
-// open opens what the flags name.
+// open opens the store or server that the flags name.
 func open(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	if t.store != "" {
 		return openStore(a, cmd, t)
@@ -88,16 +88,16 @@ func open(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	return Dial(a, cmd, t)
 }
 
-// printNotes shows what a server says about its changes: on standard error, so that results stay
-// alone.
+// printNotes prints a server's notes about its changes to standard error, so that standard output
+// has only results.
 func printNotes(a *console.App, notes []string) {
 	for _, note := range notes {
-		_, _ = io.WriteString(a.Streams.Err, "weir: note: "+text.Printable(note)+"\n") // it has no better place to go
+		_, _ = io.WriteString(a.Streams.Err, "weir: note: "+text.Printable(note)+"\n") // a failure could not be reported elsewhere
 	}
 }
 
-// printError names the lease in the error if an answer cannot be printed: without its ID the lease
-// could not be settled.
+// printError adds the lease to the error if an answer cannot be printed, because without its ID the
+// lease could not be settled.
 func (a *Answer) printError(err error) error {
 	if err == nil || a.LeaseID.IsZero() {
 		return err
@@ -106,8 +106,8 @@ func (a *Answer) printError(err error) error {
 		"is settled or expires (weir cancel %s gives them back)", err, a.LeaseID, a.LeaseID)
 }
 
-// ServiceError marks an error of a service with the exit code that fits: an invalid request came
-// from the command line.
+// ServiceError marks an error of a service with its exit code. An invalid request is misuse,
+// because it came from the command line.
 func ServiceError(err error) error {
 	switch {
 	case err == nil:
@@ -130,7 +130,7 @@ func interrupted(err error) error {
 	return fmt.Errorf("interrupted: %s %q: the outcome is unknown", e.Field, e.Value)
 }
 
-// Hint adds to an error what may help if no server answered or the caller was refused.
+// Hint adds advice to an error if no server answered or the caller was refused.
 func (t *Target) Hint(err error) error {
 	if err == nil {
 		return nil
@@ -154,7 +154,7 @@ func (t *Target) Hint(err error) error {
 	return fmt.Errorf("%w (%s)", err, advice)
 }
 
-// connectHint says what may help where no answer of weir's came.
+// connectHint returns advice for a call that got no answer of a weir server.
 func (t *Target) connectHint(err error) string {
 	status, location := 0, ""
 	if t.transport != nil {

@@ -19,13 +19,13 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// Bounds of the files that say how to reach a server.
+// Bounds of the files with the bearer token and the certificates.
 const (
 	maxTokenBytes = 4 << 10
 	maxCertBytes  = 4 << 20
 )
 
-// Dial makes a client of the server that t names. It does not ask anything yet.
+// Dial makes a client of the server that t names. It sends no request yet.
 func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	ctx := cmd.Context()
 	if err := t.checkServer(cmd); err != nil {
@@ -50,7 +50,7 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	})
 	if err != nil {
 		if e, ok := errors.AsType[*weir.Error](err); ok {
-			err = e // there is one, and whose it is goes without saying
+			err = e // a client has one server, so the error need not name it
 		}
 		return nil, console.UsageError(cmd, "%w", err)
 	}
@@ -66,7 +66,7 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	return c, nil
 }
 
-// checkServer refuses an address without a scheme, in words that say so.
+// checkServer refuses an address without a scheme, with an error that says so.
 func (t *Target) checkServer(cmd *cobra.Command) error {
 	for _, scheme := range []string{"http://", "https://"} {
 		if len(t.Server) >= len(scheme) && strings.EqualFold(t.Server[:len(scheme)], scheme) {
@@ -75,17 +75,17 @@ func (t *Target) checkServer(cmd *cobra.Command) error {
 	}
 	address := t.Server
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
-		address = "…" + address[at:] // what is before it may be a secret
+		address = "…" + address[at:] // the part before it may be a secret
 	}
 	return console.UsageError(cmd, "%w", &weir.Error{Code: weir.Invalid, Field: "server", Value: address,
 		Reason: "must begin with http:// or https://"})
 }
 
-// confidential reports whether others on the network cannot read what is sent.
+// confidential reports whether the requests cannot be read by others on the network.
 func (t *Target) confidential() bool {
 	u, err := url.Parse(t.Server)
 	if err != nil || u.Scheme == "https" {
-		return true // an address that is none is told otherwise
+		return true // an invalid address is reported elsewhere
 	}
 	host := u.Hostname()
 	if strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost") {
@@ -95,8 +95,8 @@ func (t *Target) confidential() bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// bearerToken reads the bearer token from a file, otherwise from the environment. No message says
-// what was found in its place: it may be a secret.
+// bearerToken reads the bearer token from a file, otherwise from the environment. Its errors do not
+// quote what was read, because that may be a secret.
 func bearerToken(a *console.App, cmd *cobra.Command, file string) (string, error) {
 	if file == "" {
 		token := strings.TrimRight(a.Env(TokenEnv), "\r\n")
@@ -119,7 +119,7 @@ func bearerToken(a *console.App, cmd *cobra.Command, file string) (string, error
 	return token, checkToken(token, console.InputName(file))
 }
 
-// checkToken says what is wrong with a bearer token, which may be empty.
+// checkToken returns the mistake in a bearer token, which may be empty.
 func checkToken(token, from string) error {
 	for i := range len(token) {
 		if token[i] <= ' ' || token[i] >= 0x7F {
@@ -131,7 +131,8 @@ func checkToken(token, from string) error {
 	return nil
 }
 
-// checkPrivate refuses a file that others can read. Pipes and the like are whose they are.
+// checkPrivate refuses a regular file that others can read. It does not check the modes of pipes
+// and devices.
 func checkPrivate(file string) error {
 	if file == console.StandardInput || runtime.GOOS == "windows" {
 		return nil
@@ -141,10 +142,10 @@ func checkPrivate(file string) error {
 		return fmt.Errorf("%s: its mode %04o lets others read or change it: make it 0600",
 			file, info.Mode().Perm())
 	}
-	return nil // other errors are those of opening it
+	return nil // opening the file reports other errors
 }
 
-// certificates reads those that are trusted.
+// certificates reads the trusted certificates.
 func certificates(ctx context.Context, a *console.App, file string) (*x509.CertPool, error) {
 	data, err := a.Read(ctx, file, maxCertBytes)
 	if err != nil {

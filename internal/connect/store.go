@@ -52,7 +52,7 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 		return nil, m.Locate(err)
 	}
 	lim, err := limiter.New(backend, &limiter.Options{
-		// What the file declares holds, however deep its entities cascade.
+		// Allow the depth of cascade that the limits file declares, as far as the store does.
 		CascadeDepth: backend.Traits().CascadeDepth,
 	})
 	if err != nil {
@@ -67,8 +67,8 @@ func IsURLError(err error) bool {
 	return ok && e.Code == weir.Invalid && (e.Field == "store" || strings.HasPrefix(e.Field, "store."))
 }
 
-// checkStore refuses a store that would forget what the command did, and one that is not there for
-// a command that only looks at it or settles.
+// checkStore refuses a store that would forget what the command did. For a command that only reads
+// or settles, it also refuses a store that does not exist.
 func (t *Target) checkStore(cmd *cobra.Command) error {
 	query, memory := strings.CutPrefix(t.store, "memory:")
 	file, kept := snapshotFile(query)
@@ -100,7 +100,7 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 			Reason: "does not exist, and only a reservation begins one",
 		}
 	}
-	return nil // other errors are those of opening it
+	return nil // opening the store reports other errors
 }
 
 // IsTable reports whether a store's URL names a DynamoDB table, which keeps its own configuration.
@@ -108,27 +108,27 @@ func IsTable(url string) bool { return strings.HasPrefix(url, "dynamodb:") }
 
 const tigerBeetleScheme = "tigerbeetle:"
 
-// IsCluster reports whether a store's URL is one of TigerBeetle.
+// IsCluster reports whether a store's URL names TigerBeetle.
 func IsCluster(url string) bool { return strings.HasPrefix(url, tigerBeetleScheme) }
 
-// isEmulator reports whether a store's URL is one of TigerBeetle in the process.
+// isEmulator reports whether a store's URL names the TigerBeetle emulator in the process.
 func isEmulator(url string) bool {
 	name, _, _ := strings.Cut(url, "?")
 	return name == tigerBeetleScheme+"//emulator"
 }
 
-// deepest is how many ancestors a limiter can charge at most.
+// deepest is the largest number of ancestors that a limiter can charge.
 const deepest = 8
 
-// LimitsOfCluster is why a limits file is needed beside a cluster.
+// LimitsOfCluster is the reason in the error of a cluster without a limits file.
 const LimitsOfCluster = "must name a limits file: a TigerBeetle cluster knows no names of limits and entities"
 
-// LimitsOnTable is why a limits file is refused beside a table.
+// LimitsOnTable is the reason in the error of a table with a limits file.
 const LimitsOnTable = "is for a store that keeps no limits itself: those of a table are on it, and " +
 	"weir system, resource and entity set-limits change them"
 
-// snapshotFile returns the file that a memory store's URL names. A malformed one is refused when
-// it is opened, which creates nothing then.
+// snapshotFile returns the file that a memory store's URL names. A malformed name is refused when
+// the store is opened, before anything is created.
 func snapshotFile(rest string) (file string, ok bool) {
 	_, query, _ := strings.Cut(rest, "?")
 	for pair := range strings.SplitSeq(query, "&") {
@@ -140,9 +140,10 @@ func snapshotFile(rest string) (file string, ok bool) {
 	return "", false
 }
 
-// ValidateFor finds what a limiter would refuse in definitions before a store is opened that puts
-// them in force for other servers too. What it is played on can do what a store on TigerBeetle can.
-// err is about the options.
+// ValidateFor returns the error with which a limiter would refuse the definitions. A command calls
+// it before it opens a store on TigerBeetle, because opening that store puts the definitions in
+// force for other servers too. It tries them on a memory store, which supports the same limits. err
+// is an error in the options.
 func ValidateFor(ctx context.Context, d *weir.Definitions, o limiter.Options) (refused, err error) {
 	b, err := memory.Open(nil)
 	if err != nil {
@@ -165,5 +166,6 @@ func ReadLimits(ctx context.Context, a *console.App, name string) (*manifest.Man
 	return manifest.Parse(console.InputName(name), data)
 }
 
-// MaxLimitsBytes bounds what is read of a limits file; [manifest.Parse] takes less and says so.
+// MaxLimitsBytes bounds the part of a limits file that is read. The bound of [manifest.Parse] is
+// lower, and its error better.
 const MaxLimitsBytes = 8 << 20

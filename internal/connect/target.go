@@ -1,5 +1,18 @@
-// Package connect leads a command to the limits: those of a server, or those of a store that is
-// opened for the one command.
+// Package connect connects a command to a server, or to a store that is opened for that one
+// command.
+//
+// [Command] turns a [Plan] into the function of a cobra command. When the command runs, it calls
+// the plan, which reads arguments and flags and returns an [Action]. Then [Target] chooses between
+// server and store by the flags and the environment; the store is refused if it would forget what
+// the command did. The action gets a [Connection], which is a client of the server or a limiter
+// over the store. Command closes the connection before it prints the [Answer], because a snapshot
+// is written only then, and adds advice to errors ([Target.Hint]).
+//
+// Commands of other packages that make many calls, such as replay and loadtest, use a Target and
+// [Dial] directly.
+//
+// A command makes one connection and no calls at the same time, so there are no locks, except in
+// serverTransport, whose requests are concurrent in a load test.
 package connect
 
 import (
@@ -10,14 +23,14 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// The environment of the commands that ask or act once.
+// The environment variables of the commands that make one call.
 const (
 	ServerEnv = "WEIR_SERVER"
 	StoreEnv  = "WEIR_STORE"
 	TokenEnv  = "WEIR_TOKEN"
 )
 
-// targetHelp ends the help of every command that asks or acts once.
+// targetHelp ends the help of every command that makes one call.
 const targetHelp = `
 
 The command asks the server at --server (or WEIR_SERVER; by default
@@ -27,13 +40,13 @@ last two need --limits. A flag takes precedence over both variables, and WEIR_SE
 WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
 --token-file.`
 
-// Access says what a command does to its target.
+// Access is what a command may do to its target.
 type Access int
 
 const (
 	// Reads is for commands that change and create nothing.
 	Reads Access = iota
-	// Updates is for commands that change what must exist.
+	// Updates is for commands that change leases that must exist.
 	Updates
 	// Reserves is for commands that may create the state of a store.
 	Reserves
@@ -55,13 +68,13 @@ type Target struct {
 	// Defaulted reports whether no flag and no variable named the server.
 	Defaulted bool
 	anonymous bool // no bearer token was given
-	// Idle is how many idle connections to a server are kept. Default: 256, which are the least
+	// Idle is the number of idle connections to a server that are kept, at least 256. Default: 256
 	Idle int
-	// transport is how a server is reached; nil before.
+	// transport sends the requests to a server; nil before Dial.
 	transport *serverTransport
 }
 
-// addTarget gives a command the flags that say where it goes.
+// addTarget adds the flags that name the server or store to a command.
 func addTarget(cmd *cobra.Command, does Access) *Target {
 	t := &Target{does: does}
 	cmd.Long += targetHelp
@@ -73,7 +86,7 @@ func addTarget(cmd *cobra.Command, does Access) *Target {
 	return t
 }
 
-// AddServerFlags gives a command the flags that say which server it asks, and how it is reached.
+// AddServerFlags adds the flags that name the server, and say how to reach it, to a command.
 func (t *Target) AddServerFlags(cmd *cobra.Command, usage string) {
 	flags := cmd.Flags()
 	flags.StringVar(&t.Server, "server", "", usage)
@@ -108,8 +121,8 @@ func (t *Target) resolve(cmd *cobra.Command, env func(string) string) error {
 	return nil
 }
 
-// The address that serve listens on unless told otherwise, and where the client commands look for a
-// server. It is a loopback address: other machines cannot reach it.
+// The default address of serve, and of the server for client commands. It is a loopback address, so
+// other machines cannot reach it.
 const (
 	DefaultListen = "127.0.0.1:7117"
 	DefaultServer = "http://" + DefaultListen
@@ -120,13 +133,13 @@ type Connection struct {
 	Service weir.Service
 	Admin   httpapi.Admin
 	Close   func() error
-	// OnServer is true where a server is asked.
+	// OnServer reports whether the connection is to a server.
 	OnServer bool
-	// Notes are the remarks of a server about the changes it made.
+	// Notes are the notes of a server about the changes it made.
 	Notes []string
 }
 
-// Note returns the last remark of the server, for JSON.
+// Note returns the last note of the server, for JSON.
 func (c *Connection) Note() string {
 	if len(c.Notes) == 0 {
 		return ""

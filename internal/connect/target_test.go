@@ -11,7 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestTarget: a flag goes before both variables, and WEIR_SERVER before WEIR_STORE.
+// TestTarget checks that a flag takes precedence over both variables, and WEIR_SERVER over
+// WEIR_STORE.
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	const store = "memory:?snapshot=x"
@@ -44,7 +45,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestAdvice: what may help is only said where it may.
+// TestAdvice checks that errors have advice only if it may help.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	gone := &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer"}

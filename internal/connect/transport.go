@@ -10,29 +10,30 @@ import (
 	"time"
 )
 
-// attemptTimeout is how long one attempt to ask a server may take: as long as by the client's
-// default.
+// attemptTimeout bounds one attempt of a request to a server. It is the client's default.
 const attemptTimeout = 5 * time.Second
 
-// manyIdle is how many idle connections are kept: as many as a replay has requests under way.
+// manyIdle is the number of idle connections that are kept: as many as a replay has requests in
+// flight.
 const manyIdle = 256
 
-// finishKey is where a context keeps the one that ends the attempt which is under way.
+// finishKey is the context key of the context that ends the attempt in progress.
 type finishKey struct{}
 
-// DetachAttempts returns a context for calls of a server whose attempts go on when it ends, until
-// they time out or until ends. How the one under way ended would be unknown otherwise; no other one
-// begins.
+// DetachAttempts returns a context for calls of a server. When the context ends, the attempt in
+// progress continues until it times out or until ends, because its outcome would otherwise be
+// unknown. No further attempt begins.
 func DetachAttempts(ctx, until context.Context) context.Context {
 	return context.WithValue(ctx, finishKey{}, until)
 }
 
-// serverTransport sends the requests of one command, and keeps what may explain a failure.
+// serverTransport sends the requests of one command, and records what may explain a failure.
 type serverTransport struct {
 	*http.Transport
 
 	mu sync.Mutex
-	// seen is the last answer's status, and location where it points; zero where nothing answered.
+	// seen is the status of the last answer, and location its Location header; zero if there was no
+	// answer.
 	seen     int
 	location string
 }
@@ -41,11 +42,11 @@ type serverTransport struct {
 func newServerTransport(trusted *x509.CertPool, idle int) *serverTransport {
 	base, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		base = &http.Transport{Proxy: http.ProxyFromEnvironment} // it was replaced
+		base = &http.Transport{Proxy: http.ProxyFromEnvironment} // another package has replaced the default
 	}
 	t := &serverTransport{Transport: base.Clone()}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = idle, idle
-	t.DisableCompression = true // what is bounded is what was sent
+	t.DisableCompression = true // so that a bound on an answer counts the bytes that were sent
 	t.TLSClientConfig = tlsTrusting(trusted)
 	return t
 }
@@ -80,14 +81,14 @@ func (t *serverTransport) send(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// last returns the status of the last answer, and where it points.
+// last returns the status and the Location header of the last answer.
 func (t *serverTransport) last() (status int, location string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seen, t.location
 }
 
-// contextBody is a body with a context of its own, which ends with it.
+// contextBody is a body that ends the context of its request when it is closed.
 type contextBody struct {
 	io.ReadCloser
 
