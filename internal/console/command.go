@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group makes a command one that only has others below it.
+// Group makes a command that only has subcommands.
 func Group(cmd *cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.DisableFlagsInUseLine = true
@@ -26,8 +26,8 @@ func Group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// suggestCommands says which commands of a group an unknown name may stand for: those with a name
-// like it, or else all. The root has too many to name.
+// suggestCommands returns the commands of a group that an unknown name may mean: those with a
+// similar name, or else all. It does not list all commands of the root, because they are too many.
 func suggestCommands(of *cobra.Command, name string) string {
 	if near := of.SuggestionsFor(name); len(near) > 0 {
 		return ": did you mean " + listed(near, "or") + "?"
@@ -47,7 +47,7 @@ func commandsOf(group *cobra.Command) []string {
 	return names
 }
 
-// listed joins names with commas, and the last one with a word.
+// listed joins names with commas, and the last one with a word such as "or".
 func listed(names []string, word string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -56,7 +56,8 @@ func listed(names []string, word string) string {
 	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
-// addCompletion adds cobra's own command, which keeps the writer that root has by now.
+// addCompletion adds cobra's completion command. Call it after the output of root is set, because
+// the command keeps that writer.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -69,8 +70,8 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// Arguments makes sure that a command has from least to most arguments; most below zero is any
-// number. What names them when there are too few.
+// Arguments checks that a command has from least to most arguments; a negative most means any
+// number. The error for too few arguments names them by what.
 func Arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -83,7 +84,8 @@ func Arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// RefuseEmpty refuses empty arguments: a variable that is not set must not mean another place.
+// RefuseEmpty refuses empty arguments, because an unset variable of a script must not mean another
+// place.
 func RefuseEmpty(cmd *cobra.Command, args []string, names ...string) error {
 	for i, arg := range args {
 		if arg == "" {
@@ -93,18 +95,18 @@ func RefuseEmpty(cmd *cobra.Command, args []string, names ...string) error {
 	return nil
 }
 
-// mayBeEmpty marks a flag for which empty means something of its own.
+// mayBeEmpty is the annotation of a flag for which an empty value has a meaning.
 const mayBeEmpty = "weir_may_be_empty"
 
-// AllowEmpty marks a flag of cmd.
+// AllowEmpty allows an empty value for a flag of cmd.
 func AllowEmpty(cmd *cobra.Command, name string) {
 	if err := cmd.Flags().SetAnnotation(name, mayBeEmpty, nil); err != nil {
-		panic(err) // only where there is no such flag
+		panic(err) // cmd has no such flag
 	}
 }
 
-// RejectBlankFlags refuses a flag that is given and yet empty, as a variable of a script may be
-// that was never set: a lease ID that is not there would charge twice.
+// RejectBlankFlags refuses a flag that is given with an empty value, such as an unset variable of a
+// script: a reserve without the intended lease ID could charge twice.
 func RejectBlankFlags(cmd *cobra.Command) error {
 	var errs []error
 	for _, f := range Collect(cmd.Flags().Visit) {
@@ -116,15 +118,15 @@ func RejectBlankFlags(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// Collect returns what a function visits.
+// Collect returns the values that a function visits.
 func Collect[T any](visit func(func(T))) []T {
 	var all []T
 	visit(func(v T) { all = append(all, v) })
 	return all
 }
 
-// FlagError says what is wrong with a flag. Where the words are those of a parser of Go's, it says
-// instead what the flag takes.
+// FlagError returns the error of a malformed flag. If the error is one of Go's parsers, it is
+// replaced by the values that the flag accepts.
 func FlagError(cmd *cobra.Command, err error) error {
 	cause := errors.Unwrap(err)
 	if cause == nil {

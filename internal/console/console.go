@@ -1,8 +1,19 @@
-// Package console is what every command is made of: its arguments and flags, the files and streams
-// that it reads and writes, the terminal it may draw on, and how it ends.
+// Package console has the parts that all commands share: arguments and flags, the files and streams
+// that they read and write, the terminal on which they may draw, and the exit code.
 //
-// [App] is one run of the program. Nothing in the package is shared between two of them, so that
-// tests run commands side by side.
+// [App] is one run of the program, with its [Streams] and environment. [App.Execute] runs a command
+// line on a tree of cobra commands. A command checks its arguments ([Arguments], [RefuseEmpty]) and
+// flags ([RejectBlankFlags]), and its function, wrapped by [RunE], returns an error. Errors of the
+// command line itself are [UsageError]s; others are marked with an exit code by [ExitWith] or
+// [FailedError]. Execute prints each mistake of the error on a line of its own and returns the exit
+// code: 0 done, 1 failed, 2 misused, 3 denied.
+//
+// Files are read with [App.Open] and [App.Read], which stop when the context ends, and written with
+// an [AtomicFile], which appears only when it is complete. [App.Terminal] returns the terminal, on
+// which a [ProgressLine] shows progress.
+//
+// Nothing in the package is shared between two Apps, so that tests can run commands at the same
+// time.
 package console
 
 import (
@@ -16,13 +27,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Streams are what a command reads from and writes to.
+// Streams are the streams from which a command reads and to which it writes.
 type Streams struct {
-	// In is where "-" reads from.
+	// In is read for the file name "-".
 	In io.Reader
 	// Out gets results and help.
 	Out io.Writer
-	// Err gets errors, and progress where it is a terminal.
+	// Err gets errors, and progress if it is a terminal.
 	Err io.Writer
 }
 
@@ -45,8 +56,8 @@ type App struct {
 	Env     func(string) string
 }
 
-// helpWriter is where cobra writes help and completions. Cobra does not say when that failed, or in
-// its own words, so the writer keeps it.
+// helpWriter is the writer to which cobra writes help and completions. Cobra does not report errors
+// of that, or only in its own words, so the writer keeps them.
 type helpWriter struct {
 	to  io.Writer
 	err error
@@ -60,7 +71,7 @@ func (w *helpWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// failure says what could not be written.
+// failure returns the error of writing, if there was one.
 func (w *helpWriter) failure() error {
 	if w.err == nil {
 		return nil
@@ -68,7 +79,7 @@ func (w *helpWriter) failure() error {
 	return fmt.Errorf("output: %w", w.err)
 }
 
-// Version says which build a program is.
+// Version describes a build of the program.
 type Version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -76,7 +87,8 @@ type Version struct {
 	Platform string `json:"platform"`
 }
 
-// BuildVersion is what the linker noted. A build from a working tree has no version.
+// BuildVersion returns the version in the binary's build information. A build from a working tree
+// has none.
 func BuildVersion() *Version {
 	v := &Version{
 		Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -21,7 +21,7 @@ const (
 	ExitDenied  = 3
 )
 
-// exitError is an error of a command that was understood; the exit code says how it ended.
+// exitError is an error of a command whose arguments were valid, with its exit code.
 type exitError struct {
 	code int
 	err  error
@@ -31,10 +31,11 @@ func (f *exitError) Error() string { return f.err.Error() }
 
 func (f *exitError) Unwrap() error { return f.err }
 
-// ExitWith marks an error with the exit code that it ends with.
+// ExitWith marks an error with an exit code.
 func ExitWith(code int, err error) error { return &exitError{code, err} }
 
-// FailedError marks an error of a command that was understood, with the exit code that fits.
+// FailedError marks an error of a command whose arguments were valid with the exit code of its
+// kind.
 func FailedError(err error) error {
 	if err == nil {
 		return nil
@@ -55,7 +56,7 @@ func UsageError(cmd *cobra.Command, format string, args ...any) error {
 	return &exitError{ExitMisused, fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 }
 
-// RunE makes a cobra command of a function whose errors are failures, not misuse.
+// RunE returns a function for a cobra command whose errors are failures, not misuse.
 func RunE(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return FailedError(body(cmd, args)) }
 }
@@ -75,7 +76,7 @@ func ExitCode(err error) int {
 // printError prints an error: one line for each mistake joined in it.
 func (a *App) printError(err error) {
 	for _, line := range ComplaintLines(err) {
-		// An error that cannot be told has no better place to go.
+		// An error of printing an error cannot be reported elsewhere.
 		_, _ = io.WriteString(a.Streams.Err, "weir: "+line+"\n")
 	}
 }
@@ -96,8 +97,8 @@ func ComplaintLines(err error) []string {
 	return lines
 }
 
-// errorLines returns a line for each error joined in err, with what is said around them. A line
-// break in the words of one of them is none: they may come from a server.
+// errorLines returns a line for each error joined in err, with the text around them. It escapes
+// line breaks within an error, because the text may come from a server.
 func errorLines(err error) []string {
 	message := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -124,7 +125,7 @@ func errorLines(err error) []string {
 	return lines
 }
 
-// AsUsageError makes the mistakes in arguments the user's, unless they are that already.
+// AsUsageError marks mistakes in arguments as misuse, unless they are marked already.
 func AsUsageError(cmd *cobra.Command, err error) error {
 	if _, ok := errors.AsType[*exitError](err); ok {
 		return err

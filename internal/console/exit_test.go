@@ -35,7 +35,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestComplaints: each mistake is one line, and the program's name is in front once.
+// TestComplaints checks that each mistake is one line, and that the program's name precedes it
+// once.
 func TestComplaints(t *testing.T) {
 	t.Parallel()
 	bad := &weir.Error{Code: weir.Invalid, Field: "costs.tpm", Value: "-1", Reason: "must not be negative"}
@@ -61,8 +62,8 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// TestForgedLines: a line break in the words of a server begins no line, and mistakes that are
-// joined still have one each.
+// TestForgedLines checks that a line break in the text of a server does not begin a new line, and
+// that joined mistakes still have one line each.
 func TestForgedLines(t *testing.T) {
 	t.Parallel()
 	evil := &weir.Error{Code: weir.Invalid, Field: "\x1b[2J", Value: "v", Reason: "no\nweir: all is well"}

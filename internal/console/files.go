@@ -17,8 +17,8 @@ import (
 const StandardInput = "-"
 
 // Open opens a file to read, or standard input. It refuses a folder, and a file of more than most
-// bytes; the caller must bound what it reads from a file without a size. Reads from a pipe or a
-// terminal wait until ctx ends.
+// bytes; the caller must bound the bytes that it reads from a file without a size. Reads from a
+// pipe or a terminal wait until ctx ends.
 func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser, error) {
 	if name == StandardInput {
 		return newContextReader(ctx, a.Streams.In, io.NopCloser(nil)), nil
@@ -39,14 +39,14 @@ func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser,
 	default:
 		return newContextReader(ctx, f, f), nil
 	}
-	_ = f.Close() // it was only looked at
+	_ = f.Close() // nothing was read or written
 	return nil, err
 }
 
 // openContext opens a file until ctx ends: opening a named pipe waits for its writer.
 func openContext(ctx context.Context, name string) (*os.File, error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-		return os.Open(name) // at once
+		return os.Open(name) // a regular file opens without waiting
 	}
 	type opened struct {
 		file *os.File
@@ -81,9 +81,9 @@ type contextReader struct {
 // Close ends the reading.
 func (u *contextReader) Close() error { return errors.Join(u.PipeReader.Close(), u.from.Close()) }
 
-// newContextReader reads from r until ctx ends: nothing else would wake up who waits for a terminal
-// or a pipe. A read that is under way then is left alone, unless to close what it reads from ends
-// it.
+// newContextReader returns a reader of r that ends with ctx, because a read from a terminal or a
+// pipe does not end otherwise. A read in progress at that time continues in its goroutine, unless
+// closing the source ends it.
 func newContextReader(ctx context.Context, r io.Reader, from io.Closer) io.ReadCloser {
 	out, in := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
@@ -126,8 +126,9 @@ func InputName(name string) string {
 	return name
 }
 
-// AtomicFile is a file that is written whole or not at all. It gets its name when it is complete;
-// until then it has another in the same folder. Nil is no file: its methods do nothing.
+// AtomicFile is a file that is written completely or not at all. It gets its name when it is
+// complete; until then it has a temporary name in the same folder. The methods of a nil AtomicFile
+// do nothing.
 type AtomicFile struct {
 	flag, name string
 	file       *os.File
@@ -150,7 +151,7 @@ func CreateAtomic(flag, name string) (*AtomicFile, error) {
 	return d, nil
 }
 
-// failed names the flag and the file that was wanted, not the temporary file.
+// failed returns an error that names the flag and the intended file, not the temporary one.
 func (d *AtomicFile) failed(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -161,7 +162,7 @@ func (d *AtomicFile) failed(err error) error {
 	return fmt.Errorf("%s %s: %w", d.flag, d.name, err)
 }
 
-// Write writes to the file. An error names the flag and the file that was wanted.
+// Write writes to the file. An error names the flag and the intended file.
 func (d *AtomicFile) Write(data []byte) (int, error) {
 	n, err := d.out.Write(data)
 	if err != nil {
@@ -175,7 +176,7 @@ func (d *AtomicFile) Discard() {
 	if d == nil || d.file == nil {
 		return
 	}
-	_ = d.file.Close() // nothing in it is wanted any more
+	_ = d.file.Close() // its contents are discarded
 	_ = os.Remove(d.file.Name())
 	d.file = nil
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAtomicFileErrors: what fails while a file is written names the flag and the file that was
-// wanted, not the one with another name, and leaves nothing behind.
+// TestAtomicFileErrors checks that an error of writing names the flag and the intended file, not
+// the temporary one, and that no file is left.
 func TestAtomicFileErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -16,7 +16,7 @@ func TestAtomicFileErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.file.Close(); err != nil { // as a disk that is full fails
+	if err := d.file.Close(); err != nil { // writing then fails, as on a full disk
 		t.Fatal(err)
 	}
 	_, err = d.Write(make([]byte, 128<<10))

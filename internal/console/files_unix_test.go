@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestNamedPipe: an interrupt ends the wait for a file that has no data yet, whether it can be
-// opened or only read; what a pipe does bring is read.
+// TestNamedPipe checks that an interrupt ends the wait for a pipe without data, both in opening and
+// in reading it, and that the data of a pipe is read.
 func TestNamedPipe(t *testing.T) {
 	t.Parallel()
 	pipe := func(name string) string {
@@ -47,7 +47,7 @@ func TestNamedPipe(t *testing.T) {
 			t.Fatalf("%s: the interrupt changed nothing", filepath.Base(name))
 		}
 	}
-	go func() { _ = os.WriteFile(talking, []byte("version: 1"), 0) }() // the reading tells
+	go func() { _ = os.WriteFile(talking, []byte("version: 1"), 0) }() // a failure shows in the read
 	if got, err := a.Read(t.Context(), talking, 100); string(got) != "version: 1" || err != nil {
 		t.Errorf("got %q and %v, want what was written", got, err)
 	}

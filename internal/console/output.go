@@ -35,13 +35,13 @@ func (c *Choice) Set(s string) error {
 // Type names the words in the help.
 func (c *Choice) Type() string { return strings.Join(c.choices, "|") }
 
-// OutputFlag gives a command that prints results the flag that says how.
+// OutputFlag adds the flag for the format of results to a command.
 func OutputFlag(cmd *cobra.Command) *Choice {
 	c := NewChoice("table", "json")
 	cmd.Flags().VarP(c, "output", "o", "print a table for people, or JSON")
 	complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
-		panic(err) // only where there is no such flag
+		panic(err) // cmd has no such flag
 	}
 	return c
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// The size of a terminal that does not tell its own.
+// The size of a terminal that does not report one.
 const (
 	UsualColumns = 80
 	usualRows    = 24
 )
 
-// Terminal is a terminal that people watch.
+// Terminal is a terminal on which progress and charts are drawn.
 type Terminal struct {
 	File  *os.File
 	Style Style
 	env   func(string) string
 }
 
-// Terminal returns the terminal that errors go to, or else the one that results go to. It returns
-// nil if neither is a terminal, or if TERM is unset or dumb.
+// Terminal returns the terminal of standard error, or else that of standard output. It returns nil
+// if neither is a terminal, or if TERM is unset or dumb.
 func (a *App) Terminal() *Terminal {
 	if t := a.TerminalAt(a.Streams.Err); t != nil {
 		return t
@@ -48,7 +48,7 @@ func (a *App) TerminalAt(stream any) *Terminal {
 	return &Terminal{f, Style{a.Env("NO_COLOR") == "", a.SpeaksUTF8()}, a.Env}
 }
 
-// SpeaksUTF8 reports whether the locale has the characters that bars are drawn with.
+// SpeaksUTF8 reports whether the locale has the characters of which bars are drawn.
 func (a *App) SpeaksUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := a.Env(name); locale != "" { // the first that is set decides
@@ -77,7 +77,7 @@ func firstSize(told int, env string, usual int) int {
 	return usual
 }
 
-// Write writes to the terminal. What cannot be shown is no loss.
+// Write writes to the terminal and ignores errors, because progress is not needed.
 func (t *Terminal) Write(b []byte) (int, error) { return t.File.Write(b) }
 
 // Escape sequences.
@@ -85,20 +85,19 @@ const (
 	AnsiUp      = "\x1b[%dA\r" // to the beginning of the line n lines above
 	AnsiErase   = "\x1b[J"     // from here to the end of the screen
 	AnsiEndLine = "\x1b[K"     // from here to the end of the line
-	AnsiNoWrap  = "\x1b[?7l"   // what does not fit into a line is not shown
+	AnsiNoWrap  = "\x1b[?7l"   // do not show text beyond the end of a line
 	AnsiWrap    = "\x1b[?7h"
 	AnsiBold    = "\x1b[1m"
 	AnsiRed     = "\x1b[31m"
 	AnsiPlain   = "\x1b[0m"
 )
 
-// Style says whether a terminal shows colours and block characters.
+// Style tells whether a terminal shows colours and block characters.
 type Style struct {
 	Color, Blocks bool
 }
 
-// Bar draws part of whole as a bar. More than the whole is a full bar, less than nothing an empty
-// one.
+// Bar draws part of whole as a bar. A part above whole is a full bar, a negative one an empty bar.
 func (look Style) Bar(part, whole *big.Int, width int64) string {
 	n := int64(0)
 	if whole.Sign() > 0 {
@@ -125,10 +124,10 @@ const ProgressEvery = 100 * time.Millisecond
 type ProgressLine struct {
 	To    io.Writer
 	Style Style
-	// Columns is asked before each line. Default: 80
+	// Columns is called before each line. Default: 80
 	Columns func() int
 	Now     func() time.Time
-	// Last is when the line was written.
+	// Last is the time at which the line was last written.
 	Last time.Time
 
 	shown bool
@@ -170,7 +169,7 @@ func (l *ProgressLine) Clear() {
 }
 
 func (l *ProgressLine) write(s string) {
-	_, _ = io.WriteString(l.To, s) // progress that cannot be shown is no loss
+	_, _ = io.WriteString(l.To, s) // progress is not needed
 }
 
 // Every calls tick at intervals of d until stop is called, and then end.

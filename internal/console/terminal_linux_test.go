@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestTerminalSize: a terminal tells its own size; one that has none is as large as the environment
-// or custom says.
+// TestTerminalSize checks that a terminal reports its own size, and that one without a size has
+// that of the environment or the default.
 func TestTerminalSize(t *testing.T) {
 	t.Parallel()
 	_, sized := testkit.OpenTerminal(t, 72, 30)
