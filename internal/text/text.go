@@ -15,13 +15,14 @@ import (
 // Table is text in columns.
 type Table struct {
 	Indent string
-	// Heads name the columns. One that begins with ">" has numbers, which stand at its right edge.
-	// Columns without a head are to the left; a table without any prints no line for them.
+	// Heads name the columns. A column whose head begins with ">" is aligned to the right, for
+	// numbers. Columns without a head are aligned to the left; a table without heads prints no line
+	// for them.
 	Heads []string
 	Rows  [][]string
 }
 
-// Add adds a row. What a terminal would not show is escaped.
+// Add adds a row. Characters that a terminal would not print are escaped.
 func (t *Table) Add(cells ...string) {
 	for i := range cells {
 		cells[i] = Printable(cells[i])
@@ -29,7 +30,7 @@ func (t *Table) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// Head returns the head of a column, and whether the column is at its right edge.
+// Head returns the head of a column, and whether the column is aligned to the right.
 func (t *Table) Head(i int) (name string, right bool) {
 	if i >= len(t.Heads) {
 		return "", false
@@ -37,7 +38,7 @@ func (t *Table) Head(i int) (name string, right bool) {
 	return strings.CutPrefix(t.Heads[i], ">")
 }
 
-// Write prints the table: columns as wide as they must be, two spaces between them.
+// Write prints the table: columns as narrow as their contents allow, two spaces between them.
 func (t *Table) Write(b *bytes.Buffer) {
 	heads := make([]string, len(t.Heads))
 	for i := range heads {
@@ -113,9 +114,8 @@ func Plural(n int, one, many string) string {
 	return FormatInt(int64(n)) + " " + many
 }
 
-// Printable returns a text with everything in it escaped, as Go does, that a terminal would not
-// show but do: names and reasons may come from a server, and could otherwise move the cursor or
-// forge a line.
+// Printable returns a text with all control characters escaped as in Go. Names and reasons may come
+// from a server, and could otherwise move the cursor or forge a line.
 func Printable(text string) string {
 	plain := true
 	for _, r := range text {
@@ -138,7 +138,7 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// Cut drops what does not fit into a line.
+// Cut cuts a text to a number of columns.
 func Cut(text string, columns int) string {
 	r := []rune(text)
 	return string(r[:min(len(r), columns)])

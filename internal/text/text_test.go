@@ -20,7 +20,7 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// TestPrintable: what a terminal would obey is shown instead.
+// TestPrintable checks that control characters are escaped.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
