@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// moduleLine is how this module's go.mod begins.
+// moduleLine is the first line of this module's go.mod.
 const moduleLine = "module github.com/weir-limiter/weir\n"
 
 // makeCacheFolder returns a folder below .cache at the module's root, which git ignores.
@@ -21,7 +21,7 @@ func makeCacheFolder(name string) (string, error) {
 }
 
 // moduleRoot returns the folder of this module: the nearest one, from the working folder upwards,
-// whose go.mod says so. Modules inside it, such as the benchmarks, share its cache.
+// whose go.mod names it. Modules inside it, such as the benchmarks, share its cache.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -40,9 +40,10 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// once makes a folder by calling build, unless a call before, in this or another process, was
-// successful. Whoever comes while another builds waits. A build that failed or was cut off leaves
-// nothing that a later call would take for whole: the mark comes last.
+// once makes a folder by calling build, unless an earlier call, in this or another process, was
+// successful. A call that arrives while another one builds waits for it. The file that marks a
+// folder as complete is written last, so no later call uses the folder of a build that failed or
+// was killed.
 func once(dir string, build func(dir string) error) error {
 	unlock, err := lock(dir + ".lock")
 	if err != nil {

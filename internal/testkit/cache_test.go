@@ -20,7 +20,7 @@ func TestModuleRoot(t *testing.T) {
 	}
 }
 
-// What was made once is there for everybody, also for those who came while it was being made.
+// A folder is made once, and all callers get it, including those that call while it is being made.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "thing")
@@ -46,7 +46,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// What failed or was cut off is made again, from nothing.
+// A folder whose build failed or was cut off is made again, from an empty folder.
 func TestOnceAgain(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no network")

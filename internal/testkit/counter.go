@@ -12,28 +12,28 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Counter counts what an SDK client asks of DynamoDB, and what that would cost. Its zero value is
-// ready. It may be used by several clients at once.
+// Counter counts the calls of an SDK client to DynamoDB, and the capacity that they consume. Its
+// zero value is ready. It may be used by several clients at once.
 type Counter struct {
 	mu  sync.Mutex
 	ops map[string]*Operation
 }
 
-// Operation is what was asked under one name, such as UpdateItem.
+// Operation has the figures of one operation, such as UpdateItem.
 type Operation struct {
-	// Calls is how often the caller asked.
+	// Calls is the number of calls by the caller.
 	Calls int64
-	// Attempts is how many requests that took, with what the SDK repeated.
+	// Attempts is the number of requests, including the SDK's retries.
 	Attempts int64
-	// Errors counts the calls that failed, by the error's code. An error that the server did not
-	// name, as that of a lost connection, is under "".
+	// Errors counts the calls that failed, by the error's code. An error without a code, such as a
+	// lost connection, counts under "".
 	Errors map[string]int64
-	// Capacity is what the server says was consumed. It says nothing where a call fails, as where a
-	// condition does, though that costs a write.
+	// Capacity is the consumed capacity that the server reports. It reports none if a call fails,
+	// not even for a failed condition, which costs a write.
 	Capacity Capacity
 	// Tables is Capacity for the table alone, and Indexes for each index by its name.
 	Tables Capacity
-	// Indexes is the index's part; it is nil if the operation touched none.
+	// Indexes is the part of each index; it is nil if the operation used none.
 	Indexes map[string]Capacity
 }
 
@@ -54,8 +54,8 @@ func (c *Capacity) add(more Capacity) {
 // dynamodb.NewFromConfig.
 func (c *Counter) Install(o *ddb.Options) { o.APIOptions = append(o.APIOptions, c.Stack) }
 
-// Stack adds the counter to one call: append it to APIOptions of a configuration or of a client.
-// It asks for the consumed capacity where the caller has not.
+// Stack adds the counter to one call: append it to APIOptions of a configuration or of a client. It
+// asks for the consumed capacity if the caller did not.
 func (c *Counter) Stack(stack *middleware.Stack) error {
 	calls := middleware.InitializeMiddlewareFunc("weir:counter:calls", c.call)
 	attempts := middleware.FinalizeMiddlewareFunc("weir:counter:attempts", c.attempt)
@@ -94,7 +94,8 @@ func (c *Counter) attempt(
 	return next.HandleFinalize(ctx, in)
 }
 
-// operation is called with the lock held.
+// operation returns the figures of an operation, creating them if needed. The caller holds the
+// lock.
 func (c *Counter) operation(name string) *Operation {
 	if c.ops == nil {
 		c.ops = map[string]*Operation{}
@@ -105,7 +106,7 @@ func (c *Counter) operation(name string) *Operation {
 	return c.ops[name]
 }
 
-// errorCode is the code that the server gave, or nothing.
+// errorCode returns the code in the server's answer, or "".
 func errorCode(err error) string {
 	if named, ok := errors.AsType[smithy.APIError](err); ok {
 		return named.ErrorCode()
@@ -113,8 +114,8 @@ func errorCode(err error) string {
 	return ""
 }
 
-// Snapshot returns the figures since the last Reset, by operation. Calls that have not returned
-// are not in it, but their attempts are.
+// Snapshot returns the figures from the last Reset on, by operation. It has the attempts of calls
+// that have not returned, but not these calls.
 func (c *Counter) Snapshot() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +128,7 @@ func (c *Counter) Snapshot() Counts {
 	return out
 }
 
-// Reset starts all figures at zero.
+// Reset sets all figures to zero.
 func (c *Counter) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// readOperations are those whose capacity is counted in read units.
+// readOperations are the operations whose capacity is counted in read units.
 var readOperations = []string{"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"}
 
 func readsOnly(operation string) bool { return slices.Contains(readOperations, operation) }
@@ -29,7 +29,7 @@ func askCapacity(input any) any {
 	return copied.Interface()
 }
 
-// consumedBy returns what an output says was consumed, by table.
+// consumedBy returns the consumed capacity that an output reports, by table.
 func consumedBy(output any) []types.ConsumedCapacity {
 	v := reflect.ValueOf(output)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -50,7 +50,7 @@ func consumedBy(output any) []types.ConsumedCapacity {
 	return nil
 }
 
-// consume adds what one table's part of a call consumed.
+// consume adds the capacity that a call consumed on one table.
 func (op *Operation) consume(c *types.ConsumedCapacity, reads bool) {
 	op.Capacity.add(capacityOf(c.CapacityUnits, reads))
 	if c.Table != nil {

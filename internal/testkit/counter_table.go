@@ -41,8 +41,8 @@ func (c Counts) Writes() int64 {
 	return c.Total("BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem").Calls
 }
 
-// String is a table in Markdown: a row for each operation with its calls, attempts, failures and
-// consumed units, and how many of these are the indexes'.
+// String returns a table in Markdown: a row for each operation with its calls, attempts, failures,
+// consumed units, and the units of the indexes among them.
 func (c Counts) String() string {
 	var b strings.Builder
 	b.WriteString("| operation | calls | attempts | failed | read units | write units " +

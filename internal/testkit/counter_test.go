@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A call is counted once, with what it cost on the table and on each index; a lean table's indexes
-// are not cheaper to put into, but a failed condition is not counted as capacity at all.
+// A call is counted once, with the capacity that it consumed on the table and on each index. A put
+// into a lean table's indexes is not cheaper, and a failed condition counts as no capacity.
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
@@ -80,7 +80,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// What the SDK repeats is one call with more attempts.
+// A retry of the SDK is another attempt of the same call.
 func TestCounterAttempts(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// dynamodbVariable holds the address of a DynamoDB Local that runs.
+	// dynamodbVariable holds the address of a running DynamoDB Local.
 	dynamodbVariable = "WEIR_TEST_DYNAMODB"
-	// noDynamoDB, in its place, says that there is none; a reason may follow.
+	// noDynamoDB, instead of an address, means that there is none; a reason may follow.
 	noDynamoDB = "none"
-	// dynamodbTool is how WEIR_TEST_REQUIRE calls it.
+	// dynamodbTool is its name in WEIR_TEST_REQUIRE.
 	dynamodbTool = "dynamodb"
 
-	// localRegion is the region that all of testkit's clients name.
+	// localRegion is the region of all clients of testkit.
 	localRegion = "us-east-1"
-	// localKey and localSecret are credentials that nobody checks, but one key has one set of
-	// tables.
+	// localKey and localSecret are credentials that the server does not check, but each key has its
+	// own set of tables.
 	localKey, localSecret = "local", "local"
 )
 
@@ -35,15 +35,15 @@ type DynamoDBLocal struct {
 	endpoint string
 }
 
-// DynamoDB returns the DynamoDB Local of this process. The first test that asks starts it,
-// fetching it if need be; the others share it, so each makes tables of its own (see
-// [DynamoDBLocal.Table]). It ends with the process, however that ends. It cannot be used inside a
-// bubble of testing/synctest.
+// DynamoDB returns the DynamoDB Local of this process. The first test that calls it starts the
+// server, fetching it if needed; the others share it, so each makes its own tables (see
+// [DynamoDBLocal.Table]). The server ends with the process, even if that is killed. It cannot be
+// used inside a bubble of testing/synctest.
 //
-// WEIR_TEST_DYNAMODB is where the process keeps the address, so that the processes it starts use
-// the same one. Who sets it, to an address such as 127.0.0.1:8000, has the tests use that server.
-// With "none" there is none. The test is skipped where Java 17, Maven or the network is missing,
-// see [Require].
+// The process keeps the address in WEIR_TEST_DYNAMODB, so that the processes that it starts use the
+// same server. If the variable is set to an address such as 127.0.0.1:8000 beforehand, the tests
+// use that server; with "none" they use no server. The test is skipped if Java 17, Maven or the
+// network is missing, see [Require].
 func DynamoDB(t testing.TB) *DynamoDBLocal {
 	t.Helper()
 	d, reason := sharedDynamoDB(t.Context())
@@ -53,8 +53,8 @@ func DynamoDB(t testing.TB) *DynamoDBLocal {
 	return d
 }
 
-// sharedDynamoDB returns the server that the environment names, or starts one and names it there.
-// A failure is noted there as well, so that only the first of many tests waits for it.
+// sharedDynamoDB returns the server that the environment names, or starts one and records it there.
+// A failure is recorded too, so that only the first of many tests waits for it.
 func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	if value := os.Getenv(dynamodbVariable); value != "" {
 		return namedDynamoDB(value)
@@ -63,8 +63,8 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	// One at a time, in all processes of the test run: nobody else starts on the port that was
-	// found free, and the others find the address.
+	// Only one process of the test run starts a server at a time, so that no two choose the same
+	// free port.
 	unlock, err := lock(filepath.Join(dir, "start.lock"))
 	if err != nil {
 		return nil, err.Error()
@@ -86,7 +86,7 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	return namedDynamoDB(value)
 }
 
-// namedDynamoDB reads the variable's value.
+// namedDynamoDB parses the value of the variable.
 func namedDynamoDB(value string) (d *DynamoDBLocal, reason string) {
 	if value == noDynamoDB || strings.HasPrefix(value, noDynamoDB+":") {
 		return nil, dynamodbVariable + " is " + value
@@ -97,21 +97,21 @@ func namedDynamoDB(value string) (d *DynamoDBLocal, reason string) {
 	return &DynamoDBLocal{value}, ""
 }
 
-// Endpoint is its URL, as in http://127.0.0.1:8000.
+// Endpoint returns the server's URL, such as http://127.0.0.1:8000.
 func (d *DynamoDBLocal) Endpoint() string { return d.endpoint }
 
-// Address is the host and port of its endpoint.
+// Address returns the host and port of the endpoint.
 func (d *DynamoDBLocal) Address() string {
 	_, address, _ := strings.Cut(d.endpoint, "://")
 	return strings.TrimSuffix(address, "/")
 }
 
-// Config is what an SDK client needs to reach it, see [LocalConfig].
+// Config returns the configuration of an SDK client for the server, see [LocalConfig].
 func (d *DynamoDBLocal) Config() aws.Config { return LocalConfig(d.endpoint) }
 
-// LocalConfig is what an SDK client needs to reach a server on this machine: the endpoint, a
-// region, credentials, and an HTTP client that keeps a connection for each of many callers and
-// asks no proxy.
+// LocalConfig returns the configuration of an SDK client for a server on this machine: the
+// endpoint, a region, credentials, and an HTTP client that keeps a connection for each of many
+// callers and uses no proxy.
 func LocalConfig(endpoint string) aws.Config {
 	return aws.Config{
 		Region:       localRegion,
@@ -121,13 +121,13 @@ func LocalConfig(endpoint string) aws.Config {
 	}
 }
 
-// Client is an SDK client for it. The options may be a [Counter]'s or a [Faults]'s.
+// Client returns an SDK client for the server. The options may be those of a [Counter] or [Faults].
 func (d *DynamoDBLocal) Client(options ...func(*ddb.Options)) *ddb.Client {
 	return ddb.NewFromConfig(d.Config(), options...)
 }
 
-// Environment is what another process needs so that its SDK, of whatever language, reaches the
-// server: variables in the form of [os.Environ].
+// Environment returns the variables with which the SDK of another process, in any language, reaches
+// the server, in the form of [os.Environ].
 func (d *DynamoDBLocal) Environment() []string {
 	return []string{
 		dynamodbVariable + "=" + d.endpoint,

@@ -18,20 +18,21 @@ import (
 var dynamodbPOM []byte
 
 const (
-	// dynamodbFolder is where it lies below .cache: another version is another folder.
+	// dynamodbFolder is its folder below .cache; each version has its own.
 	dynamodbFolder = "dynamodb/local-3.1.0"
 	// copyDependencies is the Maven goal that gathers jars and native libraries in one folder.
 	copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-	// minJava is the first Java release that it runs on.
+	// minJava is the first Java release on which it runs.
 	minJava = 17
 )
 
-// javaVersion finds the release in what java -version says, as in `openjdk version "17.0.15"`.
+// javaVersion finds the release in the output of java -version, such as `openjdk version
+// "17.0.15"`.
 var javaVersion = regexp.MustCompile(`version "(\d+)`)
 
-// fetchDynamoDB returns the path of Java and the folder with what DynamoDB Local needs. Maven
-// brings that, since it knows the machine's mirrors; it is asked once, and waited for no longer
-// than fetchTimeout.
+// fetchDynamoDB returns the path of Java and the folder with the files of DynamoDB Local. Maven
+// fetches them, because it knows the machine's mirrors. It runs once, and for no longer than
+// fetchTimeout.
 func fetchDynamoDB(ctx context.Context) (java, dir string, err error) {
 	java, err = findJava(ctx)
 	if err != nil {
@@ -78,7 +79,7 @@ func findJava(ctx context.Context) (string, error) {
 	return java, checkJava(out)
 }
 
-// checkJava judges what java -version says.
+// checkJava checks the output of java -version.
 func checkJava(says string) error {
 	m := javaVersion.FindStringSubmatch(says)
 	if m == nil {

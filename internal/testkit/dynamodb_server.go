@@ -13,32 +13,34 @@ import (
 )
 
 const (
-	// startTimeout bounds one start, on a machine that is busy with other tests.
+	// startTimeout bounds one start. It is long because the machine may be busy with other tests.
 	startTimeout = 2 * time.Minute
-	// maxStarts is how many free ports are tried: another process may take one before it is used.
+	// maxStarts is the number of free ports that are tried, because another process may take a port
+	// before the server does.
 	maxStarts = 5
 )
 
 // DynamoDBServer is a DynamoDB Local that this process has started. It ends with the process, or
-// before by Stop.
+// earlier by Stop.
 type DynamoDBServer struct {
 	DynamoDBLocal
 
 	process *Process
 }
 
-// DynamoDBOptions says how a server is started.
+// DynamoDBOptions are the options of a server.
 type DynamoDBOptions struct {
 	// Port is the TCP port of its endpoint on 127.0.0.1; an error if it is taken. Default: a free
 	// one.
 	Port int
-	// Brief is true for a server that lives for a run of some tests: it is compiled less well, and
-	// so takes a seventh less processor time, but is a third slower from the 10,000th write on.
+	// Brief is set for a server that runs only for some tests. Java then compiles it with fewer
+	// optimizations, which saves a seventh of the processor time, but makes it a third slower from
+	// the 10,000th write on.
 	Brief bool
 }
 
-// StartDynamoDB starts a DynamoDB Local with an empty memory and waits until it answers, for those
-// who need one of their own: [DynamoDB] is for tests. The context bounds the start alone.
+// StartDynamoDB starts a separate DynamoDB Local without tables and waits until it answers. Tests
+// normally share the server of [DynamoDB]. The context bounds only the start.
 func StartDynamoDB(ctx context.Context, o *DynamoDBOptions) (*DynamoDBServer, error) {
 	if o == nil {
 		o = &DynamoDBOptions{}
@@ -74,7 +76,7 @@ func StartDynamoDB(ctx context.Context, o *DynamoDBOptions) (*DynamoDBServer, er
 
 func startDynamoDB(ctx context.Context, java string, args []string, port int) (*DynamoDBServer, error) {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	// The server outlives the test that was the first to ask for it, so no context ends it.
+	// The server outlives the test that starts it, so no context ends it.
 	cmd := exec.Command(java, args...) //nolint:gosec,noctx // As said.
 	cmd.Dir = os.TempDir()
 	p, err := launchGuarded(cmd)
@@ -112,7 +114,7 @@ func (s *DynamoDBServer) ready(ctx context.Context, address string) error {
 	defer cancel()
 	go func() {
 		select {
-		case <-s.process.done: // whoever answers now is another
+		case <-s.process.done: // another server answers at this port
 			cancel()
 		case <-ctx.Done():
 		}
@@ -132,8 +134,8 @@ func (s *DynamoDBServer) Stop() { s.process.Stop() }
 // Done is closed when the server has ended.
 func (s *DynamoDBServer) Done() <-chan struct{} { return s.process.done }
 
-// checkPort fails if another process has a port. Without it a server that has the port would be
-// taken for the one that is about to end because it cannot have it. 0 is any port.
+// checkPort fails if another process has a port. Without this check, that process would answer and
+// be mistaken for the new server, which ends because it cannot have the port. 0 means any port.
 func checkPort(ctx context.Context, port int) error {
 	if port == 0 {
 		return nil
@@ -146,7 +148,7 @@ func checkPort(ctx context.Context, port int) error {
 	return l.Close()
 }
 
-// freePort returns a TCP port that nobody has on 127.0.0.1.
+// freePort returns a free TCP port of 127.0.0.1.
 func freePort(ctx context.Context) (int, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

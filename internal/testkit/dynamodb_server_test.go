@@ -33,7 +33,7 @@ func TestNamedDynamoDB(t *testing.T) {
 	}
 }
 
-// A test whose server is missing is ended with the reason, and one that names its server gets it.
+// A test without a server ends with the reason, and a test that names a server gets it.
 func TestDynamoDBVariable(t *testing.T) {
 	t.Setenv(requireVariable, "")
 	t.Setenv(dynamodbVariable, "127.0.0.1:1")
@@ -70,7 +70,8 @@ func TestCheckJava(t *testing.T) {
 	}
 }
 
-// needJava ends a test that starts a server though WEIR_TEST_DYNAMODB names one.
+// needJava ends a test without Java, because the test starts a server even if WEIR_TEST_DYNAMODB
+// names one.
 func needJava(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if _, err := findJava(ctx); err != nil {
@@ -78,7 +79,7 @@ func needJava(ctx context.Context, t *testing.T) {
 	}
 }
 
-// A server of one's own is empty, and gone when it is stopped.
+// A separate server is empty, and does not answer after it was stopped.
 func TestStartDynamoDB(t *testing.T) {
 	t.Parallel()
 	shared := DynamoDB(t)
@@ -108,7 +109,8 @@ func TestStartDynamoDB(t *testing.T) {
 	}
 }
 
-// A port that somebody has is an error that says so, and no other server is taken for one's own.
+// A port that is in use is an error that says so, and the server that has it is not mistaken for
+// the new one.
 func TestStartDynamoDBPortTaken(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed below.
@@ -128,7 +130,7 @@ func TestStartDynamoDBPortTaken(t *testing.T) {
 	}
 }
 
-// What another process needs is in the environment, and this process notes its server there.
+// The environment has the variables for another process, and this process records its server there.
 func TestDynamoDBEnvironment(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// tableTimeout bounds what is done to a table before and after a test.
+	// tableTimeout bounds the calls that create and delete a test's table.
 	tableTimeout = 30 * time.Second
-	// localIndexes is how many local secondary indexes a table of the Python library has.
+	// localIndexes is the number of local secondary indexes of a table of the Python library.
 	localIndexes = 5
 )
 
-// TableOptions says which table a test gets.
+// TableOptions are the options of a test's table.
 type TableOptions struct {
 	// Lean leaves the attributes of an item out of the index GSI2. Default: false.
 	Lean bool
-	// Streams turns the stream on. The server slows down fourfold within minutes for each table
-	// that has one, so only a test that reads it asks for it. Default: false.
+	// Streams turns the stream on. Each table with a stream slows the server down fourfold within
+	// minutes, so only tests that read the stream set it. Default: false.
 	Streams bool
 }
 
-// Table makes an empty table as the Python library's, without its version record, and returns its
-// name, which no other test has. It is deleted when the test ends.
+// Table makes an empty table like one of the Python library, without its version record, and
+// returns its name, which is unique. The table is deleted when the test ends.
 func (d *DynamoDBLocal) Table(t testing.TB, o *TableOptions) string {
 	t.Helper()
 	if o == nil {

@@ -15,7 +15,7 @@ func itemKey(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"PK": text(key), "SK": text("#STATE")}
 }
 
-// putItem writes an item, on condition that there is none if first is set.
+// putItem writes an item; if first is set, on condition that it does not exist.
 func putItem(table, key string, first bool) *ddb.PutItemInput {
 	in := &ddb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
 		"PK": text(key), "SK": text("#STATE"), "GSI2PK": text("res"), "GSI2SK": text(key),

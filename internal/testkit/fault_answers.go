@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// reason is why one item of a transaction stood in its way.
+// reason is the cancellation reason of one item of a transaction.
 type reason struct {
 	Code    string `json:"Code"`              //nolint:tagliatelle // As on DynamoDB's wire.
 	Message string `json:"Message,omitempty"` //nolint:tagliatelle // As on DynamoDB's wire.
@@ -31,12 +31,12 @@ func (h *hit) failure(status int, code string, reasons []reason) *http.Response 
 	fields := map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + code, "message": message}
 	if reasons != nil {
 		fields["CancellationReasons"] = reasons
-		fields["Message"] = message // transactions spell it so
+		fields["Message"] = message // the spelling in answers to transactions
 	}
 	return h.answer(status, ownHeader(), encode(fields))
 }
 
-// ownHeader is the header of an answer that the server did not give.
+// ownHeader returns the header of an answer that does not come from the server.
 func ownHeader() http.Header {
 	return http.Header{
 		"Content-Type":     {"application/x-amz-json-1.0"},
@@ -45,7 +45,7 @@ func ownHeader() http.Header {
 	}
 }
 
-// reasons has one for each item of the transaction.
+// reasons returns the reason of each item of the transaction.
 func (h *hit) reasons() ([]reason, error) {
 	var sent struct {
 		//nolint:tagliatelle // As on DynamoDB's wire.
@@ -68,10 +68,10 @@ func (h *hit) reasons() ([]reason, error) {
 	return out, nil
 }
 
-// batch is what a request or an answer of a batch holds, by field.
+// batch is the body of a request or an answer of a batch, by field.
 type batch = map[string]json.RawMessage
 
-// half has the server do the first half of a batch, of each table, and names the rest as
+// half lets the server perform the first half of a batch, for each table, and returns the rest as
 // unprocessed.
 func (h *hit) half() (*http.Response, error) {
 	var sent batch
@@ -168,7 +168,7 @@ func (h *hit) merge(resp *http.Response, fields batch) (*http.Response, error) {
 	return h.answer(http.StatusOK, header, encode(out)), nil
 }
 
-// shortPage has the server return a page of one item.
+// shortPage lets the server return a page of one item.
 func (h *hit) shortPage() (*http.Response, error) {
 	var sent batch
 	if err := json.Unmarshal(h.r.Body, &sent); err != nil {
@@ -178,7 +178,7 @@ func (h *hit) shortPage() (*http.Response, error) {
 	return h.f.send(h.req, encode(sent))
 }
 
-// encode writes strings, and what was JSON before.
+// encode writes strings, and values that are JSON already.
 func encode(v any) json.RawMessage {
 	b, _ := json.Marshal(v) //nolint:errchkjson // These always can be written.
 	return b

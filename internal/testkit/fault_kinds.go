@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Fault is one thing that can go wrong between a client and DynamoDB.
+// Fault is a kind of failure between a client and DynamoDB.
 type Fault int
 
-// The faults. Where nothing else is said, the request does not reach the server.
+// The faults. Unless its comment says otherwise, the request does not reach the server.
 const (
 	// LostAnswer: the request is performed, and then the connection breaks.
 	LostAnswer Fault = iota + 1
-	// LostRequest: the connection breaks on the way. The caller cannot tell it from LostAnswer.
+	// LostRequest: the connection breaks before the server gets the request. The caller cannot tell
+	// it from LostAnswer.
 	LostRequest
 	// NoConnection: the connection is refused, so that the caller knows that nothing was sent.
 	NoConnection
@@ -20,17 +21,19 @@ const (
 	Cut
 	// DelayedAnswer: the request is performed, and the answer comes after the caller's deadline.
 	DelayedAnswer
-	// DelayedRequest: the caller's deadline passes on the way, and the request is dropped.
+	// DelayedRequest: the caller's deadline passes before the server gets the request, which is
+	// dropped.
 	DelayedRequest
-	// LateRequest: the caller's deadline passes on the way, and then the request is performed.
+	// LateRequest: the caller's deadline passes before the server gets the request, which is then
+	// performed.
 	LateRequest
 	// Throttle: 400 with the code of the rule.
 	Throttle
 	// Refuse: 400 with the code of the rule, which the SDK does not repeat.
 	Refuse
-	// Fail: 500 InternalServerError, and nothing was done.
+	// Fail: 500 InternalServerError, and the request is not performed.
 	Fail
-	// FailAfter: 500 InternalServerError, though the request was performed.
+	// FailAfter: 500 InternalServerError, although the request is performed.
 	FailAfter
 	// Conflict: 400 TransactionConflictException, to the write of one item.
 	Conflict
@@ -51,7 +54,7 @@ var faultNames = [...]string{
 	Conflict: "conflict", Cancel: "cancel", Unprocessed: "unprocessed", ShortPage: "short page",
 }
 
-// String is the fault in words.
+// String returns the fault in words.
 func (f Fault) String() string {
 	if f > 0 && int(f) < len(faultNames) {
 		return faultNames[f]
@@ -59,7 +62,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault %d", int(f))
 }
 
-// concerns tells the operations that a fault can hit.
+// concerns reports whether a fault can hit an operation.
 func (f Fault) concerns(operation string) bool {
 	switch f {
 	case Conflict:

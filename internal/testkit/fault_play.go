@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// errHeld is what a caller without a deadline gets in place of an answer that is held back.
+// errHeld is the error of a caller without a deadline whose answer is held back.
 var errHeld = errors.New("testkit: no answer for as long as faults hold one back")
 
-// hit is one request that a rule has hit.
+// hit is a request that a rule has hit.
 type hit struct {
 	f    *Faults
 	rule *FaultRule
@@ -23,7 +23,7 @@ type hit struct {
 	r    *FaultRequest
 }
 
-// play does to the request what the rule says.
+// play injects the rule's fault into the request.
 func (h *hit) play() (*http.Response, error) {
 	switch h.rule.Fault {
 	case LostAnswer:
@@ -53,7 +53,7 @@ func (h *hit) play() (*http.Response, error) {
 	return h.refuse()
 }
 
-// refuse answers in the server's place.
+// refuse answers instead of the server.
 func (h *hit) refuse() (*http.Response, error) {
 	code := h.rule.Code
 	switch h.rule.Fault {
@@ -83,15 +83,15 @@ func or(s, other string) string {
 	return s
 }
 
-// perform has the server do what was asked, whatever becomes of the caller, and notes its answer
-// for the checker alone.
+// perform sends the request to the server, even if the caller has left, and records the answer only
+// for the checks of the test.
 func (h *hit) perform() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.req.Context()), h.f.hold)
 	defer cancel()
 	u := Untold{Fault: h.rule.Fault, Operation: h.r.Operation, Body: h.r.Body}
 	if resp, err := h.f.send(h.req.WithContext(ctx), h.r.Body); err == nil {
 		u.Status = resp.StatusCode
-		u.Answer, _ = io.ReadAll(resp.Body) // the caller does not get it either way
+		u.Answer, _ = io.ReadAll(resp.Body) // the caller does not get it in any case
 		_ = resp.Body.Close()
 	}
 	h.f.note(u)
@@ -109,12 +109,12 @@ func (h *hit) wait() error {
 	}
 }
 
-// broken is the error of a connection that was reset or refused.
+// broken returns the error of a connection that was reset or refused.
 func broken(op string, cause syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "tcp", Err: cause}
 }
 
-// answer is a response in the server's form, without its checksum.
+// answer returns a response in the server's form, without its checksum.
 func (h *hit) answer(status int, header http.Header, body []byte) *http.Response {
 	header.Del("X-Amz-Crc32")
 	header.Del("Content-Length")

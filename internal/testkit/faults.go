@@ -15,9 +15,8 @@ import (
 // defaultHold is how long an answer is withheld from a caller that sets no deadline.
 const defaultHold = 30 * time.Second
 
-// Faults lies between an SDK client and DynamoDB and makes go wrong what can go wrong there. It
-// is an [http.RoundTripper], so that the SDK's own retries see each fault as they would see a
-// real one. It may be used by several clients at once.
+// Faults injects failures between an SDK client and DynamoDB. It is an [http.RoundTripper], so that
+// the SDK's own retries see each fault like a real one. It may be used by several clients at once.
 type Faults struct {
 	base  http.RoundTripper
 	rules []FaultRule
@@ -33,39 +32,41 @@ type Faults struct {
 	untold []Untold
 }
 
-// FaultOptions says what goes wrong.
+// FaultOptions select the requests that fail, and how.
 type FaultOptions struct {
-	// Seed decides which requests are hit. With one caller, the same seed is the same run; with
-	// several, which of them is hit depends on who comes first. Default: 0, a seed as any other.
+	// Seed decides which requests are hit. With one caller, the same seed gives the same run; with
+	// several, it also depends on the order in which they call. Default: 0, which is a seed like
+	// any other.
 	Seed uint64
 	// Rules are tried in their order on each request; the first that hits decides. Default: none.
 	Rules []FaultRule
 	// Hold is how long a delay lasts for a caller without a deadline. Default: 30 s.
 	Hold time.Duration
-	// Base performs the requests. Default: a transport of its own.
+	// Base performs the requests. Default: a new transport.
 	Base http.RoundTripper
 }
 
-// FaultRule makes one thing go wrong now and then.
+// FaultRule injects one kind of fault into some requests.
 type FaultRule struct {
-	// Fault is what happens.
+	// Fault is the kind of fault.
 	Fault Fault
-	// PerMille is how many of a thousand requests are hit; 1000 is each of them. Default: 0, none.
+	// PerMille is the number of requests in a thousand that are hit; 1000 means all. Default: 0,
+	// none.
 	PerMille int
-	// Match picks the requests that can be hit. It may keep count: no two calls run at once. It
-	// must not ask the Faults. Default: all that the fault can concern.
+	// Match selects the requests that can be hit. Its calls do not overlap, so it may count them.
+	// It must not call methods of the Faults. Default: all requests that the fault can hit.
 	Match func(r *FaultRequest) bool
-	// Most is how many requests are hit at most. Default: 0, any number.
+	// Most is the largest number of requests that are hit. Default: 0, any number.
 	Most int64
-	// Code is the error's code, for Throttle and Refuse, as in "ThrottlingException". Default: for
-	// Throttle ProvisionedThroughputExceededException, for Refuse ValidationException.
+	// Code is the error's code, for Throttle and Refuse, such as "ThrottlingException". Default:
+	// for Throttle ProvisionedThroughputExceededException, for Refuse ValidationException.
 	Code string
 	// Reasons are the reasons of a Cancel, in the order of the transaction's items; "None" and ""
 	// are an item that has none. Default: TransactionConflict for the first item.
 	Reasons []string
 }
 
-// FaultRequest is a request as a rule sees it.
+// FaultRequest is the part of a request that a rule can examine.
 type FaultRequest struct {
 	// Operation is the name, as in "UpdateItem".
 	Operation string
@@ -73,22 +74,22 @@ type FaultRequest struct {
 	Body []byte
 }
 
-// Untold is a request that reached the server though its caller got no answer, or a wrong one.
+// Untold is a request that reached the server although its caller got no answer, or a wrong one.
 type Untold struct {
-	// Fault is what became of the answer.
+	// Fault is the fault that hit the request.
 	Fault Fault
 	// Operation is the name, as in "UpdateItem".
 	Operation string
 	// Body is the JSON that the SDK sent.
 	Body []byte
 	// Status is the server's HTTP status: 200 if the request was performed, 400 if it was refused,
-	// as by a condition; 0 if the server did not answer.
+	// for example by a condition; 0 if the server did not answer.
 	Status int
 	// Answer is the JSON that the caller did not get.
 	Answer []byte
 }
 
-// NewFaults returns faults for clients of one server.
+// NewFaults returns Faults for clients of one server.
 func NewFaults(o *FaultOptions) *Faults {
 	if o == nil {
 		o = &FaultOptions{}
@@ -111,17 +112,17 @@ func NewFaults(o *FaultOptions) *Faults {
 // dynamodb.NewFromConfig.
 func (f *Faults) Install(o *ddb.Options) { o.HTTPClient = f.HTTPClient() }
 
-// HTTPClient is a client for the SDK's configuration.
+// HTTPClient returns a client for the SDK's configuration.
 func (f *Faults) HTTPClient() *http.Client { return newHTTPClient(f) }
 
-// Count is how often a fault was injected.
+// Count returns how often a fault was injected.
 func (f *Faults) Count(fault Fault) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts[fault]
 }
 
-// Asked is how many requests came by, hit or not.
+// Asked returns the number of requests, hit or not.
 func (f *Faults) Asked() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,24 +137,24 @@ func (f *Faults) Untold() []Untold {
 	return append([]Untold(nil), f.untold...)
 }
 
-// Wait waits for the requests that go on without their callers.
+// Wait waits for the requests that continue without their callers.
 func (f *Faults) Wait() { f.late.Wait() }
 
-// Cut cuts the connection: until Heal, no request leaves and each fails at once.
+// Cut cuts the connection: until Heal, no request is sent and each fails at once.
 func (f *Faults) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = true
 }
 
-// Heal mends the connection.
+// Heal restores the connection after Cut.
 func (f *Faults) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = false
 }
 
-// RoundTrip performs a request, or what happens instead.
+// RoundTrip performs a request, or injects a fault.
 func (f *Faults) RoundTrip(req *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 	r := &FaultRequest{Operation: operation}
@@ -208,7 +209,7 @@ func (f *Faults) send(req *http.Request, body []byte) (*http.Response, error) {
 	return f.base.RoundTrip(sent)
 }
 
-// note keeps a request whose caller does not learn what became of it.
+// note records a request whose caller does not learn its outcome.
 func (f *Faults) note(u Untold) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A batch is done in part, and asking again for the rest ends with all of it.
+// A batch is performed in part, and repeating the rest completes it.
 func TestFaultUnprocessed(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
@@ -51,7 +51,7 @@ func TestFaultUnprocessed(t *testing.T) {
 	}
 }
 
-// writeAll asks again for what was not written. It returns how often it asked.
+// writeAll repeats the unprocessed writes until there are none. It returns the number of requests.
 func writeAll(t *testing.T, client *ddb.Client, all map[string][]types.WriteRequest) int {
 	t.Helper()
 	for round := range 10 {
@@ -67,8 +67,8 @@ func writeAll(t *testing.T, client *ddb.Client, all map[string][]types.WriteRequ
 	return 0
 }
 
-// readAll asks again for what was not read. It returns the number of items, and how often it
-// asked.
+// readAll repeats the unprocessed reads until there are none. It returns the number of items and of
+// requests.
 func readAll(
 	t *testing.T, client *ddb.Client, all map[string]types.KeysAndAttributes,
 ) (items, rounds int) {
@@ -90,7 +90,7 @@ func readAll(
 	return 0, 0
 }
 
-// Who reads a page and no further misses what lies behind it; who goes on has all.
+// A caller that reads only one page misses the later items; a caller that reads all pages gets all.
 func TestFaultShortPage(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// noRetry makes a client show each fault as it is.
+// noRetry turns off the SDK's retries, so that a client returns each fault.
 func noRetry(o *ddb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // always hits the first request that the fault can concern, and no other.
@@ -23,7 +23,7 @@ func always(fault Fault) *FaultOptions {
 	return &FaultOptions{Rules: []FaultRule{{Fault: fault, PerMille: 1000, Most: 1}}}
 }
 
-// count is how many items a table has.
+// count returns the number of items in a table.
 func count(t *testing.T, d *DynamoDBLocal, table string) int32 {
 	t.Helper()
 	all := &ddb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
@@ -44,8 +44,8 @@ func isCode(want string) func(error) bool {
 
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// Each fault is seen as what it stands for, and the item is there where the request was performed
-// and not there where it was not. The call after it is whole.
+// The caller sees the error of each fault. The item exists if and only if the request was
+// performed, and the call after it succeeds.
 func TestFaultOnWrite(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
@@ -99,7 +99,7 @@ func TestFaultOnWrite(t *testing.T) {
 	}
 }
 
-// checkUntold wants one request whose caller was told nothing, if it was performed.
+// checkUntold wants one Untold request if the request was performed, and none otherwise.
 func checkUntold(t *testing.T, faults *Faults, fault Fault, performed bool) {
 	t.Helper()
 	untold := faults.Untold()
@@ -119,7 +119,7 @@ func checkUntold(t *testing.T, faults *Faults, fault Fault, performed bool) {
 	}
 }
 
-// What the server refused is told apart from what it performed.
+// Untold distinguishes requests that the server refused from those that it performed.
 func TestFaultUntoldRefused(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
@@ -229,7 +229,7 @@ func TestFaultCancel(t *testing.T) {
 	}
 }
 
-// The SDK's retry sees a fault as it sees a real one, and a code of the rule's is taken.
+// The SDK retries a fault like a real failure, and the rule's code is used.
 func TestFaultRetried(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
@@ -251,7 +251,7 @@ func TestFaultRetried(t *testing.T) {
 	}
 }
 
-// One seed and one caller make one run, and about as many faults as asked for.
+// One seed and one caller always give the same run, with about the number of faults asked for.
 func TestFaultSeed(t *testing.T) {
 	t.Parallel()
 	writes := func(r *FaultRequest) bool { return r.Operation == "PutItem" }

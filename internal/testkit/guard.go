@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// guard runs a command until its own input ends, and then kills it. The input ends with the
-// process that holds its other side, even if that one is killed, so that no server is left
-// behind. Signals are for that process: an interrupt at the terminal reaches everybody. If the
-// command ends, so does the guard, with its exit status.
+// guard runs a command until the guard's own input ends, and then kills it. The input ends with the
+// process that holds its other end, even if that process is killed, so that no server is left
+// running. The guard ignores signals, because an interrupt at the terminal reaches all processes
+// and that process decides. If the command ends, so does the guard, with its exit status.
 const guard = `
 trap '' INT QUIT HUP TERM
 exec 3<&0
@@ -19,8 +19,8 @@ wait $child; status=$?
 kill -9 $watch 2>/dev/null
 exit $status`
 
-// launchGuarded starts a command that ends with this process, however that ends, or before by
-// [Process.Stop]. It is killed without a word, so it must have nothing to save.
+// launchGuarded starts a command that ends with this process, even if that is killed, or earlier by
+// [Process.Stop]. It is killed without a signal before, so it must have nothing to save.
 func launchGuarded(cmd *exec.Cmd) (*Process, error) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

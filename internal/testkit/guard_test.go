@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// gone waits until nobody listens at an address.
+// gone waits until no process listens at an address.
 func gone(ctx context.Context, address string) error {
 	var dialer net.Dialer
 	for {
@@ -28,12 +28,12 @@ func gone(ctx context.Context, address string) error {
 	}
 }
 
-// A guarded process ends with the one that started it, even if that one is killed.
+// A guarded process ends with the process that started it, even if that one is killed.
 func TestGuardKilled(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	cmd := child(ctx, "guardian")
-	stdin, err := cmd.StdinPipe() // stays open, so that it waits
+	stdin, err := cmd.StdinPipe() // it stays open, so that the child waits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestGuardKilled(t *testing.T) {
 	}
 }
 
-// It ends when it is stopped, and the guard does not outlive a command that ends by itself.
+// A guarded process ends when it is stopped, and the guard ends when its command does.
 func TestGuardEnds(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxCallers is how many callers at once keep their connections.
+// maxCallers is the number of concurrent callers whose connections are kept.
 const maxCallers = 256
 
-// newHTTPClient returns a client without a timeout of its own, over the transport given or else a
-// new one that is meant for one server on this machine.
+// newHTTPClient returns a client without a timeout, over the given transport or else a new one for
+// one server on this machine.
 func newHTTPClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		transport = newTransport()

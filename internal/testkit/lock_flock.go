@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lock waits until this process alone has a file, which stays. The system releases the lock if the
-// process dies.
+// lock waits for an exclusive lock on a file, which is created and never removed. The system
+// releases the lock if the process dies.
 func lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

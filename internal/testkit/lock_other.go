@@ -4,5 +4,5 @@ package testkit
 
 import "errors"
 
-// lock cannot wait for other processes here, so that nothing is fetched.
+// lock fails, because it cannot wait for other processes on this system; so nothing is fetched.
 func lock(string) (unlock func(), err error) { return nil, errors.ErrUnsupported }

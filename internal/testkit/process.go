@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// stopGrace is how long a process that was asked to end may take before it is killed.
+	// stopGrace is the time between asking a process to end and killing it.
 	stopGrace = 5 * time.Second
-	// pollEvery is how often a server is asked whether it is there.
+	// pollEvery is the time between two checks whether a server answers.
 	pollEvery = 20 * time.Millisecond
-	// lastBytes is how much of a long output an error shows.
+	// lastBytes is the length of the end of an output that an error shows.
 	lastBytes = 4096
 )
 
@@ -36,7 +36,7 @@ func Run(t testing.TB, cmd *exec.Cmd) string {
 	return out
 }
 
-// output is what a command writes to both of its streams.
+// output runs a command and returns what it wrote to both of its streams.
 func output(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -63,12 +63,12 @@ type Process struct {
 
 	mu     sync.Mutex
 	out    bytes.Buffer
-	change chan struct{} // closed and made anew with each write
+	change chan struct{} // closed and replaced by each write
 }
 
-// Start starts a command, gathering both of its streams. It is asked to end, and then killed, when
-// the test ends. The command must not have streams of its own; one made with the test's context is
-// killed at once, since that context ends first.
+// Start starts a command and collects both of its streams. When the test ends, the process is asked
+// to end, and then killed. The command's streams must not be set. A command made with the test's
+// context is killed at once, because that context ends first.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p, err := launch(cmd)
@@ -79,8 +79,8 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// launch starts a command that nobody has to end: [Process.Stop] does, and may be left out where
-// the process ends with this one.
+// launch starts a command without registering its end: the caller calls [Process.Stop], unless the
+// command ends with this process anyway.
 func launch(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{
 		cmd: cmd, grace: stopGrace, done: make(chan struct{}), change: make(chan struct{}),
@@ -97,7 +97,7 @@ func launch(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// processOutput is the stream that a process writes to.
+// processOutput is the writer for both streams of a process.
 type processOutput Process
 
 func (o *processOutput) Write(b []byte) (int, error) {
@@ -121,14 +121,14 @@ func (p *Process) output() (string, <-chan struct{}) {
 	return p.out.String(), p.change
 }
 
-// WaitLine waits for the first whole line that matches, and returns the match and its groups. It
-// is an error if the process ends without one, or the context does.
+// WaitLine waits for the first complete line that matches, and returns the match and its groups. It
+// fails if the process or the context ends first.
 func (p *Process) WaitLine(ctx context.Context, line *regexp.Regexp) ([]string, error) {
 	for {
 		ended := false
 		select {
 		case <-p.done:
-			ended = true // all that it wrote is there
+			ended = true // the whole output has been read
 		default:
 		}
 		out, more := p.output()
@@ -152,7 +152,7 @@ func (p *Process) WaitLine(ctx context.Context, line *regexp.Regexp) ([]string, 
 	}
 }
 
-// errEndedWell is the cause where the process said that all is well.
+// errEndedWell is the cause if the process ended with exit status 0.
 var errEndedWell = errors.New("exit status 0")
 
 func (p *Process) ending() error {
@@ -162,8 +162,8 @@ func (p *Process) ending() error {
 	return p.err
 }
 
-// WaitPort waits until something accepts connections at a TCP address. It is an error if the
-// process ends before that, or the context does.
+// WaitPort waits until a TCP address accepts connections. It fails if the process or the context
+// ends first.
 func (p *Process) WaitPort(ctx context.Context, address string) error {
 	var dialer net.Dialer
 	for {
@@ -181,7 +181,7 @@ func (p *Process) WaitPort(ctx context.Context, address string) error {
 	}
 }
 
-// Wait waits for the process to end and returns how: nil for exit status 0.
+// Wait waits for the process to end. It returns nil for exit status 0.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -194,7 +194,7 @@ func (p *Process) Wait(ctx context.Context) error {
 // Stop asks the process to end, kills it if it does not, and waits until it is gone.
 func (p *Process) Stop() {
 	if p.input != nil {
-		_ = p.input.Close() // a second time changes nothing
+		_ = p.input.Close() // it may be closed already
 		<-p.done
 		return
 	}

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// listening is what a child says that listens.
+// listening is the line that a child prints when it listens.
 var listening = regexp.MustCompile(`^listening on (\S+)$`)
 
-// childVariable makes the test binary play a child process.
+// childVariable makes the test binary act as a child process.
 const childVariable = "WEIR_TESTKIT_CHILD"
 
-// TestChild is no test of its own: it is the process that the others start.
+// TestChild is not a test: it is the process that the other tests start.
 func TestChild(t *testing.T) {
 	switch os.Getenv(childVariable) {
 	case "":
@@ -102,14 +102,14 @@ func TestProcess(t *testing.T) {
 	if err := p.WaitPort(ctx, m[1]); err == nil {
 		t.Error("the port is still open")
 	}
-	p.Stop() // again, as the cleanup does
+	p.Stop() // a second time, like the cleanup
 }
 
 func TestProcessKilled(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	cmd := child(ctx, "deaf")
-	stdin, err := cmd.StdinPipe() // stays open, so that it waits
+	stdin, err := cmd.StdinPipe() // it stays open, so that the child waits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestProcessKilled(t *testing.T) {
 	}
 }
 
-// A process that ends too early is an error with what it said, not a wait.
+// The end of the process ends a wait with an error that has its output.
 func TestProcessEnded(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// fetchTimeout bounds what is fetched once: a slow network should not end a whole test run.
+// fetchTimeout bounds each download, so that a slow network does not end a whole test run.
 const fetchTimeout = 5 * time.Minute
 
 // Venv is a Python virtual environment.
@@ -24,8 +24,8 @@ type Venv struct {
 	Dir string
 }
 
-// Python returns a virtual environment with the packages given, as [OpenPython] does. The test is
-// skipped where Python or the network is missing, see [Require].
+// Python returns a virtual environment with the given packages, like [OpenPython]. The test is
+// skipped if Python or the network is missing, see [Require].
 func Python(t testing.TB, packages ...string) *Venv {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fetchTimeout)
@@ -37,9 +37,9 @@ func Python(t testing.TB, packages ...string) *Venv {
 	return v
 }
 
-// OpenPython returns a virtual environment with the packages given, each with its version, as in
+// OpenPython returns a virtual environment with the given packages, each with its version, such as
 // "schemathesis==4.32.5". It is made once for each list and each version of Python, in the module's
-// cache folder; processes that want the same one wait for one another.
+// cache folder; processes that need the same one wait for one another.
 func OpenPython(ctx context.Context, packages ...string) (*Venv, error) {
 	python, version, err := findPython(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func OpenPython(ctx context.Context, packages ...string) (*Venv, error) {
 	})
 }
 
-// Command is a program of the environment, as in "python" or "schemathesis". It gets as long as the
-// context. Proxies are not asked for loopback addresses.
+// Command returns a command for a program of the environment, such as "python" or "schemathesis".
+// The context bounds it. Proxies are not used for loopback addresses.
 func (v *Venv) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	folder, suffix := "bin", ""
 	if runtime.GOOS == "windows" {
@@ -98,7 +98,8 @@ func findPython(ctx context.Context) (path, version string, err error) {
 	return "", "", fmt.Errorf("no Python 3 that can make an environment: %w", err)
 }
 
-// venvKey names the folder of an environment: another list or another Python is another one.
+// venvKey returns the name of an environment's folder, which depends on the list and on Python's
+// version.
 func venvKey(version string, packages []string) string {
 	sum := sha256.Sum256([]byte(version + "\n" + strings.Join(slices.Sorted(slices.Values(packages)), "\n")))
 	return hex.EncodeToString(sum[:8])

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// An environment has what was asked for, at the version that was asked for, and nothing of the
-// user's.
+// An environment has the given packages at the given versions, and none of the user's.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	v := Python(t, "idna==3.10")

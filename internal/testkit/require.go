@@ -10,7 +10,7 @@ import (
 // requireVariable names the tools that must not be missing.
 const requireVariable = "WEIR_TEST_REQUIRE"
 
-// Require ends a test whose tool is missing: it is skipped with the reason, or fails where
+// Require ends a test whose tool is missing: it skips the test with the reason, or fails it if
 // WEIR_TEST_REQUIRE names the tool.
 func Require(t testing.TB, tool, reason string) {
 	t.Helper()

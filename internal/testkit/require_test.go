@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// verdict is a test that only notes how it was ended.
+// verdict is a testing.TB that only records how the test was ended.
 type verdict struct {
-	testing.TB // nil: nothing else may be asked of it
+	testing.TB // nil, so that any other method panics
 
 	ctx             context.Context
 	skipped, failed string
@@ -30,7 +30,7 @@ func (v *verdict) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// The variable decides between the two ends, and there is no third one.
+// The variable decides whether the test is skipped or fails.
 func TestRequire(t *testing.T) {
 	for _, c := range []struct {
 		name, require, tool string

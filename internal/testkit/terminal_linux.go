@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// OpenTerminal returns both ends of a terminal of that size: what is written to the second one is
-// read from the first.
+// OpenTerminal returns both ends of a terminal of the given size. Text that is written to the
+// second is read from the first.
 func OpenTerminal(t *testing.T, columns, rows uint16) (outside, inside *os.File) {
 	t.Helper()
 	outside, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -12,7 +12,7 @@ import (
 // HOST:PORT or HOST:PORT/CLUSTER.
 const tigerBeetleVariable = "WEIR_TEST_TIGERBEETLE"
 
-// TigerBeetle returns where a server is and its cluster's ID, 0 where none is given. Nobody starts
+// TigerBeetle returns the address of a server and its cluster's ID, by default 0. It does not start
 // one: without an address the test ends as by [Require].
 func TigerBeetle(t testing.TB) (address string, cluster *big.Int) {
 	t.Helper()
@@ -26,14 +26,14 @@ func TigerBeetle(t testing.TB) (address string, cluster *big.Int) {
 	return address, cluster
 }
 
-// TigerBeetleURL is the URL of a namespace on that server.
+// TigerBeetleURL returns the URL of a namespace on that server.
 func TigerBeetleURL(t testing.TB, namespace string) string {
 	t.Helper()
 	address, cluster := TigerBeetle(t)
 	return "tigerbeetle://" + address + "?cluster=" + cluster.String() + "&namespace=" + namespace
 }
 
-// tigerBeetleAt takes HOST:PORT/CLUSTER apart.
+// tigerBeetleAt splits HOST:PORT/CLUSTER.
 func tigerBeetleAt(at string) (address string, cluster *big.Int, err error) {
 	address, number, given := strings.Cut(at, "/")
 	cluster = new(big.Int)

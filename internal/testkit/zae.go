@@ -7,27 +7,27 @@ import (
 	"testing"
 )
 
-// motoReady is the line with which moto says where it listens.
+// motoReady is the line in which moto prints its address.
 var motoReady = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
 
 // ZAE returns a Python environment with the Python library that shares its tables with weir, and
-// with moto, which plays AWS. A program of it reaches a DynamoDB Local by the variables of
+// with moto, which emulates AWS. Its programs reach a DynamoDB Local by the variables of
 // [DynamoDBLocal.Environment].
 func ZAE(t testing.TB) *Venv {
 	t.Helper()
 	return Python(t, zaePackages()...)
 }
 
-// OpenZAE returns the same environment to a program that is no test.
+// OpenZAE returns the same environment for a program that is not a test.
 func OpenZAE(ctx context.Context) (*Venv, error) { return OpenPython(ctx, zaePackages()...) }
 
 func zaePackages() []string { return []string{"zae-limiter==0.17.0", "moto[server]==5.2.5"} }
 
-// Moto starts a moto server that is empty, and returns its URL, for [LocalConfig]: it plays the
-// services of AWS besides DynamoDB. It ends with the test.
+// Moto starts an empty moto server, which emulates services of AWS other than DynamoDB, and returns
+// its URL for [LocalConfig]. The server ends with the test.
 func Moto(t testing.TB) string {
 	t.Helper()
-	// The guard ends it, not a context: that would kill the guard alone.
+	// The guard ends the server. A context would kill only the guard.
 	from := ZAE(t).Command(t.Context(), "moto_server", "-H", "127.0.0.1", "-p", "0")
 	cmd := exec.Command(from.Path, from.Args[1:]...) //nolint:gosec,noctx // As said.
 	cmd.Env, cmd.Dir = from.Env, t.TempDir()

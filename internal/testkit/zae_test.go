@@ -7,7 +7,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// The Python library works on a table that the kit has made, with the kit's server.
+// The Python library works on a table of testkit, on testkit's server.
 func TestZAE(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)

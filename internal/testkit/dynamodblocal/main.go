@@ -1,6 +1,6 @@
 // Command dynamodblocal runs DynamoDB Local in the foreground, for examples and for benchmarks. It
-// prints the endpoint when the server answers, and ends with an interrupt. What it keeps is gone
-// then. It needs Java 17, and Maven and the network the first time.
+// prints the endpoint when the server answers, and ends with an interrupt. Its tables are in memory
+// and are lost then. It needs Java 17, and Maven and the network the first time.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// defaultPort is the one that everybody's examples name.
+// defaultPort is the port in most examples of DynamoDB Local.
 const defaultPort = 8000
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// run serves until the context ends, or the server does.
+// run serves until the context or the server ends.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("dynamodblocal", flag.ContinueOnError)
 	port := flags.Int("port", defaultPort, "TCP `port` on 127.0.0.1; 0 is a free one")

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// It says where it is, answers there, and ends with its context.
+// The program prints its endpoint, answers there, and ends with its context.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	testkit.DynamoDB(t) // or skip
@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	go func() {
 		err := run(ctx, []string{"-port", "0"}, w)
 		ended <- err
-		_ = w.CloseWithError(io.ErrUnexpectedEOF) // so that nobody waits for a line
+		_ = w.CloseWithError(io.ErrUnexpectedEOF) // ends the wait for a line
 	}()
 	line := make([]byte, 256)
 	n, err := r.Read(line)
@@ -68,8 +68,8 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// TestRunOnATakenPort checks that a port that another server has is an error that says so, also
-// where that server is a DynamoDB Local, and that nothing is said to run.
+// TestRunOnATakenPort checks that a port of another server is an error that says so, even if that
+// server is a DynamoDB Local, and that no endpoint is printed.
 func TestRunOnATakenPort(t *testing.T) {
 	t.Parallel()
 	other := testkit.DynamoDB(t)

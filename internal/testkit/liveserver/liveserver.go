@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// Limits do not depend on when within an hour a call comes, nor in which order, since all calls
-// are alike.
+// Limits is a limits file under which the answers to equal calls do not depend on their order, nor
+// on the time within an hour.
 const Limits = `version: 1
 resources:
   llm:
@@ -29,7 +29,7 @@ entities:
 `
 
 // Start serves the limits on a loopback port until the test ends, and returns the server's URL and
-// its limiter. wrap, where it is given, stands in front.
+// its limiter. If wrap is not nil, it wraps the handler.
 func Start(
 	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
 ) (string, *limiter.Limiter) {
