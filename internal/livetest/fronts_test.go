@@ -22,14 +22,14 @@ import (
 // front is one way to reserve.
 type front struct {
 	name string
-	// direct is whether it is on the limiter, without HTTP.
+	// direct is set if the front calls the limiter, without HTTP.
 	direct bool
-	// waits is whether it waits after a denial; then there are few slots.
+	// waits is set if the front waits after a denial; then there are few slots.
 	waits bool
-	// serves is whether the callers are those of a service that reserves on their behalf.
+	// serves is set if the callers call a service that reserves on their behalf.
 	serves bool
-	// call reserves, uses what it got and settles. It returns an error where it got no lease, or
-	// went away under it.
+	// call reserves, works and settles. It returns an error if it got no lease, or left while it
+	// had one.
 	call func(ctx context.Context, w *world, p *plan) error
 }
 
@@ -66,7 +66,7 @@ func callClient(ctx context.Context, w *world, p *plan) error {
 	return w.settle(lease, w.use(ctx, p))
 }
 
-// callOwnID brings the lease's ID, so it is the caller who cancels.
+// callOwnID brings the lease's ID, so the caller has to cancel.
 func callOwnID(ctx context.Context, w *world, p *plan) error {
 	r := w.request()
 	r.LeaseID = weir.NewLeaseID(time.Now())
@@ -109,7 +109,7 @@ func callDo(ctx context.Context, w *world, p *plan) error {
 	return err
 }
 
-// callMiddleware asks a service behind the middleware, which asks for a lease on its behalf.
+// callMiddleware calls a service behind the middleware, which reserves on the caller's behalf.
 func callMiddleware(ctx context.Context, w *world, p *plan) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.app+"/"+strconv.Itoa(p.index), nil)
 	if err != nil {
@@ -140,7 +140,7 @@ func readAnswer(resp *http.Response, err error) ([]byte, error) {
 	return text, nil
 }
 
-// problem is the error of an answer that is not 200.
+// problem returns the error of an answer that is not 200.
 func problem(status int, text []byte) error {
 	err := fmt.Errorf("status %d: %s", status, text)
 	if status == http.StatusTooManyRequests {
@@ -174,7 +174,7 @@ func (w *world) openApp(t *testing.T, on network) {
 	w.closing = append(w.closing, stop)
 }
 
-// planned is the plan of a request's caller.
+// planned returns the plan of a request's caller.
 func (w *world) planned(r *http.Request) *plan {
 	i, err := strconv.Atoi(path.Base(r.URL.Path))
 	if err != nil {
@@ -202,7 +202,7 @@ func callTransport(ctx context.Context, w *world, p *plan) error {
 	return w.sent(resp, nil)
 }
 
-// actuals says what a call of the model has used; the transport asks once for each.
+// actuals returns the units that a call of the model used; the transport asks once for each call.
 func (w *world) actuals(resp *http.Response, _ []byte) ([]weir.Costs, bool) {
 	p := w.planned(resp.Request)
 	if p.ending == giveBack || p.ending == untilGone {
@@ -212,7 +212,7 @@ func (w *world) actuals(resp *http.Response, _ []byte) ([]weir.Costs, bool) {
 	return []weir.Costs{w.store.used()}, true
 }
 
-// model answers at once. To a caller that has gone it sends nothing.
+// model answers at once. It sends nothing to a caller that has left.
 type model struct{}
 
 func (model) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -254,7 +254,7 @@ func callPlain(ctx context.Context, w *world, p *plan) error {
 	return w.settle((&weir.Lease{ID: id}).Bind(w.client), w.use(ctx, p))
 }
 
-// use does under a lease what a plan says, and reports whether the call took place.
+// use carries out a plan under a lease, and reports whether the call took place.
 func (w *world) use(ctx context.Context, p *plan) bool {
 	p.leased.Store(int64(time.Since(p.began)))
 	switch p.ending {
@@ -271,7 +271,7 @@ func (w *world) use(ctx context.Context, p *plan) bool {
 	return p.ending == complete || p.ending == stay
 }
 
-// settle ends a lease whose caller has it, and therefore has not gone.
+// settle ends a lease whose caller has it, and therefore has not left.
 func (w *world) settle(lease *weir.Lease, used bool) (err error) {
 	for range settles {
 		if used {
@@ -293,5 +293,5 @@ func (w *world) settle(lease *weir.Lease, used bool) (err error) {
 	return nil
 }
 
-// settles is how often a settlement is sent that is not answered.
+// settles is the number of times that a settlement without an answer is sent.
 const settles = 10

@@ -15,13 +15,13 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// goneCallers is how many callers go away in each cell, if it is above zero.
+// goneCallers is the number of callers that go away in each cell, if it is above zero.
 var goneCallers = flag.Int("gone", 0, "how many `callers` go away in each cell (40, in a long run 10,000)")
 
-// within is how soon everything must be back.
+// within is the time in which all units must be back.
 const within = 2 * time.Second
 
-// TestGoneCallers plays the cells whose time is virtual.
+// TestGoneCallers plays the cells in virtual time.
 func TestGoneCallers(t *testing.T) {
 	t.Parallel()
 	seed := soak.Seed(t)
@@ -36,14 +36,14 @@ func TestGoneCallers(t *testing.T) {
 	}
 }
 
-// TestGoneCallersDynamoDB plays those of DynamoDB Local.
+// TestGoneCallersDynamoDB plays the cells of DynamoDB Local.
 func TestGoneCallersDynamoDB(t *testing.T) {
 	t.Parallel()
 	testkit.DynamoDB(t)
 	live(t, "dynamodb")
 }
 
-// TestGoneCallersTigerBeetle plays those of a TigerBeetle server.
+// TestGoneCallersTigerBeetle plays the cells of a TigerBeetle server.
 func TestGoneCallersTigerBeetle(t *testing.T) {
 	t.Parallel()
 	testkit.TigerBeetle(t)
@@ -51,7 +51,7 @@ func TestGoneCallersTigerBeetle(t *testing.T) {
 }
 
 // live plays the cells of a store in real time: all of them in a long run, some in a plain one.
-// They mostly wait, so several are played at once.
+// They mostly wait, so several are played at the same time.
 func live(t *testing.T, name string) {
 	t.Helper()
 	seed := soak.Seed(t)
@@ -75,7 +75,7 @@ func live(t *testing.T, name string) {
 	playing.Wait()
 }
 
-// cells returns the cells of the table that make sense, of some stores.
+// cells returns the useful combinations for some stores.
 func cells(of func(*store) bool) []*cell {
 	var all []*cell
 	for _, s := range stores() {
@@ -100,19 +100,20 @@ func cells(of func(*store) bool) []*cell {
 	return all
 }
 
-// figures are what was counted.
+// figures are the counts of a cell.
 type figures struct {
-	// got had a lease and settled it, under went away under it, and gone without one. The others
-	// did not go away and had none: a limit denied it, or the store or a server did not answer.
+	// got counts callers that had a lease and settled it, under those that left while they had one,
+	// and gone those that left without one. The others stayed and got none: a limit denied it, or
+	// the store or a server did not answer.
 	got, under, gone, denied, unanswered int
-	// took is how long it took to have a lease.
+	// took has the times that it took to get a lease.
 	took []time.Duration
-	// Of the answers: reservations admitted beside those of callers who stayed, and refused because
-	// their lease had ended; cancels answered with 200, and with 404.
+	// These count answers: reservations admitted in addition to those of callers that stayed, and
+	// refused because their lease had ended; cancels answered with 200, and with 404.
 	admitted, refused, cancelled, early int64
-	// held is how many messages were held back, and told how many failures somebody heard of.
+	// held is the number of messages held back, and told the number of failures that were reported.
 	held, told int64
-	// doubts is how many units the store says have a refund in doubt: they stay charged.
+	// doubts is the number of units whose refund the store reports as in doubt: they stay charged.
 	doubts int64
 }
 
@@ -123,12 +124,12 @@ type row struct {
 
 	waves int
 	world *world        // nil before and after
-	back  time.Duration // the longest that anything took to come back
+	back  time.Duration // the longest time until all units were back
 	lost  int
 	left  error
 }
 
-// play lets callers go away until enough have.
+// play runs waves until enough callers have gone away.
 func (r *row) play(t *testing.T, seed uint64) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(r.cell.String()))
@@ -156,7 +157,7 @@ func (r *row) play(t *testing.T, seed uint64) {
 		r.judge(t, v, most)
 		usual = v.usual()
 	}
-	r.world.close() // the client waits for its cancels, and may tell of more that failed
+	r.world.close() // the client waits for its cancels, more of which may fail
 	y := &r.world.tally
 	r.admitted = max(0, y.admitted.Load()-int64(r.got+r.under))
 	r.refused, r.cancelled, r.early = y.refused.Load(), y.cancelled.Load(), y.early.Load()
@@ -167,8 +168,8 @@ func (r *row) play(t *testing.T, seed uint64) {
 	r.check(t)
 }
 
-// judge plays a wave and looks what is left, while some callers still hold what they have, and when
-// they have settled too.
+// judge plays a wave and checks the units in use, first while some callers still have their leases,
+// and then when these have settled too.
 func (r *row) judge(t *testing.T, v *wave, most time.Duration) {
 	t.Helper()
 	w := r.world
@@ -198,7 +199,7 @@ func (r *row) judge(t *testing.T, v *wave, most time.Duration) {
 	}
 }
 
-// check holds the figures against what is right.
+// check compares the figures with the expected ones.
 func (r *row) check(t *testing.T) {
 	t.Helper()
 	latest := within
@@ -212,7 +213,7 @@ func (r *row) check(t *testing.T) {
 		t.Errorf("all was back after %v, want %v", r.back, latest)
 	}
 	callers := r.callers()
-	// Equal decisions on memory, and 99 of 100 elsewhere.
+	// On memory all decisions must be equal, elsewhere 99 of 100.
 	if most := callers / 100; r.denied > most && r.doubts == 0 || r.denied > 0 && r.store.name == "memory" {
 		t.Errorf("%d of %d callers were denied what fits", r.denied, callers)
 	}
@@ -227,10 +228,10 @@ func (r *row) check(t *testing.T) {
 	}
 }
 
-// callers is how many there were.
+// callers returns the number of callers.
 func (r *row) callers() int { return r.got + r.under + r.gone + r.denied + r.unanswered }
 
-// mayFail is how many of so many callers, or settlements, may have no answer.
+// mayFail returns how many of the callers, or of the settlements, may have no answer.
 func (r *row) mayFail(callers int) int {
 	if r.network == lateStore || !r.store.virtual {
 		return callers / 4 // the store gets a second to answer
@@ -260,10 +261,10 @@ func (b *table) String() string {
 	return s.String()
 }
 
-// heading names the columns of a table: what became of the callers; how many reservations of those
-// that had gone were admitted; how many messages were held back; how many reservations were refused
-// because their lease had ended; how many cancels were answered with 200, and with 404; how many
-// answers a client without a library did not receive; how many failures somebody was told of.
+// heading names the columns of a table: the outcomes of the callers, and the numbers of
+// reservations admitted for callers that had left, messages held back, reservations refused because
+// their lease had ended, cancels answered with 200 and with 404, answers that a client without a
+// library did not receive, and failures that were reported.
 const heading = "\nstore       front      network       n callers served  under   gone denied  unans" +
 	" admitd   held refusd cancel  early   lost   told back ms left\n"
 

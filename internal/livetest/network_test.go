@@ -62,7 +62,7 @@ func (p *pipes) dial(ctx context.Context, network, address string) (net.Conn, er
 	return l.DialContext(ctx, network, address)
 }
 
-// dice are random choices that several goroutines share.
+// dice are a source of random choices that several goroutines share.
 type dice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -75,7 +75,7 @@ func (d *dice) upTo(most time.Duration) time.Duration {
 	return time.Duration(d.rng.Int64N(int64(most) + 1))
 }
 
-// oneIn reports true once in n times.
+// oneIn returns true with probability 1/n.
 func (d *dice) oneIn(n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,15 +89,16 @@ func (d *dice) pick(n int) int {
 	return d.rng.IntN(n)
 }
 
-// delays say how long a network keeps what passes through it.
+// delays are the delays of the messages on a network.
 type delays struct {
 	*dice
 
-	// latency is the longest that a message takes otherwise.
+	// latency is the longest delay of other messages.
 	latency time.Duration
-	// oneOf is n where one of n messages that may be held back is.
+	// oneOf is n if one in n of the messages that may be held back is held back.
 	oneOf int
-	// most is the longest that a message is held back now, in nanoseconds; 0 for not at all.
+	// most is the longest time for which a message is held back at present, in nanoseconds; 0 for
+	// none.
 	most atomic.Int64
 	// underway counts the messages of interest that have not arrived.
 	underway atomic.Int64
@@ -116,8 +117,8 @@ func (d *delays) next(mayHold bool) time.Duration {
 }
 
 // wire is a network between callers and a server. Each connection keeps its order, and connections
-// do not wait for one another. A hang-up keeps that order too: a server learns that a caller has
-// gone only after it has received the request that was held back.
+// do not wait for one another. Hanging up keeps that order too: a server learns that a caller has
+// left only after it has received the request that was held back.
 type wire struct {
 	network  network
 	listener net.Listener
@@ -126,10 +127,10 @@ type wire struct {
 
 	// marks reports whether a request is of interest, such as a reservation.
 	marks func(piece []byte) bool
-	// requests and answers say which of the two may be held back.
+	// requests and answers say which of the two kinds may be held back.
 	requests, answers bool
-	// deaf is whether every second connection goes on after the caller has hung up until the
-	// request is answered, as some proxies do.
+	// deaf keeps every second connection open, after the caller has hung up, until the request is
+	// answered, as some proxies do.
 	deaf bool
 
 	conns sync.WaitGroup
@@ -154,7 +155,7 @@ func (w *wire) start(t *testing.T) {
 	})
 }
 
-// address is where callers connect.
+// address is the address to which callers connect.
 func (w *wire) address() string { return w.listener.Addr().String() }
 
 // close ends all connections.
@@ -169,7 +170,7 @@ func (w *wire) close() {
 	w.conns.Wait()
 }
 
-// keep remembers a connection, so that close ends it; it closes one that came too late.
+// keep records a connection, so that close ends it; after close it closes the connection at once.
 func (w *wire) keep(conns ...net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +191,7 @@ func (w *wire) drop(conns ...net.Conn) {
 	}
 }
 
-// join connects a caller with the server until one of them has gone.
+// join connects a caller with the server until one of them has hung up.
 func (w *wire) join(near net.Conn) {
 	far, err := w.network.dial(context.Background(), "tcp", w.target)
 	if err != nil {
@@ -220,13 +221,13 @@ type stream struct {
 	*wire
 
 	deaf bool
-	// asked is true from a request until its answer, marked if that request is of interest.
+	// asked is true from a request to its answer; marked is true if that request is of interest.
 	asked, marked atomic.Bool
-	// left is true once the caller has hung up.
+	// left is true after the caller has hung up.
 	left atomic.Bool
 }
 
-// pump carries what comes from one end to the other, until one of them is closed.
+// pump copies messages from one end to the other, until one of them is closed.
 func (s *stream) pump(to, from net.Conn, request bool) {
 	piece := make([]byte, 64<<10)
 	for {
@@ -237,7 +238,7 @@ func (s *stream) pump(to, from net.Conn, request bool) {
 	}
 }
 
-// carry writes one piece to the other end after a delay; false if that end is closed.
+// carry writes a message to the other end after a delay. It returns false if that end is closed.
 func (s *stream) carry(to net.Conn, piece []byte, request bool) bool {
 	if request {
 		s.asked.Store(true)
@@ -255,6 +256,6 @@ func (s *stream) carry(to net.Conn, piece []byte, request bool) bool {
 		s.asked.Store(false)
 	}
 	_, err := to.Write(piece)
-	// What is written to a caller who has just hung up is lost without an error.
+	// Data that is written to a caller that has just hung up is lost without an error.
 	return err == nil && (request || !s.left.Load())
 }

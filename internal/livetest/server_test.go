@@ -49,12 +49,12 @@ func (s *spread) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.base.RoundTrip(r)
 }
 
-// tally counts what servers are asked and answer.
+// tally counts the requests and answers of servers.
 type tally struct {
-	// reserving is how many reservations are being answered.
+	// reserving is the number of reservations that are being served.
 	reserving atomic.Int64
-	// admitted and refused count the answers to reservations: 200, and those that say that the
-	// lease has ended.
+	// admitted and refused count the answers to reservations: 200, and those with the code of an
+	// ended lease.
 	admitted, refused atomic.Int64
 	// cancelled and early count the answers to cancels: 200, and 404.
 	cancelled, early atomic.Int64
@@ -65,16 +65,16 @@ type tally struct {
 	answered map[string]*limiter.Limiter
 }
 
-// knows is how long it may take until a server notices that a caller has hung up.
+// knows is the longest time until a server notices that a caller has hung up.
 const knows = 5 * time.Millisecond
 
-// handler is what serves a limiter.
+// handler returns the HTTP handler of a limiter.
 func (y *tally) handler(lim *limiter.Limiter) http.Handler {
 	next := httphandler.New(lim, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the caller has gone, before it had asked
+			return // the caller left before it sent its request
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		out := &answer{ResponseWriter: w}
@@ -115,7 +115,7 @@ func (y *tally) reserved(lim *limiter.Limiter, out *answer, brought bool) {
 	}
 }
 
-// received says that a caller has received a lease.
+// received records that a caller has received a lease.
 func (y *tally) received(id string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -144,15 +144,15 @@ func (y *tally) lost(t *testing.T) int {
 	return n
 }
 
-// answer keeps what is written.
+// answer is a response writer that keeps what is written.
 type answer struct {
 	http.ResponseWriter
 
 	status int
 	body   bytes.Buffer
-	// gone is when the caller hung up, in Unix nanoseconds; 0 while it is there.
+	// gone is the time at which the caller hung up, in Unix nanoseconds; 0 if it has not.
 	gone atomic.Int64
-	// sent is whether the answer was written before the server knew that its caller had gone.
+	// sent is set if the answer was written before the server knew that its caller had left.
 	sent bool
 }
 

@@ -14,48 +14,48 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// What every caller reserves.
+// The limits of which every caller reserves.
 const (
 	entity, resource = "team", "model"
 	windowCost       = 1
 	budgetCost       = 2
 	bucketCost       = 3
-	// plenty is the capacity of the limits that are never short; the bucket regains a unit a day.
+	// plenty is the capacity of the limits that never deny; the bucket regains a unit a day.
 	plenty = 100_000_000
 	day    = 24 * time.Hour
 )
 
-// store is one on which callers go away.
+// store is a store under test.
 type store struct {
 	name string
-	// virtual is whether it can live in a bubble of testing/synctest.
+	// virtual is set if the store works in a bubble of testing/synctest.
 	virtual bool
-	// late is whether there is a network between a server and the store.
+	// late is set if there is a network between a server and the store.
 	late bool
-	// shares is whether a server can settle leases of another one. Otherwise two servers share one
+	// shares is set if a server can settle leases of another one. Otherwise two servers share one
 	// limiter.
 	shares bool
-	// bucketsOnly is whether the store has buckets and no other kind. Then the slots are a bucket
-	// of which every caller reports to have used nothing.
+	// bucketsOnly is set if the store has only buckets. Then a bucket replaces the slots, and every
+	// caller reports that it used nothing of it.
 	bucketsOnly bool
 	// open opens the store once for each server, or once for all that share a limiter.
 	open func(t *testing.T, o *opening) []driver.Store
 }
 
-// opening says how a store is opened.
+// opening has the options with which a store is opened.
 type opening struct {
 	servers int
-	// limits are those of the system.
+	// limits are the system's limits.
 	limits []weir.Limit
-	// late delays what passes between a server and its store; nil delays nothing.
+	// late delays the messages between a server and its store; nil delays none.
 	late *delays
-	// doubt is set by a store that counts units whose refund is in doubt.
+	// doubt returns the number of units whose refund is in doubt. A store that counts them sets it.
 	doubt func() int64
-	// closing is called in reverse order, after the stores have been closed.
+	// closing has functions that are called in reverse order, after the stores have been closed.
 	closing []func()
 }
 
-// limitsOf returns the limits of a store with so many slots.
+// limitsOf returns the limits of a store with the given number of slots.
 func (s *store) limitsOf(slots int64) []weir.Limit {
 	if s.bucketsOnly {
 		return []weir.Limit{
@@ -71,7 +71,7 @@ func (s *store) limitsOf(slots int64) []weir.Limit {
 	}
 }
 
-// costs returns what each reservation takes.
+// costs returns the costs of each reservation.
 func (s *store) costs() weir.Costs {
 	if s.bucketsOnly {
 		return weir.Costs{"slots": 1, "bucket": bucketCost}
@@ -95,7 +95,7 @@ func (s *store) unused() weir.Costs {
 	return c
 }
 
-// stores returns all that can be opened here.
+// stores returns all stores that can be opened on this machine.
 func stores() []*store {
 	return append([]*store{
 		{name: "memory", virtual: true, open: openMemory},
@@ -112,7 +112,7 @@ func openMemory(t *testing.T, o *opening) []driver.Store {
 	return []driver.Store{s}
 }
 
-// openDynamoDB opens a table of its own on DynamoDB Local.
+// openDynamoDB opens a new table on DynamoDB Local.
 func openDynamoDB(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	local := testkit.DynamoDB(t)
@@ -151,7 +151,7 @@ func openDynamoDB(t *testing.T, o *opening) []driver.Store {
 	return []driver.Store{s}
 }
 
-// normalized returns limits with their defaults.
+// normalized returns limits with their defaults filled in.
 func normalized(t *testing.T, limits []weir.Limit) []weir.Limit {
 	t.Helper()
 	d, err := (&weir.Definitions{System: limits}).Normalize()

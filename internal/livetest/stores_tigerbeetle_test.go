@@ -30,7 +30,8 @@ func openEmulator(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	cluster := emulator.New(nil)
 	o.closing = append(o.closing, func() {
-		// A store that is closed waits a second for what it withdraws; what is held back goes on.
+		// A store that is closed waits a second for its withdrawals; transfers that are held back
+		// continue.
 		for o.late != nil && o.late.underway.Load() > 0 {
 			<-time.After(poll)
 		}
@@ -49,14 +50,14 @@ func openEmulator(t *testing.T, o *opening) []driver.Store {
 }
 
 // lateLedger is a cluster behind a network that may hold back transfers, or the answer to them. A
-// call that is given up goes on.
+// call continues if its caller gives up.
 type lateLedger struct {
 	tigerbeetle.Ledger
 
 	late *delays
 }
 
-// Close leaves the cluster to the other servers.
+// Close does nothing, because the other servers use the cluster too.
 func (*lateLedger) Close() error { return nil }
 
 func (l *lateLedger) CreateTransfers(
@@ -86,8 +87,8 @@ func (l *lateLedger) CreateTransfers(
 	}
 }
 
-// openTigerBeetle opens the servers' stores on the server that is given, each with a client of its
-// own.
+// openTigerBeetle opens the servers' stores on the TigerBeetle server of the environment, each with
+// its own client.
 func openTigerBeetle(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	address, cluster := testkit.TigerBeetle(t)
@@ -102,7 +103,8 @@ func openTigerBeetle(t *testing.T, o *opening) []driver.Store {
 	for range o.servers {
 		at := address
 		if o.late != nil {
-			// All calls of a server share one connection, and wait for what is held back on it.
+			// All calls of a server share one connection, so they wait for a message that is held
+			// back on it.
 			o.late.oneOf = 50
 			w := &wire{
 				network: loopback{}, target: address, delays: o.late,

@@ -13,45 +13,45 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ending is what a caller does with its lease.
+// ending is the way in which a caller ends its lease.
 type ending int
 
 const (
-	complete  ending = iota // and report what was reserved
-	giveBack                // and report nothing
-	stay                    // until everybody else has settled; then complete
+	complete  ending = iota // report what was reserved
+	giveBack                // report nothing
+	stay                    // hold it until all other callers have settled; then complete
 	untilGone               // hold it until the caller goes away
 )
 
-// plan is what one caller does.
+// plan is the behaviour of one caller.
 type plan struct {
 	index int
 	wave  *wave
-	// aborts is whether the caller goes away after a time, by a deadline or not.
+	// aborts is set if the caller goes away after a time, by a deadline or without one.
 	aborts, deadline bool
 	after            time.Duration
 	ending           ending
 	work             time.Duration
 
 	began time.Time
-	// leased is how long it took to have a lease, in nanoseconds; 0 without one.
+	// leased is the time that it took to get a lease, in nanoseconds; 0 without one.
 	leased  atomic.Int64
 	arrived sync.Once
 }
 
-// arrive says that nobody needs to wait for the caller any more.
+// arrive ends the waits for the caller.
 func (p *plan) arrive() { p.arrived.Do(p.wave.arriving.Done) }
 
-// gone reports whether the caller went away under its lease.
+// gone reports whether the caller went away while it had its lease.
 func (p *plan) gone() bool { return p.ending == untilGone }
 
-// wave is a number of callers at once.
+// wave is a group of concurrent callers.
 type wave struct {
 	plans    []*plan
 	arriving sync.WaitGroup
 	ended    sync.WaitGroup
 	release  chan struct{}
-	// kept counts the calls that took place, staying those that have not ended.
+	// kept counts the calls that took place, and staying those that have not ended.
 	kept, staying atomic.Int64
 
 	mu sync.Mutex
@@ -59,7 +59,8 @@ type wave struct {
 	failed []error
 }
 
-// plans draws what n callers do while reservations are held back for up to most, or their answers.
+// plans draws the plans of n callers while reservations, or their answers, are held back for up to
+// most.
 func (w *world) plans(n int, most, usual time.Duration) *wave {
 	v := &wave{release: make(chan struct{})}
 	far := 4 * usual
@@ -80,7 +81,7 @@ func (w *world) plans(n int, most, usual time.Duration) *wave {
 			p.ending = complete
 		}
 		if p.ending == stay {
-			v.staying.Add(1) // so that not all slots are taken by these
+			v.staying.Add(1) // so that these do not take all slots
 		}
 		v.plans = append(v.plans, p)
 	}
@@ -89,7 +90,8 @@ func (w *world) plans(n int, most, usual time.Duration) *wave {
 	return v
 }
 
-// play lets all callers go at once and returns when all that they left on its way has arrived.
+// play starts all callers at the same time. It returns when all their messages in flight have
+// arrived.
 func (w *world) play(v *wave, most time.Duration) {
 	w.wave = v
 	w.delays.most.Store(int64(most))
@@ -109,10 +111,10 @@ func (w *world) play(v *wave, most time.Duration) {
 	}
 }
 
-// poll is how often something is looked at that will happen.
+// poll is the time between two checks of a condition.
 const poll = 10 * time.Millisecond
 
-// caller is the life of one caller.
+// caller runs one caller.
 func (w *world) caller(p *plan) error {
 	defer p.arrive()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,12 +127,12 @@ func (w *world) caller(p *plan) error {
 		defer time.AfterFunc(p.after, cancel).Stop()
 	}
 	if w.front.direct {
-		<-time.After(p.work) // nothing else lies between the caller and the limiter
+		<-time.After(p.work) // there is no network that delays the call
 	}
 	return w.front.call(ctx, w, p)
 }
 
-// note counts what became of a caller.
+// note counts the outcome of a caller.
 func (v *wave) note(p *plan, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -153,7 +155,7 @@ func (v *wave) note(p *plan, err error) {
 	}
 }
 
-// usual is the median time that it took to have a lease.
+// usual returns the median time that it took to get a lease.
 func (v *wave) usual() time.Duration {
 	if len(v.took) == 0 {
 		return 20 * time.Millisecond
@@ -162,12 +164,12 @@ func (v *wave) usual() time.Duration {
 	return max(v.took[len(v.took)/2], time.Millisecond)
 }
 
-// patience is how long after a wave is looked for what has not come back.
+// patience bounds the wait for units that have not come back after a wave.
 const patience = 15 * time.Second
 
-// settled waits until what is in use is what the callers have and used, and returns how long that
-// took, or what is left. A store that does not answer again yet has not decided anything: the time
-// begins when it does.
+// settled waits until the units in use are those that the callers hold or have used. It returns the
+// time that this took, or the difference that is left. The time begins when the store answers
+// again, because before that it has not decided the outcome of calls.
 func (w *world) settled(t *testing.T, v *wave) (took time.Duration, left error) {
 	t.Helper()
 	began, opened := time.Now(), time.Now()
@@ -189,7 +191,7 @@ func (w *world) settled(t *testing.T, v *wave) (took time.Duration, left error) 
 	}
 }
 
-// compare returns an error where something else is in use than what the callers have and used.
+// compare returns an error if the units in use are not those that the callers hold or have used.
 func (w *world) compare(v *wave, all []map[string]int64) error {
 	staying := v.staying.Load()
 	calls := w.keptBefore + v.kept.Load() + staying

@@ -17,13 +17,13 @@ import (
 
 // The networks of the table.
 const (
-	direct       = "direct"        // nothing is held back
-	lateRequests = "late requests" // between callers and servers, reservations are
-	lateAnswers  = "late answers"  // between callers and servers, the answers to them are
-	lateStore    = "late store"    // between servers and their store, either is
+	direct       = "direct"        // no message is held back
+	lateRequests = "late requests" // reservations to servers are held back
+	lateAnswers  = "late answers"  // answers to reservations are held back
+	lateStore    = "late store"    // messages between servers and their store are held back
 )
 
-// cell is one entry of the table.
+// cell is one combination of the table.
 type cell struct {
 	front   *front
 	store   *store
@@ -35,32 +35,34 @@ func (c *cell) String() string {
 	return fmt.Sprintf("%s/%s/%s/%d", c.store.name, c.front.name, c.network, c.servers)
 }
 
-// world is what a cell is played on.
+// world has the servers, clients and networks of a cell.
 type world struct {
 	*cell
 	*dice
 
 	limiters []*limiter.Limiter
 	client   *httpapi.Client
-	// plain reaches the servers without the client; app is where the middleware's service is.
+	// plain reaches the servers without weir's client; app is the URL of the service behind the
+	// middleware.
 	plain *http.Client
 	app   string
-	// transport sends to a model behind reservations.
+	// transport sends requests to a model, each under a reservation.
 	transport *httpapi.Transport
 	tally     tally
 	delays    *delays
 	slots     int64
 
-	// doubt returns how many units the store says have a refund in doubt; nil if it never says.
+	// doubt returns the number of units whose refund is in doubt; nil if the store does not count
+	// them.
 	doubt func() int64
 	wave  *wave
-	// keptBefore counts the calls that took place in the waves before.
+	// keptBefore counts the calls that took place in earlier waves.
 	keptBefore int64
-	// serving counts the requests that the middleware is answering.
+	// serving counts the requests that the middleware is serving.
 	serving atomic.Int64
-	// told counts the settlements and cancels that somebody was told have failed.
+	// told counts the settlements and cancels whose failure was reported.
 	told atomic.Int64
-	// toldOf has the lease IDs that they were told of, each counted once.
+	// toldOf has the lease IDs of these failures, so that each is counted once.
 	toldOf  sync.Map
 	closing []func()
 }
@@ -96,7 +98,7 @@ func open(t *testing.T, c *cell, d *dice, slots int64) *world {
 	}
 	base := &http.Transport{DialContext: on.dial, MaxIdleConnsPerHost: 256}
 	if !c.store.virtual {
-		base.MaxConnsPerHost = 256 // each takes up to four of the process's files
+		base.MaxConnsPerHost = 256 // each connection uses up to four files of the process
 	}
 	w.closing = append(w.closing, base.CloseIdleConnections)
 	w.plain = &http.Client{Transport: &spread{d, addresses, base}}
@@ -150,7 +152,7 @@ func (w *world) openClient(t *testing.T, address string) {
 	})
 }
 
-// clientOptions tune the client.
+// clientOptions returns the options of the client.
 func (w *world) clientOptions() *httpapi.ClientOptions {
 	return &httpapi.ClientOptions{HTTPClient: w.plain, OnAbandoned: func(_ weir.LeaseID, err error) {
 		if err != nil {
@@ -159,7 +161,7 @@ func (w *world) clientOptions() *httpapi.ClientOptions {
 	}}
 }
 
-// tell counts that somebody was told of a failure.
+// tell counts a reported failure.
 func (w *world) tell(err error) {
 	e, ok := errors.AsType[*weir.Error](err)
 	if ok && e.Field == "lease_id" {
@@ -170,15 +172,15 @@ func (w *world) tell(err error) {
 	w.told.Add(1)
 }
 
-// asks is what a request through middleware or transport asks.
+// asks returns the request to reserve for an HTTP request through middleware or transport.
 func (w *world) asks(*http.Request) (*weir.Request, error) { return w.request(), nil }
 
-// request is what every caller asks.
+// request returns the request of every caller.
 func (w *world) request() *weir.Request {
 	return &weir.Request{Entity: entity, Resource: resource, Costs: w.store.costs()}
 }
 
-// limiter is that of some server.
+// limiter returns the limiter of a random server.
 func (w *world) limiter() *limiter.Limiter { return w.limiters[w.pick(len(w.limiters))] }
 
 // close ends everything, the client first.
@@ -188,7 +190,7 @@ func (w *world) close() {
 	}
 }
 
-// doubts is how many units the store says have a refund in doubt.
+// doubts returns the number of units whose refund the store reports as in doubt.
 func (w *world) doubts() int64 {
 	if w.doubt == nil {
 		return 0
@@ -196,7 +198,7 @@ func (w *world) doubts() int64 {
 	return w.doubt()
 }
 
-// inUse returns what is in use of a limit, as each server says.
+// inUse returns the units in use of a limit, as each server reports them.
 func (w *world) inUse(ctx context.Context) ([]map[string]int64, error) {
 	var all []map[string]int64
 	for _, l := range w.limiters {
