@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// sleepRule keeps the tests fast and the code free of guesses: who sleeps inside a bubble of
-// testing/synctest does not wait. A file that imports it is taken to sleep only there, and the
-// cases of conformance are played in a bubble that another file of the room opens. internal/testkit
-// has the one loop that polls real servers.
+// sleepRule forbids time.Sleep outside a bubble of testing/synctest, which makes tests slow and
+// dependent on the speed of the machine; inside a bubble it takes no time. The rule assumes that a
+// file that imports testing/synctest sleeps only in bubbles. The cases of conformance are played in
+// a bubble that another file of the package opens. internal/testkit has the one loop that polls
+// real servers.
 var sleepRule = rule{
 	name:  "sleep",
 	check: checkSleep,
@@ -20,7 +21,7 @@ var sleepRule = rule{
 				import ("testing/synctest"; "time")
 				func f() { time.Sleep(1) }`,
 			"internal/testkit/k.go": `package k; import "time"; func f() { time.Sleep(1) }`,
-			"b.go":                  `package a; func f() { time.Sleep(1) } // another time`,
+			"b.go":                  `package a; func f() { time.Sleep(1) } // another package named time`,
 			"conformance/a.go":      `package c; import "testing/synctest"`,
 			"conformance/b.go":      `package c; import "time"; func f() { time.Sleep(1) }`,
 		}, ""},
@@ -67,16 +68,18 @@ func checkSleep(r *repo) (string, []string) {
 	return fmt.Sprintf("%d sleeps, %d of them outside a bubble", n, len(faults)), faults
 }
 
-// clockless are the rooms in which now is an argument and nothing else tells the time.
+// clockless are the packages in which now is always an argument.
 var clockless = []string{
 	"memory", "manifest", "conformance/broken", "conformance/model", "internal/schema", "kernel",
 }
 
-// maxClockLines is how many lines of the root may read the clock: now enters at one place.
+// maxClockLines is the number of lines of the root that may read the clock, because now is read at
+// one place.
 const maxClockLines = 1
 
-// clockRule counts Since too, since it reads the clock. So does Until, but a context's deadline can
-// be compared with nothing else, so the root may use that. Tests may read the clock.
+// clockRule bounds the lines that read the clock. It counts time.Since, which reads it. time.Until
+// reads it too, but the root may use it, because nothing else can be compared with a context's
+// deadline. Tests may read the clock.
 var clockRule = rule{
 	name:  "clock",
 	check: checkClock,

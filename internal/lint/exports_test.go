@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxExports bounds what a room may ask its users to learn. Methods do not count, and an
-// enumeration counts once, with its type.
+// maxExports bounds the exported names of a package, because its users have to learn them. Methods
+// do not count, and an enumeration counts once, with its type.
 var maxExports = map[string]int{root: 50, "driver": 40, "limiter": 8, "memory": 8, "dynamodb": 8, "tigerbeetle": 6}
 
 var exportRule = rule{
@@ -107,8 +107,8 @@ func exports(files []*file) map[string]bool {
 	return names
 }
 
-// enumerated returns the type that every constant of a declaration has, where it is one and spelled
-// as a name of this package; otherwise "".
+// enumerated returns the type of the constants of a declaration if they all have the same type and
+// it is a type of this package; otherwise "".
 func enumerated(d *ast.GenDecl) string {
 	found, last := "", ""
 	for i, spec := range d.Specs {

@@ -34,13 +34,12 @@ func checkInit(r *repo) (string, []string) {
 	return fmt.Sprintf("%d functions, %d named init", n, len(faults)), faults
 }
 
-// globalRule keeps state out of package variables. What a variable is for cannot be decided, so the
-// rule is about what can be seen in one package: a variable is an assertion (var _ I = T{}), an
-// embedded file, an error, an unexported lock, a value of an immutable library type, or an
-// unexported table (an array, slice or map) that is written where it is declared and nowhere else.
-// Nowhere else means: neither it nor a part of it is assigned, counted up, ranged into, addressed,
-// or given to a function of the standard library that changes its argument. A write through an
-// alias is not seen.
+// globalRule keeps state out of package variables. It checks what the code of one package shows. A
+// variable must be an assertion (var _ I = T{}), an embedded file, an error, an unexported lock, a
+// value of an immutable library type, or an unexported table (an array, slice or map) that is
+// written only in its declaration. That means that neither the table nor a part of it is assigned,
+// incremented, ranged into, addressed, or passed to a function of the standard library that changes
+// its argument. The rule does not notice a write through an alias.
 var globalRule = rule{
 	name:  "package variables",
 	check: checkGlobals,
@@ -97,12 +96,12 @@ var globalRule = rule{
 	},
 }
 
-// constructors make values that nobody can change.
+// constructors return immutable values.
 var constructors = []string{
 	"errors.New", "fmt.Errorf", "regexp.MustCompile", "strings.NewReplacer",
 }
 
-// mutators change what their first argument holds.
+// mutators change the contents of their first argument.
 var mutators = []string{
 	"delete", "clear", "copy",
 	"slices.Sort", "slices.SortFunc", "slices.SortStableFunc", "slices.Reverse", "slices.Delete",
@@ -128,8 +127,8 @@ func checkGlobals(r *repo) (string, []string) {
 	return fmt.Sprintf("%d package variables in production code", n), faults
 }
 
-// typeInfo resolves the names of one package. Imports stay unknown: what comes from them has no
-// type, and errors that follow from that do not matter here.
+// typeInfo resolves the names of one package. It does not load imports, so their names have no
+// type; the rule ignores the errors that follow from that.
 func typeInfo(r *repo, files []*file) *types.Info {
 	var syntax []*ast.File
 	for _, f := range files {
@@ -137,7 +136,7 @@ func typeInfo(r *repo, files []*file) *types.Info {
 	}
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: noImports{}, FakeImportC: true, Error: func(error) {}}
-	_, _ = config.Check(files[0].room(), r.fset, syntax, info) // the error is one of those
+	_, _ = config.Check(files[0].room(), r.fset, syntax, info) // see above for the errors
 	return info
 }
 
@@ -147,7 +146,7 @@ func (noImports) Import(string) (*types.Package, error) {
 	return nil, errors.New("imports are not looked at")
 }
 
-// globals judges the package variables of one room.
+// globals checks the package variables of one package.
 type globals struct {
 	r      *repo
 	dir    string
@@ -157,7 +156,7 @@ type globals struct {
 	faults []string
 }
 
-// declarations judges each package variable of a file by what it starts with.
+// declarations checks each package variable of a file by its initial value.
 func (g *globals) declarations(f *file) {
 	for _, d := range f.syntax.Decls {
 		decl, ok := d.(*ast.GenDecl)
@@ -179,7 +178,7 @@ func (g *globals) declarations(f *file) {
 
 func (g *globals) variable(name *ast.Ident, spec *ast.ValueSpec, i int) {
 	if lock, ok := spec.Type.(*ast.SelectorExpr); ok && lock.Sel.Name == "Mutex" && !name.IsExported() {
-		return // of what another package keeps for the whole process
+		return // they name state that another package keeps for the process
 	}
 	if len(spec.Values) > i {
 		if call, ok := spec.Values[i].(*ast.CallExpr); ok &&

@@ -90,16 +90,16 @@ func findRoom(dir string) *room {
 	return nil
 }
 
-// importPath is what an import's literal says.
+// importPath returns the path of an import.
 func importPath(spec *ast.ImportSpec) string {
 	name, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
-		return spec.Path.Value // the parser lets no such literal through
+		return spec.Path.Value // the parser has checked the literal
 	}
 	return name
 }
 
-// inModule turns an import path into a folder of this module, if it is one.
+// inModule returns the folder of an import path if it is in this module.
 func inModule(name string) (dir string, ours bool) {
 	if name == module {
 		return root, true
@@ -127,13 +127,14 @@ func (m *room) allows(imported string, test bool) bool {
 	return false
 }
 
-// isStandard tells the standard library from modules, whose first part has a dot, and from cgo.
+// isStandard reports whether an import path is of the standard library, not of a module, whose
+// first part has a dot, and not cgo.
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return imported != "C" && !strings.Contains(first, ".")
 }
 
-// TestImportTable holds the table itself to the sentences that no row may soften.
+// TestImportTable checks the table itself against rules that no row may weaken.
 func TestImportTable(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

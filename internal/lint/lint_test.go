@@ -8,12 +8,12 @@ import (
 	"testing/fstest"
 )
 
-// rule is one house rule.
+// rule is a rule of this repository.
 type rule struct {
 	name string
-	// check returns what it counted, in one line, and each breach.
+	// check returns its figures, in one line, and each breach.
 	check func(*repo) (figures string, faults []string)
-	// samples show that the rule bites, and that it bites only there.
+	// samples check that the rule finds its faults, and nothing else.
 	samples []sample
 }
 
@@ -55,7 +55,7 @@ func TestRepository(t *testing.T) {
 			}
 		})
 	}
-	// The ratio is reported, not judged: 1.0 to 1.6 is what good libraries have.
+	// The ratio is only printed. Good libraries have 1.0 to 1.6.
 	code, tests := countLines(r.source(false)), countLines(r.source(true))
 	t.Logf("%d lines of tests to %d lines of code: %.2f", tests, code,
 		float64(tests)/float64(max(code, 1)))

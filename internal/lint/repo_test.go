@@ -15,10 +15,10 @@ import (
 
 const module = "github.com/weir-limiter/weir"
 
-// root is how the tables name the module's own folder.
+// root is the name of the module's own folder in the tables.
 const root = "."
 
-// repo is what the rules look at, read once.
+// repo has the files that the rules check. It is read once.
 type repo struct {
 	fset  *token.FileSet
 	files []*file // every text file, by path
@@ -79,7 +79,7 @@ func (r *repo) find(name string) *file {
 	return nil
 }
 
-// source returns the Go files: tests alone, or production code alone.
+// source returns the Go files: either only tests or only production code.
 func (r *repo) source(tests bool) []*file {
 	var out []*file
 	for _, f := range r.files {
@@ -107,7 +107,7 @@ func (f *file) room() string { return path.Dir(f.path) }
 
 func (f *file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// lines counts lines; a last line without its end counts.
+// lines returns the number of lines; a last line without a line break counts.
 func (f *file) lines() int {
 	n := strings.Count(f.text, "\n")
 	if f.text != "" && !strings.HasSuffix(f.text, "\n") {
@@ -124,13 +124,13 @@ func countLines(files []*file) int {
 	return n
 }
 
-// fault says what is wrong at a node.
+// fault returns the text of a fault at a node.
 func (r *repo) fault(n ast.Node, format string, args ...any) string {
 	pos := r.fset.Position(n.Pos())
 	return fmt.Sprintf("%s:%d: %s", pos.Filename, pos.Line, fmt.Sprintf(format, args...))
 }
 
-// span is how many lines a node takes.
+// span returns the number of lines of a node.
 func (r *repo) span(n ast.Node) int {
 	return r.fset.Position(n.End()).Line - r.fset.Position(n.Pos()).Line + 1
 }

@@ -29,14 +29,14 @@ type room struct {
 	dir string
 	// imports is for production code, and tests may have it too.
 	imports []string
-	// tests is what only tests may import, besides what everyTest says.
+	// tests are further imports for tests only, in addition to everyTest.
 	tests []string
 }
 
-// everyTest is what the tests of every room may import.
+// everyTest has the imports that tests in every folder may have.
 var everyTest = []string{root, "internal/testkit", "internal/soak", rapid}
 
-// rooms is the import table. A folder that is in no row has no place yet: give it one.
+// rooms is the import table. Every folder needs a row.
 var rooms = []room{
 	{
 		dir: root, imports: []string{"kernel", "internal/clip", "internal/identifier"},
@@ -241,7 +241,8 @@ var rooms = []room{
 	{dir: "examples/dynamodb", imports: []string{root, "limiter", "dynamodb"}},
 }
 
-// stores are the rooms that fulfil driver.Store. They never import each other, not even in tests.
+// stores are the packages that implement driver.Store. They never import each other, not even in
+// tests.
 var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 
 // testSupport are the rooms whose production code may import testing: they exist for tests, and no

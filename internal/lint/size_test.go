@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// What fits on a few screens gets read. Lines of code that nobody reads are not reviewed.
+// Reviewers read files and functions that fit on a few screens, and skim longer ones.
 const (
 	maxFileLines    = 500
 	maxMedianLines  = 180 // of production files
@@ -129,7 +129,8 @@ func checkFunctions(r *repo) (string, []string) {
 		quantile(lines, 50), quantile(lines, 90), quantile(lines, 99)), faults
 }
 
-// parameterRule leaves function literals alone: their signature is what their receiver demands.
+// parameterRule does not check function literals, because the function to which they are passed
+// decides their signature.
 var parameterRule = rule{
 	name:  "parameters",
 	check: checkParameters,

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// unwanted are words that belong to a workshop and not to what leaves it. They are put together
-// here, since this file is looked at too. The expression says where the word counts; it is asked
-// only where the word is, since long samples are looked at as well.
+// unwanted are words that must not be published, such as paths of one machine. They are assembled
+// from parts here, because this file is checked too. The expression matches the word only in the
+// places that count. It is tried only if a file contains the word, because long samples are checked
+// as well.
 var unwanted = []struct {
 	word  string
 	where *regexp.Regexp
@@ -28,7 +29,7 @@ var textRule = rule{
 		{"words that are alike", map[string]string{
 			"a.md": "pre-sha" + "red/x homework/ /works todo mktemp a.XX" + "XX",
 			"b":    "sha" + "red/\x00", // not text
-			// Hashes say what they must, and caches are not part of the repository.
+			// Hashes may contain any text, and caches are not part of the repository.
 			"go.sum": "h1:+XX" + "X/", ".cache/a": "FIX" + "ME", ".git/a": "FIX" + "ME",
 		}, ""},
 		{"a folder", map[string]string{"docs/a.md": "one\nsee `sha" + "red/x.md`"}, "docs/a.md:2"},
