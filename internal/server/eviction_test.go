@@ -65,8 +65,8 @@ func exchange(t *testing.T, conn net.Conn, text string) int {
 	return got.StatusCode
 }
 
-// TestIdleConnectionsMakeRoom checks that a new client is served at once if all open connections
-// have no request in progress, in whatever way they are held. One of them is closed.
+// TestIdleConnectionsMakeRoom checks that a new client is served at once if no open connection has
+// a request in progress, for each way to hold a connection open. One of them is closed.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// hungUp reports whether the client of the request under way has closed its connection, as far as
+// hungUp reports whether the client of the request in progress has closed its connection, as far as
 // the system knows. net/http finds that out in a goroutine and ends the context of the request, but
 // later than a fast handler ends. hungUp peeks at the next byte and leaves it to net/http.
 //

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// graceUnknown is how long a request keeps its connection from eviction before its caller was let
-// in. Requests that need no role, such as health checks, take far less.
+// graceUnknown is how long a request protects its connection from eviction before its caller was
+// let in, which means that its bearer token was accepted. Requests that need no role, such as
+// health checks, take far less.
 const graceUnknown = time.Second
 
 // boundedListener bounds the open connections. When one more arrives, it closes the connection that
@@ -31,7 +32,7 @@ type boundedListener struct {
 	most   int
 	closed chan struct{}
 	once   sync.Once
-	// open counts the open connections, active those with a request under way, and evicted those
+	// open counts the open connections, active those with a request in progress, and evicted those
 	// that were closed for a new one.
 	open, active, evicted atomic.Int64
 
@@ -39,7 +40,7 @@ type boundedListener struct {
 	// strangers are idle and never had a request whose caller was let in; known are idle and had
 	// one. pending have a request whose caller was not let in yet. answered have their last answer.
 	// Each list is in the order in which connections were added. Connections in no list have a
-	// request under way.
+	// request in progress.
 	strangers, known, pending, answered connList
 
 	taken   int           // connections that are open or about to be
@@ -254,7 +255,7 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(httphandler.ConnContext(ctx, conn), connKey{}, boundedConnOf(conn))
 }
 
-// letIn records that the caller of the request under way was let in.
+// letIn records that the caller of the request in progress was let in.
 func letIn(ctx context.Context) {
 	c, ok := ctx.Value(connKey{}).(*boundedConn)
 	if !ok || c == nil || c.known.Load() {
@@ -310,7 +311,7 @@ type boundedConn struct {
 	listener *boundedListener
 	known    atomic.Bool // a caller was let in on it
 
-	list       *connList // nil if a request is under way, or it is closed
+	list       *connList // nil if a request is in progress, or it is closed
 	prev, next *boundedConn
 	since      time.Time // when it was added to its list
 	active     bool

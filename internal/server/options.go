@@ -81,7 +81,7 @@ type Bounds struct {
 	// to say so at /readyz, so that load balancers stop sending requests. Default: 250
 	// milliseconds.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout bounds the wait for the requests under way after that. Default: 30 seconds.
+	// ShutdownTimeout bounds the wait for the requests in progress after that. Default: 30 seconds.
 	ShutdownTimeout time.Duration
 }
 

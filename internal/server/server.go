@@ -5,13 +5,14 @@
 // # A request
 //
 // A boundedListener accepts the connection. If the maximum is reached, it first closes the
-// connection that has been idle longest. net/http reads the request line and the headers. The
-// observed handler starts a span and counts the request, loopbackOnly refuses foreign host names if
-// the server has no bearer tokens, and GET /metrics is answered here. The [httphandler.Handler]
-// serves all other requests: it calls tokens to authenticate the caller, and letIn when it has done
-// so, which protects the connection from eviction. It then calls the [limiter.Limiter], whose
-// events go to the observers: metrics, activity (for the status page), the log and traces. After
-// the answer, observed ends the span, counts the status and logs a failure.
+// connection that has been idle longest, so that clients that hold connections open cannot keep
+// others out. net/http reads the request line and the headers. The observed handler starts a span
+// and counts the request, loopbackOnly refuses foreign host names if the server has no bearer
+// tokens, and GET /metrics is answered here. The [httphandler.Handler] serves all other requests:
+// it calls tokens to authenticate the caller, and letIn when it has done so, which protects the
+// connection from eviction. It then calls the [limiter.Limiter], whose events go to the observers:
+// metrics, activity (for the status page), the log and traces. After the answer, observed ends the
+// span, counts the status and logs a failure.
 //
 // # Files
 //

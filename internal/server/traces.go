@@ -158,7 +158,7 @@ func (t *traces) Observe(ctx context.Context, e limiter.Event) {
 	span.End(trace.WithTimestamp(e.At.Add(e.Took)))
 }
 
-// close sends the last spans. It logs a failure, which is no error of the server.
+// close sends the last spans. It logs a failure, which is not an error of the server.
 func (t *traces) close(ctx context.Context) {
 	if t == nil {
 		return
