@@ -130,7 +130,7 @@ func (f *Faults) Asked() int64 {
 }
 
 // Untold returns the requests that the server got and whose answers the callers did not, in the
-// order in which the server answered. Call Wait before, so that none is under way.
+// order in which the server answered. Call Wait before, so that none is in flight.
 func (f *Faults) Untold() []Untold {
 	f.mu.Lock()
 	defer f.mu.Unlock()
