@@ -125,7 +125,7 @@ func checkClock(r *repo) (string, []string) {
 	return figures, faults
 }
 
-// uses finds where a file mentions functions of package time.
+// uses finds the places at which a file mentions functions of package time.
 func uses(f *file, names ...string) []ast.Node {
 	var out []ast.Node
 	as := importedAs(f, "time")

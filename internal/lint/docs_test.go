@@ -180,8 +180,8 @@ func (d *docs) members(s *ast.TypeSpec) {
 	}
 }
 
-// runs cuts members where a blank line is. Members without any comment are no runs: the type's
-// comment serves them.
+// runs splits members at blank lines. If no member has a comment there are no runs, because the
+// type's comment serves all members.
 func (d *docs) runs(members []*ast.Field) [][]*ast.Field {
 	var out [][]*ast.Field
 	commented := false
