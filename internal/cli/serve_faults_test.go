@@ -96,7 +96,7 @@ func TestServeTelemetry(t *testing.T) {
 	var all []string
 	for line := range s.logs {
 		if all = append(all, line); !json.Valid([]byte(line)) {
-			t.Errorf("a line that is no JSON: %s", line)
+			t.Errorf("a line that is not JSON: %s", line)
 		}
 	}
 	if err := s.cmd.Wait(); err != nil {

@@ -145,7 +145,7 @@ func TestImportTable(t *testing.T) {
 		seen[m.dir] = true
 		for _, name := range append(slices.Clone(m.imports), m.tests...) {
 			if strings.HasPrefix(name, "cmd/") {
-				t.Errorf("%s: a row lets it import %s; nobody imports cmd", m.dir, name)
+				t.Errorf("%s: a row lets it import %s; no package may import cmd", m.dir, name)
 			}
 			if slices.Contains(stores, m.dir) && (name == anything || slices.Contains(stores, name)) {
 				t.Errorf("%s: a row lets a store import %s", m.dir, name)

@@ -224,7 +224,7 @@ func (r *row) check(t *testing.T) {
 		t.Errorf("%d callers were served and %d went away: nothing was tried", r.got, r.gone)
 	}
 	if r.told > int64(r.mayFail(callers)) && r.network != lateStore {
-		t.Errorf("%d settlements were told to have failed", r.told)
+		t.Errorf("%d settlements were reported as failed", r.told)
 	}
 }
 

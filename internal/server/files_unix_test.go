@@ -27,7 +27,7 @@ func TestPipes(t *testing.T) {
 		select {
 		case err := <-done:
 			if err == nil || err.Error() != "is not a regular file" {
-				t.Errorf("%s: got %v, want that it is no regular file", what, err)
+				t.Errorf("%s: got %v, want that it is not a regular file", what, err)
 			}
 		case <-time.After(patience):
 			t.Fatalf("%s: it waits for a writer", what)

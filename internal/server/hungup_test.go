@@ -99,7 +99,7 @@ func BenchmarkHungUp(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if hungUp(ctx) {
-				b.Fatal("it has not")
+				b.Fatal("hungUp reported a client that is still connected")
 			}
 		}
 	})

@@ -37,7 +37,7 @@ func (w *world) figures(t *testing.T, bearer string) map[string]float64 {
 		}
 		m := sample.FindStringSubmatch(line)
 		if m == nil {
-			t.Fatalf("metrics: %q is no sample", line)
+			t.Fatalf("metrics: %q is not a sample", line)
 		}
 		value, err := strconv.ParseFloat(m[3], 64)
 		if _, twice := all[m[1]+m[2]]; err != nil || twice {

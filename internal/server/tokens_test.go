@@ -304,7 +304,7 @@ func flattenMistakes(t *testing.T, err error) []*tokenMistake {
 	for _, e := range joined.Unwrap() {
 		m, ok := e.(*tokenMistake)
 		if !ok {
-			t.Fatalf("%T is no mistake in a file", e)
+			t.Fatalf("%T is not a mistake in a file", e)
 		}
 		all = append(all, m)
 	}

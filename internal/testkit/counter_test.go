@@ -19,7 +19,7 @@ func TestCounter(t *testing.T) {
 	client := d.Client(counter.Install)
 	table := d.Table(t, nil)
 	if got := counter.Snapshot(); len(got) != 0 {
-		t.Errorf("got %v, want nothing of other clients", got)
+		t.Errorf("got %v, want no calls of other clients", got)
 	}
 	in := putItem(table, "a", true)
 	if _, err := client.PutItem(t.Context(), in); err != nil {

@@ -102,7 +102,7 @@ func TestStartDynamoDB(t *testing.T) {
 	select {
 	case <-server.Done():
 	default:
-		t.Error("it has not ended")
+		t.Error("the server has not ended")
 	}
 	if err := gone(ctx, server.Address()); err != nil {
 		t.Errorf("%s still listens: %v", server.Address(), err)
