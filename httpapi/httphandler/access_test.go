@@ -19,7 +19,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// roleTokens is who has which bearer token in the tests; the token is the role's word and "-token".
+// roleTokens authenticates the tests' bearer tokens. A token is the word of its role and "-token".
 func roleTokens(token string) (httphandler.Identity, bool) {
 	for _, role := range []httphandler.Role{
 		httphandler.RoleNone, httphandler.RoleRead, httphandler.RoleCall, httphandler.RoleAdmin,
@@ -31,8 +31,8 @@ func roleTokens(token string) (httphandler.Identity, bool) {
 	return httphandler.Identity{}, false
 }
 
-// routeRequests has a good request for each route of the API, and the weakest role that may send
-// it.
+// routeRequests returns a valid request for each route of the API, with the weakest role that may
+// send it.
 func routeRequests() map[string]struct {
 	sent
 	role httphandler.Role
@@ -104,7 +104,7 @@ func TestRoutesAreKnown(t *testing.T) {
 	}
 }
 
-// TestRoles asks every route with every role, and without one.
+// TestRoles calls every route with every role, and without a bearer token.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	cases := 0
@@ -124,7 +124,7 @@ func TestRoles(t *testing.T) {
 			identity, known := roleTokens(token)
 			switch {
 			case request.role == httphandler.RoleNone || known && identity.Role >= request.role:
-				// Leases that are not known are the only thing wrong with these requests.
+				// The requests are valid except that their leases are unknown.
 				if a.status != http.StatusOK && a.body["code"] != "unknown lease" {
 					t.Errorf("%s as %q: %d %s", pattern, token, a.status, a.text)
 				}
@@ -204,7 +204,8 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-// Who may not come in is not listened to, and nobody writes down what they brought.
+// TestRefusedUnread checks that the handler neither reads nor logs the body of a request that it
+// does not authorize.
 func TestRefusedUnread(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
@@ -243,7 +244,8 @@ func (r *countingReader) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Limits in a reserve are for admins alone, and an empty object of them too.
+// TestBroughtLimits checks that only an admin may bring limits in a reserve, even an empty object
+// of them.
 func TestBroughtLimits(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{Authenticate: roleTokens})
@@ -269,7 +271,7 @@ func TestBroughtLimits(t *testing.T) {
 	ask("admin-token", `{"tpm":{"capacity":50}}`).want(t, 429)
 	ask("admin-token", `{"tpm":{"capacity":5000}}`).want(t, 200)
 	ask("admin-token", `{"tpm":{"capacity":20}}`).want(t, 422, "field", "costs.tpm", "value", "30")
-	// With nobody to ask, everybody is admin.
+	// Without Authenticate every caller is an admin.
 	open := newHandlerWorld(t, nil)
 	open.reserve(`{"entity":"acme","resource":"bucket","costs":{"tpm":30},"limits":{"tpm":{"capacity":50}}}`).
 		want(t, 200)
@@ -287,8 +289,8 @@ func TestRoleString(t *testing.T) {
 	}
 }
 
-// TestCallerNames: a caller is a bearer token, or without bearer tokens the address that the
-// request or its connection comes from. Each has one live lease here.
+// TestCallerNames checks that a caller is the owner of a bearer token or, without bearer tokens,
+// the address of the request or of its connection. Each caller may have one live lease here.
 func TestCallerNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -342,7 +344,7 @@ func TestCallerNames(t *testing.T) {
 	}
 }
 
-// remoteConn is a connection from an address.
+// remoteConn is a connection from a given address.
 type remoteConn struct {
 	net.Conn
 
@@ -351,19 +353,19 @@ type remoteConn struct {
 
 func (c remoteConn) RemoteAddr() net.Addr { return c.from }
 
-// remoteAddr is an address.
+// remoteAddr is a remote address.
 type remoteAddr string
 
 func (remoteAddr) Network() string { return "tcp" }
 
 func (a remoteAddr) String() string { return string(a) }
 
-// TestRequire: a handler beside the API is guarded as the API is.
+// TestRequire checks that Require guards a handler beside the API as the API guards its routes.
 func TestRequire(t *testing.T) {
 	t.Parallel()
 	known := map[string]httphandler.Identity{
 		"reader": {Name: "r", Role: httphandler.RoleRead}, "caller": {Name: "c", Role: httphandler.RoleCall},
-		"": {Name: "nobody", Role: httphandler.RoleAdmin}, // who has no bearer token is not asked about
+		"": {Name: "nobody", Role: httphandler.RoleAdmin}, // Authenticate is not called without a bearer token
 	}
 	w := newHandlerWorld(t, &httphandler.Options{
 		Authenticate: func(bearer string) (httphandler.Identity, bool) {

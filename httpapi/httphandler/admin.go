@@ -75,7 +75,7 @@ func deleteLimits(at place) endpoint {
 	}
 }
 
-// setLimits answers with the limits that are now configured, with defaults filled in.
+// setLimits returns the answer with the limits that are now configured, with defaults filled in.
 func (h *Handler) setLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) (any, error) {
 	if err := h.options.Admin.SetLimits(ctx, at, limits); err != nil {
 		return nil, err

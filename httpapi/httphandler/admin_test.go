@@ -24,7 +24,7 @@ func (w *handlerWorld) delete(target string) *answered {
 	return w.ask(sent{method: "DELETE", target: target})
 }
 
-// A limit put at a place is what is then got there, and what requests are judged by.
+// TestAdminLimits checks that the limits put at a place are returned for it, and judge requests.
 func TestAdminLimits(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{AdminNote: "holds until the next reload or restart"})
@@ -130,7 +130,7 @@ func TestAdminMistakes(t *testing.T) {
 	})
 }
 
-// Every mistake in a set of limits is told at once.
+// TestAdminSeveralMistakes checks that all mistakes in a set of limits are reported at once.
 func TestAdminSeveralMistakes(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

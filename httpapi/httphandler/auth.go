@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Role is what a caller may do. Each role includes the weaker ones.
+// Role is a set of rights of a caller. Each role includes the weaker ones.
 type Role int
 
 // The roles, the weakest first.
@@ -40,17 +40,17 @@ func (r Role) String() string {
 	return "none"
 }
 
-// Identity is who a bearer token belongs to.
+// Identity is the owner of a bearer token.
 type Identity struct {
-	// Name is the caller's in logs.
+	// Name is the name of the caller in logs.
 	Name string
-	// Role is what the caller may do.
+	// Role has the rights of the caller.
 	Role Role
 }
 
-// Require guards another handler as the API guards its own routes: next serves callers with a
-// bearer token of the role least or a stronger one, and everybody if Options.Authenticate is nil.
-// Others get a problem with status 401 or 403.
+// Require guards another handler as the API guards its own routes. Callers with a bearer token of
+// the role least or a stronger one reach next; all callers do if Options.Authenticate is nil. Other
+// callers get a problem with status 401 or 403.
 func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
@@ -62,8 +62,8 @@ func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	})
 }
 
-// authenticate sets the identity of the caller, and refuses one without the role. It reads only the
-// header. Its errors do not quote the bearer token.
+// authenticate sets the identity of the caller, and returns an error if its role is too weak. It
+// reads only the header. Its errors do not quote the bearer token.
 func (h *Handler) authenticate(c *incoming, least Role) error {
 	if h.options.Authenticate == nil {
 		return nil
@@ -105,20 +105,20 @@ func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	return weir.ContextWithCaller(ctx, c.caller)
 }
 
-// addressKey is the context key of the address that [ConnContext] has named as the caller.
+// addressKey is the context key of the address that [ConnContext] set as the caller.
 type addressKey struct{}
 
 // ConnContext names the remote address of a connection as the caller (see
-// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for each request, unless
-// this is the server's [http.Server.ConnContext]: then it is done once for a connection.
+// [weir.ContextWithCaller]). Set it as [http.Server.ConnContext] so that a [Handler] without bearer
+// tokens parses the address once for each connection instead of once for each request.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	address := callerAddress(conn.RemoteAddr().String())
 	return context.WithValue(weir.ContextWithCaller(ctx, address), addressKey{}, address)
 }
 
-// callerAddress returns the address of a caller, or "" without a network. It does not trust
-// X-Forwarded-For. Of an IPv6 address it returns the first 64 bits, because one host has all
-// addresses below them.
+// callerAddress returns the IP address of a caller, or "" if remote is not an address with a port.
+// It does not trust X-Forwarded-For. It cuts an IPv6 address to its first 64 bits, because one host
+// usually has all addresses with this prefix and could otherwise pose as many callers.
 func callerAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -141,7 +141,8 @@ func unauthorized(challenge, reason string) error {
 	}, "WWW-Authenticate", challenge)
 }
 
-// bearerToken returns the bearer token of the header (RFC 6750), or the reason why there is none.
+// bearerToken returns the bearer token of the header (RFC 6750), or the reason that it is missing
+// or malformed.
 func bearerToken(given []string) (token, reason string) {
 	if len(given) > 1 {
 		return "", "is given twice"

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// readBody reads the body of a request, which must be JSON, into c.in. The server bounds how long
-// it may take. A body that arrives slowly does not count among the requests that are served, and is
-// given up if too many others are arriving.
+// readBody reads the body of a request, which must be JSON, into c.in. A body that arrives slowly
+// does not count towards MaxConcurrent. The handler gives it up if too many other bodies are
+// arriving. The server bounds the time of the read.
 func (h *Handler) readBody(c *incoming) error {
 	most := h.options.MaxBody
 	if err := checkContentType(c.r.Header); err != nil {
@@ -32,7 +32,7 @@ func (h *Handler) readBody(c *incoming) error {
 	}
 	given, err := h.receive(c, body)
 	switch {
-	case given: // even if the body has arrived: its connection reads no more
+	case given: // even if the body is complete: its connection has an expired read deadline
 		c.w.Header().Set("Connection", "close")
 		return overloaded("the body came slowly, and too many others are on their way; nothing was reserved")
 	case err != nil:
@@ -41,14 +41,14 @@ func (h *Handler) readBody(c *incoming) error {
 	return nil
 }
 
-// receive reads a body and reports whether it was given up.
+// receive reads a body and reports whether the handler gave it up.
 func (h *Handler) receive(c *incoming, body io.Reader) (given bool, err error) {
 	h.arrivals.begin(c)
 	defer func() { given = h.arrivals.end(c) }() // also after a panic
 	return false, h.appendAll(c, body)
 }
 
-// appendAll reads a body to its end, within the bound on its length.
+// appendAll reads a body to its end. It returns an error if the body is longer than MaxBody.
 func (h *Handler) appendAll(c *incoming, from io.Reader) error {
 	text := c.in[:0]
 	defer func() { c.in = text }()
@@ -99,7 +99,7 @@ func tooLarge(most int64) error {
 		apijson.Invalid("body", "", "must have at most "+apijson.Shorten(most)+" bytes"))
 }
 
-// bodyError returns the error of a body that could not be read, which is always the sender's fault.
+// bodyError returns the error of a body that could not be read. The cause is always the sender.
 func bodyError(err error, most int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(most)
@@ -111,17 +111,22 @@ func bodyError(err error, most int64) error {
 	return apijson.Refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
 }
 
-// Bodies that have not arrived whole use memory. Each may use freeOfBody bytes that are not
-// counted; what all use beyond that is bounded by mostArriving.
+// Incomplete bodies use memory. The first freeOfBody bytes of each body are not counted;
+// mostArriving bounds the sum of the rest.
 const (
 	freeOfBody   = maxKept
 	mostArriving = 64 << 20
 )
 
-// arrivals are the requests whose bodies are arriving, in the order in which they began. If there
-// are too many, the oldest of the callers that have their fraction or more is given up, so that no
-// caller gives up another's. If they use too much memory, the oldest of all is given up: a body
-// that is sent without delay is never the oldest for long.
+// arrivals is the list of the requests whose bodies are arriving, oldest first. Two bounds protect
+// the server from clients that send slowly:
+//
+// If the list is too long, the handler gives up the oldest request among the callers that have at
+// least the average number of requests in it. So a caller with many slow requests cannot push out
+// the request of a caller with few.
+//
+// If the bodies use too much memory, the handler gives up the oldest bodies that have grown beyond
+// freeOfBody. A body that is sent without delay is never the oldest for long.
 type arrivals struct {
 	most      int
 	mostBytes int64
@@ -129,15 +134,15 @@ type arrivals struct {
 	mu          sync.Mutex
 	first, last *incoming
 	len         int
-	of          map[string]int // how many each caller has
+	of          map[string]int // the number of requests in the list, by caller
 	bytes       int64
 }
 
-// arriving is the part of a request that belongs to arrivals.
+// arriving is the state of a request in arrivals.
 type arriving struct {
 	prev, next *incoming
 	listed     bool          // it is in the list
-	stopped    chan struct{} // closed once reading fails; nil if it was not given up
+	stopped    chan struct{} // closed after the read deadline is set; nil if not given up
 	bytes      int64         // of the body beyond freeOfBody
 }
 
@@ -158,17 +163,18 @@ func (a *arrivals) begin(c *incoming) {
 	}
 }
 
-// oldest returns the oldest request of the callers that have the average or more.
+// oldest returns the oldest request of the callers with at least the average number of requests.
 func (a *arrivals) oldest() *incoming {
 	average := a.len / len(a.of)
 	c := a.first
 	for a.of[c.caller] < average {
-		c = c.arriving.next // some caller has at least the average
+		c = c.arriving.next // ends, because some caller has at least the average
 	}
 	return c
 }
 
-// grow counts the memory of a body that has grown to a size.
+// grow counts the memory of a body whose buffer has grown to size, and gives up the oldest large
+// bodies while the sum is above the bound.
 func (a *arrivals) grow(c *incoming, size int) {
 	beyond := int64(size) - freeOfBody
 	if beyond <= 0 {
@@ -189,7 +195,8 @@ func (a *arrivals) grow(c *incoming, size int) {
 	}
 }
 
-// end removes a request whose body has arrived or failed, and reports whether it was given up.
+// end removes a request whose body has arrived or failed, and reports whether the handler gave it
+// up.
 func (a *arrivals) end(c *incoming) bool {
 	a.mu.Lock()
 	a.remove(c)
@@ -202,15 +209,17 @@ func (a *arrivals) end(c *incoming) bool {
 	return true
 }
 
-// giveUp makes reading a body fail. Only end waits for it, so that the request does not end before:
-// on HTTP/2 a goroutine of the connection must answer first.
+// giveUp makes the read of a body fail. It sets the deadline in a goroutine because the caller
+// holds a.mu: on HTTP/2 the call waits for a goroutine of the connection, and a busy connection
+// would block all other requests. The end method waits for the goroutine, because the
+// ResponseWriter must not be used after the request has ended.
 func (a *arrivals) giveUp(c *incoming) {
 	a.remove(c)
 	stopped := make(chan struct{})
 	c.arriving.stopped = stopped
 	go func() {
 		defer close(stopped)
-		// A server that cannot do this ends the reading by its own timeouts.
+		// If the server does not support read deadlines, its own timeouts end the read.
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
 	}()
 }

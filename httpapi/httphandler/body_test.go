@@ -12,14 +12,15 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// A body is as long as it is, whatever the header says of it and however small its pieces are.
+// TestBodyLengths checks that the bound applies to the bytes of the body, whatever Content-Length
+// says and however small the chunks are.
 func TestBodyLengths(t *testing.T) {
 	t.Parallel()
 	const most = 1000
 	for _, c := range []struct {
 		name           string
 		size, declared int64
-		want           int // status; 200 where it is read
+		want           int // status; 200 if the body is read
 	}{
 		{"empty", 0, 0, 200}, {"declared", 700, 700, 200}, {"as long as may be", most, most, 200},
 		{"too long", most + 1, most + 1, 413}, {"far too long", 100 * most, 100 * most, 413},
@@ -45,7 +46,8 @@ func TestBodyLengths(t *testing.T) {
 	}
 }
 
-// A body that ends with an error is refused, and the error told to no caller.
+// TestBodyBreaks checks that a body that fails to arrive is refused, and that no caller sees the
+// error.
 func TestBodyBreaks(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cut off")

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// Callers at once, each with its flat leases, take no more and no less than there is, and settle
-// what is theirs.
+// TestConcurrentCallers checks that concurrent callers with flat leases take exactly what is
+// available, and settle only their own leases.
 func TestConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -47,7 +47,7 @@ func TestConcurrentCallers(t *testing.T) {
 		t.Errorf("%d admitted and %d denied, want 10 and 30", admitted.Load(), denied.Load())
 	}
 	for id := range ids {
-		for range 4 { // the same call several times at once
+		for range 4 { // the same call four times, concurrently
 			wait.Go(func() {
 				w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k2","actual_amount":0}]}`).
 					want(t, 200, "lease_id", id)
@@ -72,7 +72,7 @@ func TestActivityRoute(t *testing.T) {
 	}
 }
 
-// unreadAnswer is an answer whose client does not read it.
+// unreadAnswer is a ResponseWriter whose client does not read the answer.
 type unreadAnswer struct {
 	httptest.ResponseRecorder
 
@@ -85,8 +85,8 @@ func (u *unreadAnswer) Write(p []byte) (int, error) {
 	return u.ResponseRecorder.Write(p)
 }
 
-// TestUnreadAnswersTakeNoPlace: a request whose answer is being written is not among those that are
-// served at once.
+// TestUnreadAnswersTakeNoPlace checks that a request does not count towards MaxConcurrent while its
+// answer is being written.
 func TestUnreadAnswersTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{MaxConcurrent: 1, Activity: statuspage.NewActivity(time.Now()).Report})
@@ -109,7 +109,7 @@ func TestUnreadAnswersTakeNoPlace(t *testing.T) {
 	}
 }
 
-// busyConn is a client whose connection takes its time to stop a body.
+// busyConn is a client whose connection blocks while the handler sets the read deadline.
 type busyConn struct {
 	httptest.ResponseRecorder
 
@@ -123,8 +123,8 @@ func (b *busyConn) SetReadDeadline(time.Time) error {
 	return b.body.CloseWithError(os.ErrDeadlineExceeded)
 }
 
-// TestGivingUpDelaysNobody: while the connection of a body that is given up is busy, other requests
-// are served.
+// TestGivingUpDelaysNobody checks that other requests are served while the handler waits for the
+// connection of a body that it gave up.
 func TestGivingUpDelaysNobody(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{MaxArriving: 1})
@@ -141,7 +141,7 @@ func TestGivingUpDelaysNobody(t *testing.T) {
 		defer close(ended)
 		post(slow, from)
 	}()
-	if _, err := to.Write([]byte("{")); err != nil { // it is being read
+	if _, err := to.Write([]byte("{")); err != nil { // wait until the handler reads it
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// logLines is a log that may be written by several requests.
+// logLines is a log that several requests may write.
 type logLines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,7 +36,7 @@ func (l *logLines) String() string {
 	return l.text.String()
 }
 
-// failingHandler is a handler whose service answers every verb with an error.
+// failingHandler returns a handler whose service answers every verb with an error.
 func failingHandler(t *testing.T, err error) (h *httphandler.Handler, log *logLines) {
 	t.Helper()
 	log = &logLines{}
@@ -45,7 +45,7 @@ func failingHandler(t *testing.T, err error) (h *httphandler.Handler, log *logLi
 	return httphandler.New(service, &httphandler.Options{Logger: logger}), log
 }
 
-// serviceRequests are good requests of every verb.
+// serviceRequests returns valid requests of every verb.
 func serviceRequests() []sent {
 	const lease = `{"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`
 	return []sent{
@@ -130,8 +130,9 @@ func TestServiceErrors(t *testing.T) {
 	}
 }
 
-// A cause is logged once, whatever the code, and never shown: only the operator can mend what the
-// store says of the server's own credentials.
+// TestCausesAreLogged checks that a cause is logged once, whatever the code, and never shown to the
+// caller. Only the operator can act on it, for example if the store refuses the server's
+// credentials.
 func TestCausesAreLogged(t *testing.T) {
 	t.Parallel()
 	caused := func(code weir.Code) error {
@@ -168,7 +169,7 @@ func listOf(v any) []any {
 	return list
 }
 
-// A service that says no where it should not have to is still understood.
+// TestContended checks the answer to a contended denial, which has no exceeded limit.
 func TestContended(t *testing.T) {
 	t.Parallel()
 	h, _ := failingHandler(t,
@@ -196,7 +197,7 @@ func TestPanic(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(log, nil)), MaxConcurrent: 2,
 	})
 	broken.Store(true)
-	for range 5 { // more than there are slots
+	for range 5 { // more than MaxConcurrent
 		for _, s := range serviceRequests() {
 			a := askHandler(t, h, s)
 			a.want(t, 503, "type", "urn:weir:problem:unavailable", "code", "unavailable",
@@ -217,7 +218,7 @@ func TestPanic(t *testing.T) {
 	askHandler(t, h, serviceRequests()[0]).want(t, 200)
 }
 
-// Who aborts a connection on purpose is let through.
+// TestAbort checks that the handler passes on a panic with http.ErrAbortHandler.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	service := serviceFunc(func(context.Context) error { panic(http.ErrAbortHandler) })
@@ -232,7 +233,8 @@ func TestAbort(t *testing.T) {
 	t.Error("the panic was held")
 }
 
-// One request more than may be served at once is refused, and the next one after that is not.
+// TestMaxConcurrent checks that a request above the bound is refused, and that a later one is
+// served.
 func TestMaxConcurrent(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
@@ -268,7 +270,8 @@ func TestMaxConcurrent(t *testing.T) {
 	askHandler(t, h, serviceRequests()[0]).want(t, 200)
 }
 
-// The request's own context reaches the service, with what a middleware put into it.
+// TestContext checks that the service gets the context of the request, with the values that a
+// middleware added.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}

@@ -58,7 +58,7 @@ func TestFlatKeys(t *testing.T) {
 		id)
 }
 
-// A key that is not named keeps what it stands for.
+// TestFlatUnnamed checks that the units of a key that an adjust does not name stay as they are.
 func TestFlatUnnamed(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -82,8 +82,8 @@ func TestFlatUnnamed(t *testing.T) {
 	}
 }
 
-// Several keys must be named: the order of their charges is not the caller's. A single one need
-// not.
+// TestFlatKeysMustBeNamed checks that updates of a lease with several keys must name them, because
+// the handler sorts the charges. A single key need not be named.
 func TestFlatKeysMustBeNamed(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -111,7 +111,7 @@ func TestFlatKeysMustBeNamed(t *testing.T) {
 	}
 }
 
-// A clock that was ahead for one call makes nobody's lease unknown.
+// TestFlatClockPutRight checks that leases stay known after the clock was ahead for one call.
 func TestFlatClockPutRight(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -171,7 +171,8 @@ func TestFlatMistakes(t *testing.T) {
 		200)
 }
 
-// Every handler of a service settles by key, also a lease that another one has settled.
+// TestFlatOnAnotherHandler checks that another handler of the same service settles by key,
+// including a lease that has ended.
 func TestFlatOnAnotherHandler(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -186,8 +187,7 @@ func TestFlatOnAnotherHandler(t *testing.T) {
 		want(t, 404, "code", "unknown lease", "field", "lease_id", "value", other)
 }
 
-// A lease of the keys k1, of which it has 3, and k2, of which it has 6, is adjusted and completed
-// by key.
+// checkFlatSettling adjusts and completes by key a lease with 3 units of the key k1 and 6 of k2.
 func checkFlatSettling(w *handlerWorld, id string) {
 	w.t.Helper()
 	before := w.state()
@@ -202,7 +202,7 @@ func checkFlatSettling(w *handlerWorld, id string) {
 	checkFlatLeft(w, 9, 8)
 }
 
-// checkFlatEnded repeats the end of [checkFlatSettling].
+// checkFlatEnded repeats the complete of [checkFlatSettling].
 func checkFlatEnded(w *handlerWorld, id string) {
 	w.t.Helper()
 	w.post("complete", flatComplete(id, 2)).want(w.t, 200, "lease_id", id)
@@ -227,7 +227,8 @@ func checkFlatLeft(w *handlerWorld, k1, k2 int64) {
 	}
 }
 
-// After a restart from a snapshot flat keys go on as before, live leases and ended ones.
+// TestFlatAfterRestart checks that live and ended leases keep their flat keys after a restart from
+// a snapshot.
 func TestFlatAfterRestart(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -242,7 +243,8 @@ func TestFlatAfterRestart(t *testing.T) {
 	w.reserve(reserve).want(t, 409, "code", "ended")
 }
 
-// An extended lease keeps its keys as long as it lives, and a limit called key is no flat key.
+// TestFlatExtended checks that an extended lease keeps its keys, and that a limit called key is not
+// a flat key.
 func TestFlatExtended(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// slotsLimiter has one limit, of concurrency.
+// slotsLimiter returns a limiter with one concurrency limit.
 func slotsLimiter(t *testing.T, slots int64) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
@@ -42,19 +42,20 @@ func freeSlots(t *testing.T, l *limiter.Limiter) int64 {
 	return statuses[0].Available
 }
 
-// deaf is a caller's side that takes no answer.
+// deaf is a ResponseWriter whose writes fail.
 type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// refusing cancels nothing.
+// refusing is a service whose Cancel fails.
 type refusing struct{ weir.Service }
 
 func (refusing) Cancel(context.Context, weir.LeaseID) (*weir.Receipt, error) {
 	return nil, &weir.Error{Code: weir.Unavailable}
 }
 
-// A caller that has hung up before the answer to its reserve leaves a lease only under its own ID.
+// TestCallerHangsUp checks that a lease outlives a caller that hung up before the answer only if
+// the caller brought the lease ID.
 func TestCallerHangsUp(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -112,7 +113,8 @@ func TestCallerHangsUp(t *testing.T) {
 	}
 }
 
-// A caller that has gone before its reserve is no failure to log.
+// TestGoneCallersDoNotFillTheLog checks that a caller that hangs up before its reserve is not
+// logged as a failure.
 func TestGoneCallersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	lim := slotsLimiter(t, 5)
@@ -133,7 +135,7 @@ func reserveOf(ctx context.Context, body string) *http.Request {
 	return r
 }
 
-// hangingUp ends the caller's context once it has reserved.
+// hangingUp is a service that ends the context of the caller after its reserve.
 type hangingUp struct {
 	weir.Service
 	end func()

@@ -1,9 +1,24 @@
-// Package httphandler serves a [weir.Service] over HTTP, in JSON with snake_case names.
+// Package httphandler serves a [weir.Service] over HTTP, in JSON with snake_case names. The OpenAPI
+// document at /openapi.json describes every route.
 //
-// A request is routed and its caller authenticated; then its query and body are read, within bounds
-// on their length and number, and it is carried out, as one of a bounded number at once. The answer
-// is JSON, or a problem (RFC 9457) with the code, field, value and reason of a [weir.Error]. The
-// OpenAPI document at /openapi.json describes every route.
+// A [Handler] has a table of routes. Each route has a method, a path, the least [Role] that its
+// caller needs, and an endpoint. A request of a route passes through these steps in order:
+//
+//  1. ServeHTTP finds the route. It looks up the verbs in a map and leaves other paths to
+//     [http.ServeMux].
+//  2. authenticate checks the bearer token and the role, before anything of the body is read.
+//  3. The query and the body are read and checked, within bounds on their length. A bodyReader
+//     reports all mistakes of a body at once. Bodies that are still arriving are kept in a list of
+//     their own (see arrivals), so that slow clients do not use up the places in step 4.
+//  4. The endpoint calls the service or the configuration. At most [Options.MaxConcurrent]
+//     endpoints run at once; a request above that is refused.
+//  5. The answer is written: JSON, or a problem (RFC 9457) with the code, field, value and reason
+//     of a [weir.Error]. A lease whose ID the server made is cancelled if its caller has hung up,
+//     because no caller could settle it.
+//
+// The memory of a request, an incoming, comes from a pool. Other requests use it after the answer,
+// so endpoints and the service keep no part of it. The Handler itself has no lock; arrivals has one
+// for its list.
 package httphandler
 
 import (
@@ -21,15 +36,15 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Handler serves a [weir.Service] over HTTP. It keeps no state of leases, so that any handler of a
-// service can answer for another. All methods may be called at once.
+// Handler serves a [weir.Service] over HTTP. It keeps no state of leases, so any handler of the
+// same service can answer any call. It is safe for concurrent use.
 type Handler struct {
 	service    weir.Service
 	options    Options
 	mux        *http.ServeMux
 	direct     map[string]*directRoute // by path, for POST
 	patterns   []string
-	serving    chan struct{} // holds an element for each request of the API that is served
+	serving    chan struct{} // one element for each endpoint that is running
 	arrivals   arrivals
 	document   []byte // the OpenAPI document
 	rateLimits *apijson.RateLimits
@@ -40,9 +55,10 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// New returns a handler of a service. The server around it must bound the time that headers, bodies
-// and answers take; the handler bounds their size and number. If the service knows which limits it
-// applied, as [limiter.Limiter.Applied] does, the RateLimit headers have their windows too.
+// New returns a handler that serves s. The handler bounds the size and number of requests; the
+// server around it must bound the time that headers, bodies and answers take. If the service knows
+// which limits it applied, as [limiter.Limiter.Applied] does, the RateLimit headers include the
+// windows.
 func New(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.serving = make(chan struct{}, h.options.MaxConcurrent)
@@ -54,9 +70,9 @@ func New(s weir.Service, o *Options) *Handler {
 	return h
 }
 
-// Routes returns the patterns that are served, such as "GET /v1/status". After a request was
-// served, its Pattern is one of them, or a path alone if the method was wrong, or "/" if the path
-// was.
+// Routes returns the patterns of all routes, such as "GET /v1/status". After a request was served,
+// its Pattern is one of these, or only the path if the method is not allowed, or "/" if no route
+// has the path.
 func (h *Handler) Routes() []string { return slices.Clone(h.patterns) }
 
 // ServeHTTP answers one request.
@@ -71,7 +87,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.handler.ServeHTTP(w, r)
 		return
 	}
-	// The mux would redirect a path that is not clean, which callers of an API do not expect.
+	// The mux would redirect a path that is not clean. Callers of an API do not expect a redirect.
 	if escaped := r.URL.EscapedPath(); r.RequestURI == "*" || !isClean(escaped) {
 		r.Pattern = "/"
 		h.notFound(w, r)
@@ -80,7 +96,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// isClean reports whether the mux would take a path as it is.
+// isClean reports whether the mux would serve a path without a redirect.
 func isClean(escaped string) bool {
 	if escaped == "" || escaped[0] != '/' {
 		return false
@@ -89,7 +105,7 @@ func isClean(escaped string) bool {
 	return clean == escaped || clean != "/" && clean+"/" == escaped
 }
 
-// panicked answers a request whose service or handler has panicked. The outcome is unknown.
+// panicked answers a request after a panic in the service or the handler. The outcome is unknown.
 func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause)
@@ -111,7 +127,7 @@ func (h *Handler) handle(t *route) http.Handler {
 	})
 }
 
-// process authenticates the caller, carries out the request and answers it.
+// process authenticates the caller, calls the endpoint and writes the answer.
 func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 	if t.role > RoleNone {
 		if err := h.authenticate(c, t.role); err != nil {
@@ -135,9 +151,9 @@ func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 	}
 }
 
-// carryOut reads a request and calls its endpoint. It bounds how many endpoints run at once, but
-// not how many answers are written, because otherwise clients that do not read theirs would keep
-// others out.
+// carryOut reads a request and calls its endpoint. The bound on concurrent requests covers the
+// endpoint but not the writing of the answer. Otherwise clients that do not read their answers
+// would block all others.
 func (h *Handler) carryOut(ctx context.Context, t *route, c *incoming) (body any, err error) {
 	if t.limited() {
 		if c.query, err = parseQuery(c.r.URL.RawQuery, t.query...); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// first returns the only or first limit in an answer.
+// first returns the first limit in an answer.
 func (a *answered) first(t *testing.T) map[string]any {
 	t.Helper()
 	limits, ok := a.body["limits"].([]any)
@@ -81,7 +81,7 @@ func TestCancel(t *testing.T) {
 	w.unchanged(before)
 }
 
-// Charges are settled by their position, and reach ancestors.
+// TestCharges checks that charges are settled by their index, and also charge ancestors.
 func TestCharges(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -141,7 +141,8 @@ func TestDenied(t *testing.T) {
 	w.reserve(body).want(t, 200, "allowed", true, "lease_id", id)
 }
 
-// A wait of less than a millisecond's worth of header is still a second.
+// TestRetryAfterAtLeastOne checks that a wait of less than a second becomes a Retry-After of one
+// second.
 func TestRetryAfterAtLeastOne(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

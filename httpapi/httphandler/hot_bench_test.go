@@ -1,6 +1,6 @@
 //go:build !race
 
-// Under the race detector sync.Pool forgets at random, so that allocations cannot be counted.
+// Under the race detector, sync.Pool drops elements at random, so allocations cannot be counted.
 
 package httphandler_test
 
@@ -18,7 +18,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// hotWriter takes an answer, without a network.
+// hotWriter receives an answer, without a network.
 type hotWriter struct {
 	header http.Header
 	status int
@@ -34,7 +34,7 @@ func (w *hotWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hotRequest is a request that is sent again and again, with what receives its answer.
+// hotRequest is a request that is sent repeatedly, with the writer of its answer.
 type hotRequest struct {
 	r    *http.Request
 	body *bytes.Reader
@@ -53,7 +53,7 @@ func newHotRequest(b testing.TB, path string) *hotRequest {
 	return h
 }
 
-// send returns the answer's body, which the next one overwrites.
+// send sends the request and returns the body of the answer, which the next call overwrites.
 func (q *hotRequest) send(b testing.TB, h http.Handler, body []byte, want int) []byte {
 	b.Helper()
 	q.body.Reset(body)
@@ -67,7 +67,7 @@ func (q *hotRequest) send(b testing.TB, h http.Handler, body []byte, want int) [
 	return q.w.body
 }
 
-// cannedService answers at once, so that what is measured is the wire alone.
+// cannedService returns fixed answers, so that a benchmark measures only the handler.
 type cannedService struct {
 	serviceFunc
 
@@ -116,7 +116,7 @@ func (s *cannedService) Complete(context.Context, weir.LeaseID, []weir.Costs) (*
 	return &s.receipt, nil
 }
 
-// Applied says what the RateLimit headers are made of.
+// Applied returns the limits for the RateLimit headers.
 func (s *cannedService) Applied(weir.Subject) []weir.Limit { return s.applied }
 
 const (
@@ -124,7 +124,7 @@ const (
 	hotDenied  = `{"entity":"acme","resource":"openai/gpt-4o","costs":{"rpm":2,"tpm":500}}`
 )
 
-// BenchmarkWire is the handler without a network and without a limiter.
+// BenchmarkWire measures the handler without a network and without a limiter.
 func BenchmarkWire(b *testing.B) {
 	s := newCannedService()
 	h := httphandler.New(s, nil)
@@ -147,8 +147,7 @@ func BenchmarkWire(b *testing.B) {
 	}
 }
 
-// hotPair is a reservation and what completes it, at a handler over the memory store and without a
-// network.
+// hotPair is a reserve and its complete, at a handler over the memory store and without a network.
 type hotPair struct {
 	h                 http.Handler
 	reserve, complete *hotRequest
@@ -184,7 +183,7 @@ func (p *hotPair) send(t testing.TB) {
 	p.complete.send(t, p.h, p.settled, http.StatusOK)
 }
 
-// hotCallers are the ways to tell callers apart.
+// hotCallers returns a pair for each way to identify callers.
 func hotCallers(t testing.TB) map[string]*hotPair {
 	t.Helper()
 	const bearer = "token-of-a-caller-0123456789"
@@ -201,7 +200,7 @@ func hotCallers(t testing.TB) map[string]*hotPair {
 	return map[string]*hotPair{"tokens": tokens, "connections": connections}
 }
 
-// BenchmarkHandler is a reservation and what completes it, with callers that are told apart.
+// BenchmarkHandler measures a reserve and its complete, for each way to identify callers.
 func BenchmarkHandler(b *testing.B) {
 	for name, p := range hotCallers(b) {
 		b.Run(name, func(b *testing.B) {
@@ -213,7 +212,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// TestHandlerAllocations bounds what a reservation and its completion allocate together.
+// TestHandlerAllocations bounds the allocations of a reserve and its complete together.
 func TestHandlerAllocations(t *testing.T) {
 	for name, most := range map[string]float64{"tokens": 18, "connections": 16} {
 		p := hotCallers(t)[name]

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// maxKept bounds the memory that a request leaves for the next one.
+// maxKept bounds the size of each buffer that is kept for the next request, in bytes.
 const maxKept = 16 << 10
 
-// incoming is a request of a route, with its memory. After the answer another request uses the
-// memory again, so nothing may keep a part of it.
+// incoming is a request of a route, with its buffers. After the answer, another request uses the
+// same buffers, so nothing may keep a part of them.
 type incoming struct {
 	w        http.ResponseWriter
 	r        *http.Request
@@ -27,11 +27,11 @@ type incoming struct {
 	reader   *bodyReader
 	writer   *apijson.Writer
 	update   updateBody
-	made     weir.LeaseID       // the ID of the lease, if it was reserved without one of the caller's
-	limits   []weir.LimitStatus // those of a reservation, for the RateLimit headers
+	made     weir.LeaseID       // the ID of the lease, if the server made the ID
+	limits   []weir.LimitStatus // the status after a reservation, for the RateLimit headers
 }
 
-// begin returns the incoming of a request. Without bearer tokens every caller is admin.
+// begin returns an incoming for a request. Without bearer tokens every caller is an admin.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	c, ok := h.incoming.Get().(*incoming)
 	if !ok {
@@ -41,8 +41,8 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	return c
 }
 
-// end keeps the memory of a request that was answered. It is not called after a panic, because
-// something may still use the memory then.
+// end returns the buffers to the pool. It is not called after a panic, because a goroutine may
+// still use the buffers then.
 func (h *Handler) end(c *incoming) {
 	if cap(c.in) <= maxKept && c.writer.Kept() <= maxKept {
 		*c = incoming{in: c.in[:0], reader: c.reader, writer: c.writer}
@@ -50,53 +50,54 @@ func (h *Handler) end(c *incoming) {
 	}
 }
 
-// endpoint carries out a request of a route, and returns the body of the answer.
+// endpoint handles a request of a route and returns the body of the answer.
 type endpoint func(h *Handler, ctx context.Context, c *incoming) (body any, err error)
 
-// answer answers a request with status 200. An error means that the caller did not get the answer.
+// answer writes an answer with status 200. It returns an error if the answer could not be written.
 func (h *Handler) answer(c *incoming, body any) error {
 	h.rateLimits.Set(c.w.Header(), c.limits)
 	return c.writer.Write(c.w, http.StatusOK, "application/json", body)
 }
 
-// refuse answers a request of a route with an error.
+// refuse answers a request of a route with a problem.
 func (h *Handler) refuse(ctx context.Context, c *incoming, err error) {
 	h.logHidden(ctx, err)
 	c.writer.WriteProblem(c.w, err, h.rateLimits)
 }
 
-// fail answers any other request with an error.
+// fail answers any other request with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.logHidden(r.Context(), err)
 	apijson.NewWriter().WriteProblem(w, err, h.rateLimits)
 }
 
-// Refuse answers with a status and a problem, as the API does. It is for handlers around a
-// [Handler] or beside it.
+// Refuse writes a problem with the status, in the form of the API. It is for handlers that wrap a
+// [Handler] or are served beside it.
 func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
 	apijson.NewWriter().WriteProblem(w, apijson.Refusal(status, e), nil)
 }
 
 // overloaded returns the error of a request for which the handler has no capacity. The service was
-// not asked.
+// not called.
 func overloaded(reason string) *weir.Error {
 	return &weir.Error{Code: weir.Overloaded, Reason: reason, RetryAfter: time.Second}
 }
 
-// logHidden logs what a problem leaves out: causes, and errors that are not of package weir.
+// logHidden logs the parts of an error that a problem leaves out: causes, and errors that are not
+// of package weir.
 func (h *Handler) logHidden(ctx context.Context, err error) {
 	if _, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return
 	}
 	if _, ok := errors.AsType[*apijson.HTTPError](err); ok {
-		return // the service was not asked
+		return // the service was not called
 	}
 	level := slog.LevelWarn
 	if gone := ctx.Err(); gone != nil {
 		if errors.Is(err, gone) {
-			return // nothing has failed, and any caller could fill the log
+			return // not a failure, and any caller could fill the log
 		}
-		level = slog.LevelDebug // the client hung up, so the failure may be its own doing
+		level = slog.LevelDebug // the client hung up, which may have caused the failure
 	}
 	faults := apijson.FaultsOf(err)
 	if len(faults) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// echoService answers with what it was asked, or refuses with it, and keeps every request.
+// echoService repeats the request in its answer or its error, and keeps every request.
 type echoService struct {
 	weir.Service
 
@@ -37,8 +37,8 @@ func (s *echoService) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, 
 	return l, nil
 }
 
-// Requests that work in memory which was used before see nothing of one another, and what a service
-// keeps of a request stays as it was.
+// TestMemoryIsUsedAgain checks that requests whose buffers were used before see nothing of earlier
+// requests, and that a request kept by the service does not change.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := &echoService{kept: map[string]*weir.Request{}}
@@ -82,7 +82,8 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A request leaves nothing behind but memory, and of that only so much.
+// TestLittleIsLeftBehind checks that a request leaves only its buffers for the next one, and only
+// up to a bound.
 func TestLittleIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	h := New(nil, nil)

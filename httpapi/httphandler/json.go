@@ -18,36 +18,38 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// The bounds of one request. The first two are the engine's. What is above them is refused without
-// reading it.
+// Bounds on one request. The first two are the engine's. A bodyReader refuses what exceeds a bound
+// without reading it.
 const (
 	maxCharges = 16
 	maxCosts   = 32
-	// maxMembers bounds the members of one object or array. No request needs as many.
+	// maxMembers bounds the members of one object or array. It is above what any valid request
+	// needs.
 	maxMembers = 1024
 )
 
 // bodyReader reads the bodies of requests. It refuses unknown and repeated members, and reports
-// every mistake with its path, up to [apijson.MaxMistakes]. It uses no more memory than the body is
-// long.
+// every mistake with its path, up to [apijson.MaxMistakes]. It uses no more memory than the length
+// of the body.
 //
-// One method reads one value of the body, in the order of the text: a jsontext.Decoder finds where
-// the value ends and where it is. A value of the wrong type is read too, and is a mistake. After a
-// mistake what was read means nothing, but reading goes on to find the next one. After a syntax
-// error the methods do nothing, and the syntax error is the only one that is reported.
+// Each method reads one value of the body, in the order of the text. A jsontext.Decoder finds the
+// end and the path of the value. A method also consumes a value of the wrong type, and records a
+// mistake. After a mistake the values that were read are meaningless, but reading continues to find
+// further mistakes. After a syntax error the methods do nothing, and only the syntax error is
+// reported.
 //
-// A bodyReader can be used again, one body at a time.
+// A bodyReader can be used again, for one body at a time.
 type bodyReader struct {
 	decoder   jsontext.Decoder
 	text      []byte
-	buffer    bytes.Buffer // hands the text to the decoder, which does not copy it
-	last      []byte       // the text of the value that was read last
+	buffer    bytes.Buffer // passes the text to the decoder, which does not copy it
+	last      []byte       // the text of the last value
 	malformed bool         // the text is not JSON
 	mistakes  []error
 	kept      strings.Builder
 }
 
-// begin begins a body.
+// begin starts reading a body.
 func (d *bodyReader) begin(text []byte) error {
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
@@ -56,14 +58,14 @@ func (d *bodyReader) begin(text []byte) error {
 		return apijson.Invalid("body", string(text), "must be valid UTF-8")
 	}
 	d.text, d.buffer, d.malformed = text, *bytes.NewBuffer(text), false
-	// This package reports repeated members itself, so that it can go on after one. A lone surrogate
-	// becomes U+FFFD, which no name may contain.
+	// The bodyReader reports repeated members itself, so that it can continue after one. A lone
+	// surrogate becomes U+FFFD, which no name may contain.
 	d.decoder.Reset(&d.buffer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return nil
 }
 
-// end ends the body and returns the mistakes in it, joined; nil if there are none. It forgets
-// everything but whether the body is malformed.
+// end finishes reading and returns the mistakes in the body, joined, or nil if there are none. It
+// resets everything except malformed.
 func (d *bodyReader) end() error {
 	if !d.malformed {
 		_, err := d.decoder.ReadToken()
@@ -77,7 +79,7 @@ func (d *bodyReader) end() error {
 	return err
 }
 
-// syntaxError returns the error of a body that is not JSON, in the words of [encoding/json].
+// syntaxError returns the error of a body that is not JSON, with the message of [encoding/json].
 func syntaxError(text []byte) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(text, &whole)
@@ -94,18 +96,18 @@ func (d *bodyReader) add(err error) {
 	}
 }
 
-// full reports whether there are as many mistakes as are reported, so that reading on is useless.
+// full reports whether the maximum number of mistakes is recorded, so that reading can stop.
 func (d *bodyReader) full() bool { return len(d.mistakes) >= apijson.MaxMistakes }
 
-// refuse adds a mistake in the value that was read last.
+// refuse records a mistake in the last value.
 func (d *bodyReader) refuse(reason string) { d.refuseAs(string(d.last), reason) }
 
-// refuseAs does so with another value.
+// refuseAs records a mistake at the last value's path, and reports value instead of its text.
 func (d *bodyReader) refuseAs(value any, reason string) {
 	d.add(apijson.Invalid(d.path(), value, reason))
 }
 
-// require adds a mistake if a member of the object that was read last was not given.
+// require records a mistake if a member of the last object is missing.
 func (d *bodyReader) require(member string, given bool) {
 	if given {
 		return
@@ -116,7 +118,7 @@ func (d *bodyReader) require(member string, given bool) {
 	d.add(apijson.Invalid(member, "", "must be given"))
 }
 
-// path returns where the value or name that was read last is: "charges[1].costs.tpm".
+// path returns the path of the last value or name, such as "charges[1].costs.tpm".
 func (d *bodyReader) path() string {
 	var path []byte
 	level := 0
@@ -147,7 +149,7 @@ func (d *bodyReader) value() []byte {
 	return text
 }
 
-// is reports whether the next value is of a type. A value of another type is read, and is a
+// is reports whether the next value has the type want. If not, it consumes the value and records a
 // mistake.
 func (d *bodyReader) is(want jsontext.Kind) bool {
 	got := d.decoder.PeekKind()
@@ -160,7 +162,7 @@ func (d *bodyReader) is(want jsontext.Kind) bool {
 	return false
 }
 
-// typeOf returns the name of a type, with an article.
+// typeOf returns the name of a type, with its article.
 func typeOf(k jsontext.Kind) string {
 	switch k {
 	case jsontext.KindBeginObject:
@@ -178,9 +180,9 @@ func typeOf(k jsontext.Kind) string {
 }
 
 // each reads an object or array. It calls read for every member or element, with the name of the
-// member; read must read the value. It skips the rest after a repeated name, after too many
-// members, or when there are enough mistakes; for the first two it adds a mistake and returns
-// false.
+// member; read must consume the value. It skips the rest after a repeated name, after too many
+// members, and after the maximum number of mistakes. In the first two cases it records a mistake
+// and returns false.
 func (d *bodyReader) each(read func(name []byte)) bool {
 	isObject := d.decoder.PeekKind() == jsontext.KindBeginObject
 	d.delimiter()
@@ -223,7 +225,7 @@ func (d *bodyReader) more() bool {
 	return true
 }
 
-// delimiter reads the begin or end of an object or array.
+// delimiter reads the opening or closing bracket of an object or array.
 func (d *bodyReader) delimiter() {
 	if !d.malformed {
 		_, err := d.decoder.ReadToken()
@@ -231,15 +233,15 @@ func (d *bodyReader) delimiter() {
 	}
 }
 
-// skip reads a name or a value of any type, and ignores it.
+// skip consumes a name or a value of any type.
 func (d *bodyReader) skip() {
 	if !d.malformed {
 		d.malformed = d.decoder.SkipValue() != nil
 	}
 }
 
-// fields reads an object with known members. The function read reads the value of one of them, or
-// returns false for an unknown name. The result is false if the value is not an object.
+// fields reads an object with known members. It calls read for each member; read returns false for
+// an unknown name. The result is false if the value is not an object.
 func (d *bodyReader) fields(read func(name []byte) bool) bool {
 	if !d.is(jsontext.KindBeginObject) {
 		return false
@@ -254,7 +256,7 @@ func (d *bodyReader) fields(read func(name []byte) bool) bool {
 }
 
 // bounded reads an object with members of any name, or an array, and returns the number of members.
-// Those above the bound are counted, but not read.
+// It counts members beyond the bound but does not read them.
 func (d *bodyReader) bounded(most int, read func(name []byte)) (n int) {
 	whole := d.each(func(name []byte) {
 		if n++; n <= most {
@@ -269,14 +271,14 @@ func (d *bodyReader) bounded(most int, read func(name []byte)) (n int) {
 	return n
 }
 
-// elements reads an array that has at least so many elements, and at most one for each charge.
+// elements reads an array that must have at least least elements, and at most one for each charge.
 func (d *bodyReader) elements(least int, read func()) {
 	if d.is(jsontext.KindBeginArray) && d.bounded(maxCharges, func([]byte) { read() }) < least {
 		d.refuse("must not be empty")
 	}
 }
 
-// unquoted reads a string or the name of a member. What it returns may be a part of the text.
+// unquoted reads a string or the name of a member. The result may share memory with the body.
 func (d *bodyReader) unquoted() []byte {
 	quoted := d.value()
 	if d.malformed {
@@ -285,12 +287,12 @@ func (d *bodyReader) unquoted() []byte {
 	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
-	s, _ := jsontext.AppendUnquote(nil, quoted) // the error is a lone surrogate
+	s, _ := jsontext.AppendUnquote(nil, quoted) // an error means a lone surrogate
 	return s
 }
 
-// keep returns a copy of a part of the text, which the next request overwrites. All copies of one
-// body share their memory.
+// keep returns a copy of a part of the body, because the next request overwrites the body. All
+// copies of one body share one allocation.
 func (d *bodyReader) keep(part []byte) string {
 	if d.kept.Cap() == 0 {
 		d.kept.Grow(min(len(d.text), 48))
@@ -320,7 +322,7 @@ func (d *bodyReader) boolean() bool {
 	return d.is(jsontext.KindTrue) && d.value() != nil
 }
 
-// integer reads a whole number of 64 bits. It refuses other notations, such as 1e3 or 1.0.
+// integer reads an integer of 64 bits. It refuses other notations, such as 1e3 or 1.0.
 func (d *bodyReader) integer() int64 {
 	if !d.is(jsontext.KindNumber) {
 		return 0
@@ -392,7 +394,7 @@ func (d *bodyReader) leaseID() weir.LeaseID {
 	return id
 }
 
-// costs reads at most so many amounts by limit name. The service validates names and signs.
+// costs reads at most most amounts by limit name. The service validates the names and signs.
 func (d *bodyReader) costs(most int) weir.Costs {
 	costs := weir.Costs{}
 	if d.is(jsontext.KindBeginObject) {
@@ -401,10 +403,11 @@ func (d *bodyReader) costs(most int) weir.Costs {
 	return costs
 }
 
-// nameSet has the names of an object's members.
+// nameSet is a set of member names. It compares the first few one by one and keeps the rest in a
+// map.
 type nameSet struct {
 	few  [8][]byte
-	n    int                 // of few
+	n    int                 // the number of names in few
 	many map[string]struct{} // the others
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// reads returns the verbs that a body is good for. It holds the reader against encoding/json.
+// reads returns the verbs for which a body is valid. It compares the reader with encoding/json.
 func reads(t *testing.T, text []byte) []string {
 	t.Helper()
 	var good []string
@@ -33,7 +33,7 @@ func reads(t *testing.T, text []byte) []string {
 
 const leaseMember = `"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`
 
-// ordinaryBodies are what callers send, by verb.
+// ordinaryBodies returns typical bodies by verb.
 func ordinaryBodies() map[string][]string {
 	return map[string][]string{
 		"reserve": {
@@ -116,13 +116,13 @@ func TestRefusedBodies(t *testing.T) {
 	}
 }
 
-// dice draws what a property is tried on. The same seed draws the same.
+// dice draws the inputs of a property. The same seed draws the same inputs.
 type dice struct{ *rand.Rand }
 
 // of draws one of several strings.
 func (d dice) of(list ...string) string { return list[d.IntN(len(list))] }
 
-// body draws a body: most are good for a verb, and many others nearly are.
+// body draws a body. Most are valid for a verb, and many others are almost valid.
 func (d dice) body() []byte {
 	return []byte(d.space() + d.object(func() string {
 		name := d.of("lease_id", "lease_id", "entity", "resource", "costs", "actuals", "totals", "seq", "limits")
@@ -130,7 +130,7 @@ func (d dice) body() []byte {
 	}) + d.space())
 }
 
-// value draws what a member may be, or now and then something else.
+// value draws a valid value of a member, or sometimes another one.
 func (d dice) value(name string) string {
 	if d.IntN(20) == 0 {
 		name = d.of("lease_id", "entity", "costs", "seq")
@@ -175,7 +175,7 @@ func (d dice) object(member func() string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// The reader agrees with encoding/json about what it takes.
+// TestReaderAgrees checks that the reader accepts the same bodies as encoding/json.
 func TestReaderAgrees(t *testing.T) {
 	t.Parallel()
 	taken, refused := 0, 0
@@ -193,7 +193,8 @@ func TestReaderAgrees(t *testing.T) {
 	}
 }
 
-// What is read keeps nothing of the body, which the next request overwrites.
+// TestReaderCopies checks that the values that were read share no memory with the body, which the
+// next request overwrites.
 func TestReaderCopies(t *testing.T) {
 	t.Parallel()
 	const text = `{"entity":"acme","resource":"gpt-4o","costs":{"rpm":1}}`
@@ -214,7 +215,7 @@ func TestReaderCopies(t *testing.T) {
 	}
 }
 
-// What the client sends is read.
+// TestWrittenBodies checks that the reader accepts the bodies that the client writes.
 func TestWrittenBodies(t *testing.T) {
 	t.Parallel()
 	id, costs := weir.LeaseID{1}, weir.Costs{"rpm": 1, "tpm": 500}

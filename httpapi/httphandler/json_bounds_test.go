@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// hostileBodies are near the largest body, with as much as possible of what no request may have.
+// hostileBodies returns bodies near the largest size, filled with what no valid request has.
 func hostileBodies() map[string]string {
 	const lease, size = `{"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV",`, 1 << 20
 	fill := func(before, item, after string) string {
@@ -38,7 +38,7 @@ func hostileBodies() map[string]string {
 	}
 }
 
-// readCompleteOrReserve reads a complete, if the body has a lease ID, or a reserve.
+// readCompleteOrReserve reads a body with a lease ID as a complete, and any other as a reserve.
 func readCompleteOrReserve(body string) error {
 	var d bodyReader
 	if strings.Contains(body, "lease_id") {
@@ -48,8 +48,8 @@ func readCompleteOrReserve(body string) error {
 	return err
 }
 
-// What a hostile body costs is counted: about one piece of memory for a member that is only looked
-// at, and nothing that grows with the square of their number.
+// TestHostileBodiesAreCheap counts the allocations for hostile bodies: about one for a member that
+// is skipped, and nothing that grows with the square of the number of members.
 func TestHostileBodiesAreCheap(t *testing.T) {
 	const most = 8 * maxMembers
 	for name, body := range hostileBodies() {
@@ -70,7 +70,8 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 	}
 }
 
-// What is above a bound is refused with its number, and at the bound nothing is.
+// TestRequestBounds checks that a value above a bound is refused with the bound, and that a value
+// at the bound is accepted.
 func TestRequestBounds(t *testing.T) {
 	t.Parallel()
 	items := func(n int, format string) string {

@@ -23,8 +23,8 @@ type flatAmount struct {
 	amount int64
 }
 
-// flatAmount reads an object with a key and an amount, and appends it to the list before it, in
-// which the key must not be.
+// flatAmount reads an object with a key and an amount, and appends it to list. The key must not be
+// in list already.
 func (d *bodyReader) flatAmount(amountName string, list []flatAmount) []flatAmount {
 	var f flatAmount
 	var key, amount bool
@@ -49,7 +49,7 @@ func (d *bodyReader) flatAmount(amountName string, list []flatAmount) []flatAmou
 	return append(list, f)
 }
 
-// isFlat reports whether text begins with an object that has a member "key" that is a string.
+// isFlat reports whether text begins with an object that has a string member "key".
 func isFlat(text []byte) (flat bool) {
 	var d bodyReader
 	if d.begin(text) != nil || d.decoder.PeekKind() != jsontext.KindBeginObject {
@@ -62,8 +62,8 @@ func isFlat(text []byte) (flat bool) {
 	return flat
 }
 
-// translate makes a charge of each requirement. The charges are in the order of the keys, so that
-// the same keys in another order are the same request.
+// translate makes one charge of each requirement. It sorts the charges by key, so that a request
+// with the same keys in another order is a replay and not a conflict.
 func (r *reserveBody) translate() {
 	r.Keyed = true
 	r.order = make([]int, len(r.requirements))
@@ -86,7 +86,7 @@ func flatName(key string) string {
 	return weir.Subject{Entity: key, Resource: flatResource}.FullName(flatLimit)
 }
 
-// translate makes totals by full name from the flat keys.
+// translate makes the totals by full name from the flat keys.
 func (u *updateBody) translate() {
 	costs := make(weir.Costs, len(u.flat))
 	for i := range u.flat {
@@ -95,8 +95,8 @@ func (u *updateBody) translate() {
 	u.totals = []weir.Costs{costs}
 }
 
-// word returns the caller's name for the field of a fault. The service does not always say which
-// charge it means.
+// word returns the name that the caller used for the field of a fault. The service does not always
+// name the charge.
 func (r *reserveBody) word(f *weir.Error) string {
 	for i, at := range r.order {
 		from, to := "charges["+strconv.Itoa(i)+"]", "requirements["+strconv.Itoa(at)+"]"
@@ -113,7 +113,7 @@ func (r *reserveBody) word(f *weir.Error) string {
 	return f.Field
 }
 
-// rewordFlat replaces the full name of a limit by its flat key, or by the amount of that.
+// rewordFlat replaces the full name of a limit by its flat key, or by the path of the key's amount.
 func (u *updateBody) rewordFlat(f *weir.Error) {
 	if f.Code == weir.UnknownLease {
 		f.Reason = "is not known here as one with flat keys"

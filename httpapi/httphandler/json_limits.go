@@ -47,8 +47,8 @@ func (d *bodyReader) limits() []weir.Limit {
 	return limits
 }
 
-// limit reads one limit. It refuses an explicit zero where a zero field of [weir.Limit] means the
-// default.
+// limit reads one limit. It refuses an explicit zero for a field of [weir.Limit] whose zero value
+// means the default.
 func (d *bodyReader) limit(name string) weir.Limit {
 	l := weir.Limit{Name: name}
 	capacity := false

@@ -9,17 +9,18 @@ import (
 type reserveBody struct {
 	weir.Request
 
-	// brings is true if the member limits was given, empty or not.
+	// brings reports whether the member limits was given, even if empty.
 	brings bool
-	// requirements are the flat keys in the order of the document.
+	// requirements has the flat keys in the order of the document.
 	requirements []flatAmount
-	// order has for each charge the index of its requirement. It is nil without requirements.
+	// order has the index of the requirement of each charge. It is nil if there are no
+	// requirements.
 	order []int
 }
 
-// reserve reads a body in any of its three forms: entity, resource and costs; charges; or
-// requirements. With an error the result is nil if the body is not JSON, and otherwise only brings
-// is meaningful.
+// reserve reads a body in one of its three forms: entity, resource and costs; charges; or
+// requirements. If it returns an error, the result is nil for a body that is not JSON, and
+// otherwise only brings is meaningful.
 func (d *bodyReader) reserve(text []byte) (*reserveBody, error) {
 	if err := d.begin(text); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (d *bodyReader) requirements() []flatAmount {
 	return requirements
 }
 
-// reword returns err with the names of requirements instead of those of the charges made of them.
+// reword returns err with the names of the requirements in place of the charges made from them.
 func (r *reserveBody) reword(err error) error {
 	if r.order == nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// walk visits every value of a document after what is in it, as no single request does.
+// walk calls visit for every value of a document, after the values inside it.
 func (d *bodyReader) walk(visit func(path, text string)) {
 	switch d.decoder.PeekKind() {
 	case jsontext.KindBeginObject, jsontext.KindBeginArray:
@@ -59,7 +59,8 @@ func TestValuePaths(t *testing.T) {
 	}
 }
 
-// A repeated name is found at any depth, however it is written, and only in one object.
+// TestRepeatedNames checks that a repeated name is found at any depth and in any spelling, but only
+// within one object.
 func TestRepeatedNames(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
@@ -87,7 +88,7 @@ func TestRepeatedNames(t *testing.T) {
 	}
 }
 
-// A hostile document costs no more than its length.
+// TestDocumentMemory checks that the memory for a hostile document is bounded by its length.
 func TestDocumentMemory(t *testing.T) {
 	const size = 1 << 20
 	for name, data := range map[string]string{
@@ -119,7 +120,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// Limits are written as they are read, to the millisecond.
+// TestLimitBodies checks that limits are written as they were read, to the millisecond.
 func TestLimitBodies(t *testing.T) {
 	t.Parallel()
 	for _, l := range []weir.Limit{
@@ -149,7 +150,7 @@ func TestLimitBodies(t *testing.T) {
 	}
 }
 
-// addSeeds adds bodies of every form, good and bad.
+// addSeeds adds valid and invalid bodies of every form.
 func addSeeds(f *testing.F) {
 	f.Helper()
 	const id = `"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`
@@ -172,14 +173,14 @@ func addSeeds(f *testing.F) {
 	}
 }
 
-// FuzzReserveBody holds the reader against encoding/json: what it takes, the other takes too, and
-// understands in the same way; what it refuses, it refuses with a field and a reason.
+// FuzzReserveBody compares the reader with encoding/json. A body that the reader accepts,
+// encoding/json accepts with the same value. An error of the reader has a field and a reason.
 func FuzzReserveBody(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) { readsReserve(t, data) })
 }
 
-// readsReserve does so for one body. It reports whether the reader takes it.
+// readsReserve compares both for one body, and reports whether the reader accepts it.
 func readsReserve(t *testing.T, data []byte) bool {
 	t.Helper()
 	r, err := new(bodyReader).reserve(data)
@@ -253,13 +254,13 @@ func compareReserve(t *testing.T, r *reserveBody, body *apijson.ReserveRequest) 
 	}
 }
 
-// FuzzSettleBody is the same for the bodies of complete.
+// FuzzSettleBody does the same as FuzzReserveBody for the bodies of complete.
 func FuzzSettleBody(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) { readsComplete(t, data) })
 }
 
-// readsComplete does so for one body. It reports whether the reader takes it.
+// readsComplete compares both for one body, and reports whether the reader accepts it.
 func readsComplete(t *testing.T, data []byte) bool {
 	t.Helper()
 	for _, other := range []updateBody{adjustBody(), {}} {

@@ -14,21 +14,21 @@ type updateBody struct {
 	leaseID weir.LeaseID
 	seq     int64
 	totals  []weir.Costs
-	// byCharge is true if the totals were an array.
+	// byCharge reports whether the totals were an array.
 	byCharge bool
-	// flat are the flat keys that totals were made of, or nil.
+	// flat has the flat keys from which the totals were made, or nil.
 	flat []flatAmount
-	// field is the name of the totals, and amount that of the amount of a flat key in them.
+	// field is the name of the member with the totals, and amount the name of a flat key's amount.
 	field, amount string
 }
 
-// adjustBody returns an update that reads an adjust.
+// adjustBody returns an updateBody for an adjust.
 func adjustBody() updateBody { return updateBody{field: "totals", amount: "amount"} }
 
-// completeBody returns an update that reads a complete. The actuals may be left out.
+// completeBody returns an updateBody for a complete. Its actuals are optional.
 func completeBody() updateBody { return updateBody{field: "actuals", amount: "actual_amount"} }
 
-// update reads the body of an update into u, which says of which verb.
+// update reads the body of an update into u. The fields of u that are set already tell the verb.
 func (d *bodyReader) update(text []byte, u *updateBody) error {
 	if err := d.begin(text); err != nil {
 		return err
@@ -56,13 +56,13 @@ func (d *bodyReader) update(text []byte, u *updateBody) error {
 	return d.end()
 }
 
-// totals reads [apijson.Totals] in any form. An array is one of flat keys if its first element has
-// a member "key" that is a string, because amounts are numbers.
+// totals reads [apijson.Totals] in any form. An array contains flat keys if its first element has a
+// string member "key". Otherwise it contains costs, whose members are numbers.
 func (d *bodyReader) totals(u *updateBody) {
 	switch kind := d.decoder.PeekKind(); kind {
 	case jsontext.KindBeginObject:
-		// They may be more than a request has costs, because a concurrency limit that applies is taken
-		// without being named.
+		// The totals may have more members than the costs of a request, because a concurrency limit
+		// can be taken without being named.
 		u.totals = []weir.Costs{d.costs(maxMembers)}
 		return
 	case jsontext.KindBeginArray:
@@ -89,10 +89,11 @@ func (d *bodyReader) totals(u *updateBody) {
 	}
 }
 
-// mustNameKeys is the reason of the engine's error if totals of a keyed lease name no keys.
+// mustNameKeys is the reason in the engine's error for totals that do not name the keys of a keyed
+// lease.
 const mustNameKeys = "must name the keys: several were reserved"
 
-// reword returns err with the caller's names for the flat keys and totals of the body.
+// reword returns err with the flat keys and the member names that the caller used.
 func (u *updateBody) reword(err error) error {
 	faults := apijson.FaultsOf(err)
 	if u.flat == nil && !u.byCharge || len(faults) == 0 {

@@ -23,7 +23,8 @@ func TestTooManyMembers(t *testing.T) {
 	}
 }
 
-// However many mistakes there are, a problem tells the first sixteen and counts the others.
+// TestMistakesAreBounded checks that a problem lists the first sixteen mistakes and counts the
+// others.
 func TestMistakesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

@@ -10,23 +10,24 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// mistake is a request that is refused, and how.
+// mistake is an invalid request and the expected problem.
 type mistake struct {
 	name   string
 	sent   sent
 	status int
 	field  string
 	value  string
-	reason string // a part of it
+	reason string // a substring of the reason
 }
 
-// post is a mistake in the body of a verb.
+// post returns m as a mistake in the body of a verb.
 func (m mistake) post(verb, body string) mistake {
 	m.sent = sent{method: "POST", target: "/v1/" + verb, body: body}
 	return m
 }
 
-// check sends every mistake to a world with something in use, and compares what is in use after.
+// checkMistakes sends every mistake to a world with units in use, and checks that the use does not
+// change.
 func checkMistakes(t *testing.T, mistakes []mistake) {
 	t.Helper()
 	w := newHandlerWorld(t, &httphandler.Options{MaxBody: 4096})
@@ -232,7 +233,7 @@ func TestFormMistakes(t *testing.T) {
 	})
 }
 
-// What is well-formed may still be wrong.
+// TestRefused sends requests that are well-formed but invalid.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	checkMistakes(t, []mistake{
@@ -382,7 +383,7 @@ func TestSettleMistakes(t *testing.T) {
 	w.post("complete", `{`+id+`,"actuals":[{"tpm":1},{"parallel":1}]}`).want(t, 200)
 }
 
-// orNil is what an empty string looks like on the wire.
+// orNil returns the value of a string on the wire: nil if it is empty.
 func orNil(s string) any {
 	if s == "" {
 		return nil
@@ -390,7 +391,8 @@ func orNil(s string) any {
 	return s
 }
 
-// Every mistake is told at once, the first one also in the problem's own members.
+// TestSeveralMistakes checks that all mistakes are reported at once, and that the problem's own
+// members have the first.
 func TestSeveralMistakes(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

@@ -13,7 +13,7 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// The version, and the parts about bearer tokens, that openAPIFor replaces or removes.
+// openAPIFor replaces the version and removes the parts about bearer tokens.
 const (
 	documentVersion  = `"version": "1.0.0",`
 	documentSecurity = `  "security": [
@@ -30,14 +30,14 @@ const (
 `
 )
 
-// openAPIFor returns the document of a handler: with the version of the program, unless that is
-// empty, and without security if no bearer tokens are needed.
+// openAPIFor returns the document of a handler. It contains the version of the program unless
+// version is empty, and no security section unless bearer tokens are needed.
 func openAPIFor(version string, bearerTokens bool) []byte {
 	document := openAPIDocument
 	if version != "" {
 		quoted, err := json.Marshal(version)
 		if err != nil {
-			panic(err) // it is a string
+			panic(err) // a string always marshals
 		}
 		document = bytes.Replace(document, []byte(documentVersion),
 			append(append([]byte(`"version": `), quoted...), ','), 1)
@@ -56,5 +56,5 @@ func (h *Handler) serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(document)))
 	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(document) // a client that did not get it asks again
+	_, _ = w.Write(document) // a client that did not get the document can ask again
 }

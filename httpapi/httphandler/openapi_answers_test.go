@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// Answers that do not depend on what is asked are documented wherever they can occur.
+// TestOpenAPIAnswers checks that answers that any request can get are documented for every
+// operation.
 func TestOpenAPIAnswers(t *testing.T) {
 	t.Parallel()
 	w := newExampleWorld(t)
@@ -27,7 +28,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 		},
 	})
 	busy := fullHandler(w)
-	busy.serving = nil // no room at all
+	busy.serving = nil // no request can be served
 	long := func() io.Reader { return strings.NewReader(strings.Repeat(" ", 1001)) }
 	slow := func() io.Reader { return iotest.ErrReader(os.ErrDeadlineExceeded) }
 	empty := func() io.Reader { return http.NoBody }

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// apiDocument is as much of an OpenAPI document as the tests ask about. Names match whatever their
-// case.
+// apiDocument has the parts of an OpenAPI document that the tests check. Names match in any case.
 type apiDocument struct {
 	OpenAPI    string
 	Paths      map[string]apiPath
@@ -65,7 +64,7 @@ type apiSchema struct {
 	Const                any
 }
 
-// readDocument reads a document that is well formed.
+// readDocument parses a document, which must be well-formed.
 func readDocument(t *testing.T, text []byte) *apiDocument {
 	t.Helper()
 	var d apiDocument
@@ -75,8 +74,8 @@ func readDocument(t *testing.T, text []byte) *apiDocument {
 	return &d
 }
 
-// operations returns every operation of the document, its parameters resolved and those of its path
-// among them.
+// operations returns every operation of the document, with parameters resolved and with those of
+// its path.
 func (d *apiDocument) operations() []*apiOperation {
 	var all []*apiOperation
 	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
@@ -100,7 +99,7 @@ func (d *apiDocument) operations() []*apiOperation {
 	return all
 }
 
-// pattern is how the handler calls the operation.
+// pattern returns the handler's name of the operation.
 func (o *apiOperation) pattern() string {
 	if o.path == "/" {
 		return o.method + " /{$}"
@@ -108,7 +107,7 @@ func (o *apiOperation) pattern() string {
 	return o.method + " " + o.path
 }
 
-// schema follows a reference.
+// schema resolves a reference.
 func (d *apiDocument) schema(s *apiSchema) *apiSchema {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		return d.schema(d.Components.Schemas[name])
@@ -131,8 +130,8 @@ func walkTree(tree any, visit func(key string, v any)) {
 	}
 }
 
-// formFaults says what is wrong with a document whatever the handler does: references that lead
-// nowhere, components and names that are not used or used twice.
+// formFaults returns the faults in a document that do not depend on the handler: dangling
+// references, and components and names that are unused or used twice.
 func formFaults(t *testing.T, text []byte) []string {
 	t.Helper()
 	var tree map[string]any
@@ -176,8 +175,8 @@ func formFaults(t *testing.T, text []byte) []string {
 	return faults
 }
 
-// routeFaults compares the document's operations with the handler's routes: both ways, with their
-// roles and their parameters.
+// routeFaults compares the operations of the document with the routes of the handler, in both
+// directions, with their roles and parameters.
 func routeFaults(d *apiDocument, routes []route) []string {
 	var faults []string
 	documented := map[string]*apiOperation{}

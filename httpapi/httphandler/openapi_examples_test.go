@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// exampleLimits is the world in which the document's examples are true.
+	// exampleLimits declares the limits with which the document's examples are true.
 	exampleLimits = `
 version: 1
 system:
@@ -48,7 +48,7 @@ entities:
 	exampleToken = "example-bearer-token"
 )
 
-// exampleWorld has a clock that shows the instant in the lease ID of the examples.
+// exampleWorld has a clock at the instant in the lease ID of the examples.
 type exampleWorld struct {
 	limiter  *limiter.Limiter
 	activity *statuspage.Activity
@@ -85,7 +85,7 @@ func newExampleWorldAt(t *testing.T, clock func() time.Time, o *limiter.Options)
 	return w
 }
 
-// target is the operation's path and query, with the examples of its parameters.
+// target returns the path and query of the operation, with the examples of its parameters.
 func (o *apiOperation) target(t *testing.T) string {
 	t.Helper()
 	target := o.path
@@ -106,7 +106,7 @@ func (o *apiOperation) target(t *testing.T) string {
 	return target
 }
 
-// exampleAnswer is what the handler says to an operation with one of its examples as body.
+// exampleAnswer returns the handler's answer to an operation with one of its examples as body.
 func (o *apiOperation) exampleAnswer(t *testing.T, h http.Handler, body json.RawMessage) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), o.method, o.target(t), bytes.NewReader(body))
@@ -117,8 +117,8 @@ func (o *apiOperation) exampleAnswer(t *testing.T, h http.Handler, body json.Raw
 	return recorder
 }
 
-// Each example works as it stands, and answers as the document says: the examples of an operation's
-// requests and answers go together by name.
+// TestOpenAPIExamples sends each example and compares the answer with the document's. The examples
+// of requests and answers match by name.
 func TestOpenAPIExamples(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t, openAPIDocument)
@@ -170,7 +170,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	}
 }
 
-// The examples of answers that are no success are true as well.
+// TestOpenAPIProblems checks the examples of problems.
 func TestOpenAPIProblems(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t, openAPIDocument)

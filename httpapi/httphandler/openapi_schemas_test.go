@@ -13,13 +13,13 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// wireSchema says which schemas describe a struct of the wire.
+// wireSchema names the schemas that describe a struct of the wire.
 type wireSchema struct {
 	body any
-	// schemas have the struct's members between them.
+	// schemas names the schemas that together have the members of the struct.
 	schemas string
-	// use says which way it goes: requests refuse what they do not know, and answers always have
-	// what is never left out.
+	// use is the direction. Requests refuse unknown members, and answers always have the members
+	// that are never omitted.
 	use string
 }
 
@@ -60,7 +60,7 @@ func wireSchemas() []wireSchema {
 		{httpapi.ActivityDenial{}, "ActivityDenial", isAnswer},
 		{httpapi.ActivityExceeded{}, "ActivityExceeded", isAnswer},
 		{httpapi.ActivityEntity{}, "ActivityEntity", isAnswer},
-		// What is put is a part of what is answered.
+		// A body that is put is a part of the answer.
 		{struct {
 			Limits map[string]apijson.Limit `json:"limits"`
 		}{}, "LimitSetRequest", isRequest},
@@ -74,8 +74,8 @@ func wireSchemas() []wireSchema {
 	}
 }
 
-// schemaFaults compares the document's schemas with the structs: names, types, and what must be
-// there.
+// schemaFaults compares the schemas of the document with the structs: names, types, and required
+// members.
 func schemaFaults(d *apiDocument) []string {
 	var faults []string
 	described := map[string]bool{}
@@ -144,8 +144,8 @@ func (w *wireSchema) faults(d *apiDocument) []string {
 // wireMember is a field of a struct on the wire.
 type wireMember struct {
 	jsonType string
-	always   bool // it is never left out
-	mayMiss  bool // a request may leave it out although the client never does
+	always   bool // never omitted
+	mayMiss  bool // a request may omit it although the client never does
 }
 
 func wireMembers(t reflect.Type) map[string]wireMember {
@@ -154,7 +154,7 @@ func wireMembers(t reflect.Type) map[string]wireMember {
 		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 		members[name] = wireMember{
 			jsonType: jsonType(field.Type),
-			// An entity is put without its name, but always answered with it.
+			// A put of an entity omits its name, but the answer has it.
 			always:  option != "omitempty" || name == "entity" && t == reflect.TypeFor[apijson.Entity](),
 			mayMiss: name == "costs", // a charge without costs takes slots
 		}
@@ -162,7 +162,7 @@ func wireMembers(t reflect.Type) map[string]wireMember {
 	return members
 }
 
-// jsonType is how a Go type looks in JSON; empty if it can look in several ways.
+// jsonType returns the JSON type of a Go type, or "" if it has several.
 func jsonType(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
@@ -192,7 +192,7 @@ func jsonType(t reflect.Type) string {
 	}
 }
 
-// typeOf is what a schema lets through; empty if it lets several types through.
+// typeOf returns the type that a schema accepts, or "" if it accepts several.
 func (d *apiDocument) typeOf(s *apiSchema) string {
 	s = d.schema(s)
 	switch c := s.Const.(type) {

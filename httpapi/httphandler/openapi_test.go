@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// fullHandler serves everything that a handler can.
+// fullHandler returns a handler with all routes.
 func fullHandler(w *exampleWorld) *Handler {
 	return New(w.limiter, &Options{
 		Admin: w.limiter, AdminNote: "holds until the next reload or restart", Activity: w.activity.Report,
@@ -23,7 +23,7 @@ func fullHandler(w *exampleWorld) *Handler {
 	})
 }
 
-// The document and the handler say the same.
+// TestOpenAPI compares the document with the handler.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	h := fullHandler(newExampleWorld(t))
@@ -57,7 +57,7 @@ func documentFaults(t *testing.T, text []byte, h *Handler) []string {
 	return slices.Concat(routeFaults(d, h.routes()), schemaFaults(d))
 }
 
-// Each of these changes makes the document wrong, and is found.
+// TestOpenAPIFaults makes the document wrong in several ways, and checks that each is found.
 func TestOpenAPIFaults(t *testing.T) {
 	t.Parallel()
 	h := fullHandler(newExampleWorld(t))
@@ -92,8 +92,8 @@ func TestOpenAPIFaults(t *testing.T) {
 	}
 }
 
-// The document that a server answers with names its version, and asks for bearer tokens only where
-// they are needed.
+// TestOpenAPIFitsTheServer checks that the served document names the version of the program, and
+// requires bearer tokens only if the server does.
 func TestOpenAPIFitsTheServer(t *testing.T) {
 	t.Parallel()
 	for _, tokens := range []bool{false, true} {

@@ -9,42 +9,46 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// Options tune a [Handler]. Nil means all defaults.
+// Options configures a [Handler]. A nil *Options means all defaults.
 type Options struct {
-	// Authenticate returns whose a bearer token is, and false if it is nobody's. It must compare in
-	// constant time. Default: no bearer token is needed and everybody is admin, for loopback use.
+	// Authenticate returns the owner of a bearer token, or false if the token is unknown. It must
+	// compare in constant time. Default: no bearer token is needed and every caller is an admin,
+	// for use on loopback.
 	Authenticate func(bearerToken string) (Identity, bool)
-	// LetIn is called with the context of each request that needs a role, after its caller was found
-	// to have it and before its body is read. Default: nothing is called.
+	// LetIn is called with the context of each request that needs a role, after the caller has
+	// passed the check of the role and before the body is read. Default: no call.
 	LetIn func(context.Context)
-	// HungUp reports whether the client of the request with this context has closed its connection. It
-	// is called before the answer to a reserve without a lease ID of the caller's is written, and must
-	// not wait. Default: only the end of the context counts, which may come later.
+	// HungUp reports whether the client of the request with this context has closed its connection.
+	// The handler calls it before it writes the answer to a reserve without a lease ID from the
+	// caller. HungUp must not block. Default: the handler checks only whether the context has
+	// ended, which may happen later.
 	HungUp func(context.Context) bool
 	// Admin reads and changes the configuration. Default: the routes that need it answer 404.
 	Admin httpapi.Admin
-	// AdminNote is the "note" in answers to changes of the configuration, such as "holds until the
-	// next reload or restart". Default: none.
+	// AdminNote is the member "note" in answers to changes of the configuration, such as "holds
+	// until the next reload or restart". Default: none.
 	AdminNote string
-	// Activity returns what GET /v1/activity answers, at a time. Default: the route answers 404.
+	// Activity returns the body of GET /v1/activity at the given time. Default: the route answers
+	// 404.
 	Activity func(now time.Time) *httpapi.ActivityReport
-	// MaxBody bounds the bytes of a request's body. Default: 1 MiB.
+	// MaxBody bounds the body of a request, in bytes. Default: 1 MiB.
 	MaxBody int64
-	// MaxConcurrent bounds the requests of the API that are served at once. One above it is answered
-	// with 503 and charges nothing. Default: 1,024.
+	// MaxConcurrent bounds the requests of the API that are served at once. A request above the
+	// bound is answered with 503 and charges nothing. Default: 1,024.
 	MaxConcurrent int
-	// MaxArriving bounds the requests whose bodies have not arrived whole, which do not count towards
-	// MaxConcurrent. If there are more, the oldest is given up with 503 and charges nothing.
-	// Default: four times MaxConcurrent.
+	// MaxArriving bounds the requests whose bodies are incomplete, which do not count towards
+	// MaxConcurrent. Above the bound, the handler answers an old request of one of the callers that
+	// have the most with 503 and charges nothing. Default: four times MaxConcurrent.
 	MaxArriving int
-	// Logger gets the failures that callers are not told of. Default: nothing is logged.
+	// Logger logs the failures that answers do not show. Default: nothing is logged.
 	Logger *slog.Logger
-	// Ready returns why the service cannot answer, for /readyz. Default: it always can.
+	// Ready returns the reason that the service cannot answer, or nil, for /readyz. Default: always
+	// nil.
 	Ready func(context.Context) error
-	// Version is the program's, for the OpenAPI document. Default: the document's own.
+	// Version is the version of the program, for the OpenAPI document. Default: the document's own.
 	Version string
-	// Page serves "/" and the files under "/page/", without a bearer token. Default: these paths
-	// answer 404.
+	// StatusPage serves "/" and the files under "/page/", without a bearer token. Default: these
+	// paths answer 404.
 	StatusPage http.Handler
 	// Now reads the clock, for the RateLimit headers of budgets and for Activity.
 	// Default: [time.Now].

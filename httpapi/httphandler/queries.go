@@ -14,8 +14,8 @@ func (h *Handler) healthy(context.Context, *incoming) (any, error) {
 	return apijson.Health{Status: "ok"}, nil
 }
 
-// ready shows the reason only if it is a [weir.Error], because anybody may ask. The code is
-// unavailable, or superseded as in the answer to a reserve.
+// ready shows the reason only if it is a [weir.Error], because /readyz needs no bearer token. The
+// code is unavailable, or superseded as in the answer to a reserve.
 func (h *Handler) ready(ctx context.Context, _ *incoming) (any, error) {
 	err := h.options.Ready(ctx)
 	if err == nil {
@@ -72,7 +72,7 @@ func (h *Handler) children(ctx context.Context, c *incoming) (any, error) {
 	return page, nil
 }
 
-// page answers with a page of entities.
+// page returns the answer with a page of entities.
 func (h *Handler) page(ctx context.Context, c *incoming, q *weir.EntityQuery) (any, error) {
 	size, err := pageSize(c.query)
 	if err != nil {
@@ -102,7 +102,7 @@ func (h *Handler) activity(context.Context, *incoming) (any, error) {
 	return h.options.Activity(h.options.Now()), nil
 }
 
-// pageSize returns the parameter size, or 0 if it was not given.
+// pageSize returns the query parameter size, or 0 if it is missing.
 func pageSize(query map[string]string) (int, error) {
 	text, ok := query["size"]
 	if !ok {

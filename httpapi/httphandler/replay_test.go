@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// A repeated reserve has the first answer as its body, and what is left now in its headers.
+// TestRepeatedReserveTellsWhatIsLeft checks that a replayed reserve repeats the first answer in its
+// body and has the current status in its headers.
 func TestRepeatedReserveTellsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -38,7 +39,8 @@ func TestRepeatedReserveTellsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A capacity that the request lowered is lowered in what is left now, too.
+// TestRepeatedReserveKeepsLoweredCapacity checks that the current status has the capacity that the
+// request lowered.
 func TestRepeatedReserveKeepsLoweredCapacity(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -58,7 +60,7 @@ func TestRepeatedReserveKeepsLoweredCapacity(t *testing.T) {
 	want("10", "60")
 }
 
-// mute is a service that can be told not to answer for what is left.
+// mute is a service whose Status can be made to fail.
 type mute struct {
 	*limiter.Limiter
 
@@ -75,7 +77,8 @@ func (m *mute) Status(ctx context.Context, entity, resource string) ([]weir.Limi
 	return m.Limiter.Status(ctx, entity, resource)
 }
 
-// Where nobody knows what is left, the headers say nothing; the answer stands.
+// TestRepeatedReserveWithoutStatus checks that a replay is answered without RateLimit headers if
+// the service does not return the status.
 func TestRepeatedReserveWithoutStatus(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -101,7 +104,8 @@ func TestRepeatedReserveWithoutStatus(t *testing.T) {
 	}
 }
 
-// One charge that has no limits any more does not take the headers of the others away.
+// TestRepeatedReserveAfterLimitsWereRemoved checks that a charge without limits does not remove the
+// headers of the other charges.
 func TestRepeatedReserveAfterLimitsWereRemoved(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

@@ -13,19 +13,19 @@ import (
 // route is one method on one path.
 type route struct {
 	method string
-	path   string // as a pattern of [http.ServeMux]
+	path   string // a pattern of [http.ServeMux]
 	// role is the least role that a caller needs; RoleNone needs no bearer token.
 	role Role
-	// query has the names of the parameters that the route takes.
+	// query has the names of the allowed parameters.
 	query []string
 	serve endpoint
-	// plain answers instead of serve. Such a route is not a part of the API.
+	// plain replaces serve for a route that is not a part of the API.
 	plain http.Handler
 }
 
 func (r *route) pattern() string { return r.method + " " + r.path }
 
-// limited reports whether the route counts among those of which a bounded number is served at once.
+// limited reports whether the route counts towards MaxConcurrent.
 func (r *route) limited() bool { return strings.HasPrefix(r.path, "/v1/") }
 
 func (r *route) hasBody() bool { return r.method == http.MethodPost || r.method == http.MethodPut }
@@ -42,7 +42,7 @@ func plain(path string, handler http.Handler) route {
 	return route{method: http.MethodGet, path: path, plain: handler}
 }
 
-// routes returns what the handler serves with its options.
+// routes returns the routes of the handler, which depend on its options.
 func (h *Handler) routes() []route {
 	routes := []route{
 		get("/healthz", RoleNone, (*Handler).healthy),
@@ -71,7 +71,7 @@ func (h *Handler) routes() []route {
 	return routes
 }
 
-// adminRoutes read and change the configuration.
+// adminRoutes returns the routes that read and change the configuration.
 func adminRoutes() []route {
 	const (
 		system   = "/v1/admin/system"
@@ -106,7 +106,7 @@ func adminRoutes() []route {
 	return routes
 }
 
-// register adds the routes to the mux, and for each path an answer to other methods.
+// register adds the routes to the mux, and for each path a handler that refuses other methods.
 func (h *Handler) register() {
 	allowed := map[string][]string{}
 	h.direct = make(map[string]*directRoute)
@@ -128,14 +128,14 @@ func (h *Handler) register() {
 	h.mux.Handle("/", http.HandlerFunc(h.notFound))
 }
 
-// directRoute is the route of a verb. It is found without the mux, which takes longer.
+// directRoute is the route of a verb. The handler finds it without the mux, which is slower.
 type directRoute struct {
 	pattern string
 	handler http.Handler
 }
 
-// directly returns the route of a verb, which the mux would find too, and nil for other requests.
-// The path of a verb is clean as it stands.
+// directly returns the route of a verb, as the mux would find it, and nil for other requests. It
+// need not clean the path, because a path in the map is clean.
 func (h *Handler) directly(r *http.Request) *directRoute {
 	if r.Method != http.MethodPost || r.URL.RawPath != "" {
 		return nil
@@ -155,7 +155,7 @@ func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 		apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")))
 }
 
-// parseQuery reads a query. It refuses parameters that are unknown, repeated or empty, and reports
+// parseQuery parses a query. It refuses parameters that are unknown, repeated or empty, and reports
 // every mistake.
 func parseQuery(raw string, known ...string) (map[string]string, error) {
 	if raw == "" {

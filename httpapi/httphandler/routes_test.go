@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A verb's route is found without the mux exactly where the mux finds it.
+// TestDirectRoutes checks that directly finds a route exactly if the mux finds the same one.
 func TestDirectRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(nil, nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// TestMethods asks every path with every method.
+// TestMethods calls every path with every method.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{} // by path
@@ -55,7 +55,7 @@ func TestMethods(t *testing.T) {
 	w.unchanged(before)
 }
 
-// rawServer serves a handler on loopback, for requests that no client would send.
+// rawServer serves a handler on loopback, for requests that no HTTP client sends.
 func rawServer(t *testing.T, h http.Handler) (addr string) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -63,7 +63,7 @@ func rawServer(t *testing.T, h http.Handler) (addr string) {
 	return server.Listener.Addr().String()
 }
 
-// exchangeRaw sends bytes and reads one answer.
+// exchangeRaw sends a request as bytes and reads one answer.
 func exchangeRaw(t *testing.T, addr, request string) *answered {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
@@ -85,7 +85,7 @@ func exchangeRaw(t *testing.T, addr, request string) *answered {
 	return readAnswer(t, method, r)
 }
 
-// No path is redirected, and none answers in plain text.
+// TestPaths checks that no path is redirected or answered in plain text.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -116,7 +116,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: %d %s", target, a.status, a.text)
 		}
 	}
-	// An encoded dot is part of a name, and no name begins with it.
+	// An encoded dot is a part of the name, and no name may begin with a dot.
 	a := exchangeRaw(t, addr, "GET /v1/admin/entities/%2e%2e HTTP/1.1\r\nHost: h\r\n\r\n")
 	a.want(t, 400, "field", "entity", "value", "..")
 	a = exchangeRaw(t, addr, "CONNECT /v1/reserve HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -125,7 +125,7 @@ func TestPaths(t *testing.T) {
 	a.want(t, 404)
 }
 
-// What is not configured is not there.
+// TestWithoutAdmin checks that routes without their option answer 404.
 func TestWithoutAdmin(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -148,7 +148,8 @@ func TestWithoutAdmin(t *testing.T) {
 	}
 }
 
-// The pattern is what metrics may be labelled with: it has no name in it.
+// TestPattern checks that the pattern contains no names, so that it is suitable as a label of
+// metrics.
 func TestPattern(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -245,7 +246,7 @@ func TestBodySize(t *testing.T) {
 	}
 }
 
-// A body that does not come to its end changes nothing.
+// TestBodyCutShort checks that an incomplete body changes nothing.
 func TestBodyCutShort(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// sabotage is a mistake that one path of a handler might have, and the check that must find it.
+// sabotage is a defect in one path of a handler, with the check that must find it.
 type sabotage struct {
 	finding, path string
 	spoil         func(w http.ResponseWriter, r *http.Request, h http.Handler)
 }
 
-// says answers always in the same way.
+// says returns a handler with a fixed answer.
 func says(status int, contentType, body string, header ...string) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", contentType)
@@ -27,7 +27,7 @@ func says(status int, contentType, body string, header ...string) func(http.Resp
 	}
 }
 
-// without is the handler with a header that it forgets.
+// without removes a header from the answers of the handler.
 func without(header string) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return with(func(h http.Header) { h.Del(header) })
 }
@@ -74,7 +74,7 @@ func sabotages() []sabotage {
 	}
 }
 
-// A handler that is wrong in eleven ways is found out in each of them.
+// TestSchemathesisFaults checks that each of eleven defects is found.
 func TestSchemathesisFaults(t *testing.T) {
 	t.Parallel()
 	byPath := map[string]sabotage{}
@@ -96,7 +96,7 @@ func TestSchemathesisFaults(t *testing.T) {
 	for _, c := range sabotages() {
 		found := false
 		for _, f := range report.Failures {
-			// Methods that the path has not are named too.
+			// The finding also names methods that the path does not have.
 			found = found || f.Type == c.finding && slices.ContainsFunc(f.Operations, func(o string) bool {
 				_, path, _ := strings.Cut(o, " ")
 				return path == c.path

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// fuzzedServer is the handler on a loopback port, in the world of the document's examples. Its
-// clock moves with the requests, so that a run with the same seed is the same run.
+// fuzzedServer is the handler on a loopback port, with the limits of the document's examples. Its
+// clock advances with the requests, so that runs with the same seed are equal.
 type fuzzedServer struct {
 	*httptest.Server
 
@@ -47,7 +47,7 @@ func newFuzzedServer(t *testing.T, wrap func(http.Handler) http.Handler) *fuzzed
 	s := &fuzzedServer{statuses: map[string]map[int]int{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
-		// What administrators did before must not starve the reservations.
+		// Configuration changes by earlier requests must not make all reservations fail.
 		if r.URL.Path == "/v1/reserve" {
 			if err := w.limiter.Configure(r.Context(), parsed.Definitions); err != nil {
 				t.Error(err)
@@ -70,7 +70,7 @@ func (s *fuzzedServer) count(route string, status int) {
 	s.statuses[route][status]++
 }
 
-// table is how often each route gave each answer.
+// table returns the number of answers by route and status.
 func (s *fuzzedServer) table() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,10 +95,10 @@ func (r *statusRecorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// fuzzReport is what schemathesis says at its end.
+// fuzzReport is the final report of schemathesis.
 type fuzzReport struct {
 	Complete   bool
-	Filtered   int // failures that hooks.py has reasons for
+	Filtered   int // failures that hooks.py expects
 	Operations struct{ Tested int }
 	Phases     map[string]struct{ Status string }
 	TestCases  struct{ Generated int } `json:"test_cases"`
@@ -113,7 +113,7 @@ type fuzzReport struct {
 	}
 }
 
-// fuzz asks a server everything that the document lets schemathesis think of, and more.
+// fuzz runs schemathesis against a server, with valid and invalid requests.
 func fuzz(t *testing.T, s *fuzzedServer, arguments ...string) (report *fuzzReport, output string) {
 	t.Helper()
 	venv := testkit.Python(t, "schemathesis==4.32.5", "hypothesis==6.170.15")
@@ -130,7 +130,7 @@ func fuzz(t *testing.T, s *fuzzedServer, arguments ...string) (report *fuzzRepor
 		"run", filepath.Join(here, "openapi.json"), "--url", s.URL, "--workers", "1",
 		"--report", "json", "--report-json-path", filepath.Join(dir, "report.json"),
 	}, arguments)...)
-	cmd.Dir = dir // it leaves files behind
+	cmd.Dir = dir // schemathesis leaves files here
 	cmd.Env = append(cmd.Env, "PYTHONDONTWRITEBYTECODE=1", "WEIR_BEARER_TOKEN="+exampleToken,
 		"SCHEMATHESIS_HOOKS="+filepath.Join(data, "hooks.py"))
 	text, failed := cmd.CombinedOutput()
@@ -145,13 +145,13 @@ func fuzz(t *testing.T, s *fuzzedServer, arguments ...string) (report *fuzzRepor
 	return report, string(text)
 }
 
-// No request makes the handler fail, or answer what the document does not say.
+// TestSchemathesis checks that no request makes the handler fail or give an undocumented answer.
 func TestSchemathesis(t *testing.T) {
 	t.Parallel()
 	testSchemathesis(t, 1, soak.Amount(4, 10))
 }
 
-// The same with many more requests.
+// TestSchemathesisSoak is TestSchemathesis with many more requests.
 func TestSchemathesisSoak(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()
@@ -177,8 +177,8 @@ func testSchemathesis(t *testing.T, seed, examples int) {
 	s.checkReached(t)
 }
 
-// checkReached fails a run that met too little: a fuzzer whose every request is refused finds
-// nothing.
+// checkReached fails the test if the run reached too few answers: a fuzzer whose requests are all
+// refused finds nothing.
 func (s *fuzzedServer) checkReached(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()

@@ -39,7 +39,8 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
 	return apijson.LeaseText{Lease: lease}, nil
 }
 
-// update returns the endpoint of an update: it reads the body into a copy of empty, and calls do.
+// update returns the endpoint of an update. The endpoint reads the body into a copy of empty, and
+// calls do.
 func update(
 	empty updateBody, do func(context.Context, weir.Service, *updateBody) (*weir.Receipt, error),
 ) endpoint {
@@ -73,11 +74,11 @@ func extend(ctx context.Context, s weir.Service, u *updateBody) (*weir.Receipt, 
 	return s.Extend(ctx, u.leaseID)
 }
 
-// giveBackTime bounds the cancel of a lease whose caller has gone.
+// giveBackTime bounds the cancel of a lease whose caller has hung up.
 const giveBackTime = 10 * time.Second
 
-// gone cancels a lease whose caller hung up before the answer was written, and returns an error
-// then. A caller that brought the lease ID can repeat the call, so its lease stays.
+// gone cancels the lease and returns an error if the caller hung up before the answer was written.
+// A caller that brought the lease ID can repeat the call, so its lease stays.
 func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	if c.made.IsZero() || ctx.Err() == nil && !h.options.HungUp(ctx) {
 		return nil
@@ -88,8 +89,8 @@ func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	}
 }
 
-// giveBack cancels a lease that nobody will settle, because its ID was not the caller's and the
-// caller did not get the answer.
+// giveBack cancels a lease that cannot be settled: the server made its ID, and the caller did not
+// get the answer with it.
 func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer cancel()
@@ -104,17 +105,17 @@ func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	h.givenBack.Add(1)
 }
 
-// Abandoned returns how many leases had an ID of the server's making and a caller that hung up
-// before the answer was written: those that were cancelled, and those that could not be and stay
-// charged until they end.
+// Abandoned counts the leases whose ID the server made and whose caller hung up before the answer
+// was written. The first result counts the leases that were cancelled, the second those whose
+// cancel failed; these stay charged until they end.
 func (h *Handler) Abandoned() (cancelled, failed int64) {
 	return h.givenBack.Load(), h.notGivenBack.Load()
 }
 
-// statusNow returns the present status of the limits that judged a replayed reservation, for the
-// RateLimit headers; the answer itself repeats the status of the first time. It leaves out limits
-// that were removed, and all of them if the service does not answer. The request may have brought
-// lower capacities.
+// statusNow returns the current status of the limits that judged a replayed reservation, for the
+// RateLimit headers; the body of the answer repeats the first status. It leaves out limits that
+// were removed, and returns nil if the service fails. If the request brought a lower capacity,
+// statusNow lowers the current one to it.
 func (h *Handler) statusNow(
 	ctx context.Context, judged []weir.LimitStatus, brought []weir.Limit,
 ) []weir.LimitStatus {

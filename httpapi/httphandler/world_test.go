@@ -21,7 +21,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// handlerLimits has a limit of every kind, a shadow one, a cascade and flat keys.
+// handlerLimits declares a limit of every kind, a shadow limit, a cascade and flat keys.
 const handlerLimits = `
 version: 1
 system:
@@ -50,7 +50,7 @@ entities:
       key: {limits: {units: {kind: concurrency, capacity: 2, timeout: 60}}}
 `
 
-// handlerWorld is a handler over the memory store, with a clock that stands still.
+// handlerWorld is a handler over the memory store, with a clock that the test sets.
 type handlerWorld struct {
 	t       *testing.T
 	now     atomic.Int64 // Unix milliseconds
@@ -59,7 +59,7 @@ type handlerWorld struct {
 	handler *httphandler.Handler
 }
 
-// newHandlerWorld begins on a Monday at noon.
+// newHandlerWorld returns a world whose clock shows a Monday at noon.
 func newHandlerWorld(t *testing.T, o *httphandler.Options) *handlerWorld {
 	t.Helper()
 	w := &handlerWorld{t: t, options: &httphandler.Options{}}
@@ -84,7 +84,7 @@ func handlerDefinitions(t *testing.T) *weir.Definitions {
 	return parsed.Definitions
 }
 
-// serve makes the handler one of a new limiter over a store.
+// serve makes a new limiter over a store, and a handler for it.
 func (w *handlerWorld) serve(store driver.Store) {
 	w.t.Helper()
 	var err error
@@ -97,7 +97,7 @@ func (w *handlerWorld) serve(store driver.Store) {
 	w.handler = httphandler.New(w.limiter, w.options)
 }
 
-// restart closes the limiter and goes on with another, from the snapshot in a file.
+// restart closes the limiter and opens another from the snapshot in a file.
 func (w *handlerWorld) restart(file string) {
 	w.t.Helper()
 	if err := w.limiter.Close(); err != nil {
@@ -115,16 +115,16 @@ func (w *handlerWorld) clock() time.Time { return time.UnixMilli(w.now.Load()) }
 
 func (w *handlerWorld) advance(d time.Duration) { w.now.Add(d.Milliseconds()) }
 
-// lease makes an ID that the limiter takes.
+// lease returns an ID that the limiter accepts.
 func (w *handlerWorld) lease() string { return weir.NewLeaseID(w.clock()).String() }
 
 // sent is a request to the handler.
 type sent struct {
 	method, target, body string
-	header               []string // names and values in turn; "" as value removes
+	header               []string // alternating names and values; an empty value removes the header
 }
 
-// answered is what came back.
+// answered is an answer of the handler.
 type answered struct {
 	status int
 	header http.Header
@@ -132,7 +132,7 @@ type answered struct {
 	body   map[string]any
 }
 
-// ask serves a request without a network.
+// ask sends a request without a network.
 func (w *handlerWorld) ask(s sent) *answered {
 	w.t.Helper()
 	return askHandler(w.t, w.handler, s)
@@ -161,7 +161,7 @@ func askHandler(t *testing.T, h http.Handler, s sent) *answered {
 	return readAnswer(t, method, recorder.Result())
 }
 
-// readAnswer also checks what every answer must have.
+// readAnswer reads an answer and checks the properties of every answer.
 func readAnswer(t *testing.T, method string, r *http.Response) *answered {
 	t.Helper()
 	text, err := io.ReadAll(r.Body)
@@ -195,7 +195,7 @@ func readAnswer(t *testing.T, method string, r *http.Response) *answered {
 	return a
 }
 
-// checkProblem checks what every problem must have (RFC 9457).
+// checkProblem checks the properties of every problem (RFC 9457).
 func checkProblem(t *testing.T, a *answered) {
 	t.Helper()
 	for _, name := range []string{"type", "title", "detail"} {
@@ -223,7 +223,7 @@ func (w *handlerWorld) post(verb, body string) *answered {
 	return w.ask(sent{method: "POST", target: "/v1/" + verb, body: body})
 }
 
-// available is what the limiter says of one limit.
+// available returns what is available of one limit, as the limiter reports it.
 func (w *handlerWorld) available(entity, resource, limit string) int64 {
 	w.t.Helper()
 	limits, err := w.limiter.Status(w.t.Context(), entity, resource)
@@ -239,7 +239,7 @@ func (w *handlerWorld) available(entity, resource, limit string) int64 {
 	return 0
 }
 
-// state is all that any request of the tests could have changed.
+// state returns everything that a request of the tests can change.
 func (w *handlerWorld) state() map[string]any {
 	w.t.Helper()
 	state := map[string]any{}
@@ -266,7 +266,7 @@ func (w *handlerWorld) state() map[string]any {
 	return state
 }
 
-// unchanged fails the test if something has changed since.
+// unchanged fails the test if the state differs from before.
 func (w *handlerWorld) unchanged(before map[string]any) {
 	w.t.Helper()
 	if after := w.state(); !reflect.DeepEqual(before, after) {
@@ -274,7 +274,7 @@ func (w *handlerWorld) unchanged(before map[string]any) {
 	}
 }
 
-// want compares members of an answer; a nil value means that the member must not be there.
+// want compares members of an answer. A nil value means that the member must be absent.
 func (a *answered) want(t *testing.T, status int, members ...any) {
 	t.Helper()
 	if a.status != status {
@@ -292,7 +292,7 @@ func (a *answered) want(t *testing.T, status int, members ...any) {
 	}
 }
 
-// serviceFunc is a service of one function for every verb.
+// serviceFunc is a service that calls one function for every verb.
 type serviceFunc func(ctx context.Context) error
 
 func (f serviceFunc) Reserve(ctx context.Context, _ *weir.Request) (*weir.Lease, error) {
