@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// around is a limiter for the tests of what reserves around something else. It spies on the
-// verbs, and can be made to fail.
+// around is a limiter for the tests of the middleware and the transport. It counts the verbs, and
+// can be made to fail.
 type around struct {
 	*limiter.Limiter
 
@@ -23,7 +23,8 @@ type around struct {
 	fail  map[string]error
 }
 
-// newAround has a limit n of ten in an hour, and two slots that time out after a minute.
+// newAround returns a limiter with a limit n of ten in an hour, and two slots that time out after a
+// minute.
 func newAround(t *testing.T) *around {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
@@ -59,7 +60,7 @@ func (a *around) count(verb string) int {
 	return n
 }
 
-// Reserve fulfils [weir.Service], as the methods below; leases come back through the spy.
+// Reserve and the methods below implement [weir.Service]. Leases settle through a too.
 func (a *around) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if err := a.enter("reserve"); err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (a *around) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, er
 	return a.Limiter.Extend(ctx, id)
 }
 
-// used checks what is in use of both limits.
+// used checks the units in use of both limits.
 func (a *around) used(what string, n, slots int64) {
 	a.t.Helper()
 	statuses, err := a.Status(context.Background(), "a", "m")
@@ -107,7 +108,7 @@ func (a *around) used(what string, n, slots int64) {
 	}
 }
 
-// four asks for four units and a slot.
+// four returns a request for four units and a slot.
 func four() *weir.Request {
 	return &weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 4}}
 }

@@ -15,24 +15,29 @@ import (
 )
 
 // Client calls a server. It is a [weir.Service] with the leases, denials and errors of the service
-// in the server's process, but without the causes of errors, and an [Admin]. All methods may be
-// called at once.
+// in the server's process, except for the causes of errors. It is also an [Admin]. It is safe for
+// concurrent use.
 //
-// A call whose outcome is unknown, because the server did not answer or because the answer is not
-// weir's, is sent again as it was, with the same lease ID, so that nothing is charged twice. In the
-// end it fails with code [weir.Unavailable].
+// The outcome of an attempt is unknown if the server does not answer, or if a proxy or another
+// program answers instead. The client then sends the same call again with the same lease ID, so
+// that nothing is charged twice. After the last attempt the call fails with code
+// [weir.Unavailable].
 //
 // A reservation is abandoned if it ends without a lease, because the context has ended or the
-// attempts are used up, although an attempt may have reached the server and may still be carried
-// out. If the client made the lease ID, it cancels the lease in the background for up to ten
-// seconds, also if [ClientOptions.OnUnavailable] lets the caller go on. The server refuses a
-// reserve that arrives after its cancel; the cancel is repeated nevertheless, because another
-// server may get the reserve. If the caller brought the ID, the client does not cancel, so that the
-// caller can repeat the call; a caller that does not repeat it should call [Client.Cancel].
-// [Client.Stats] and [ClientOptions.OnAbandoned] tell what became of abandoned reservations.
+// attempts are used up, although the server may still carry out one of the attempts. If the client
+// made the lease ID, it cancels the lease in the background for up to ten seconds, even if
+// [ClientOptions.OnUnavailable] allows the call. The server refuses a reserve that arrives after
+// its cancel. The client repeats the cancel nevertheless, because the reserve may reach another
+// server. If the caller brought the ID, the client does not cancel, so that the caller can repeat
+// the call; a caller that does not repeat it should call [Client.Cancel]. [Client.Stats] counts
+// abandoned reservations, and [ClientOptions.OnAbandoned] reports each.
 //
-// The client keeps a tenth of the caller's deadline in reserve, so that the caller learns the
-// outcome.
+// The client ends a call when nine tenths of the time to the caller's deadline have passed, so that
+// the caller learns the outcome before its deadline.
+//
+// The client has two kinds of shared state: its estimate of the server's clock, from which it makes
+// lease IDs, and the counts of abandoned reservations, which have a mutex of their own. No lock is
+// held while a request is sent.
 type Client struct {
 	base    string
 	options ClientOptions
@@ -49,7 +54,7 @@ var (
 )
 
 // NewClient returns a client of the server at a URL such as "http://127.0.0.1:8080", which may have
-// a path. It sends nothing. It returns all mistakes in its arguments, joined; each is a
+// a path. It sends no request. It returns all mistakes in its arguments, joined; each is a
 // [weir.Error] with code [weir.Invalid].
 func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
 	options, errs := o.withDefaults()
@@ -65,8 +70,9 @@ func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
 	return c, nil
 }
 
-// Close waits until abandoned reservations are cancelled, for up to [ClientOptions.CancelFor], and
-// closes idle connections unless the HTTP client is the caller's. Live leases stay charged.
+// Close waits until no abandoned reservation is being cancelled, for up to
+// [ClientOptions.CancelFor]. It closes idle connections unless the HTTP client is the caller's.
+// Live leases stay charged.
 func (c *Client) Close() error {
 	c.abandoned.wait()
 	if c.own != nil {
@@ -75,40 +81,42 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// ClientOptions tune a [Client]. Nil means all defaults.
+// ClientOptions configures a [Client]. A nil *ClientOptions means all defaults.
 type ClientOptions struct {
 	// HTTPClient sends the requests. It is not changed. Redirects are not followed. Default: a client
 	// with a transport of its own.
 	HTTPClient *http.Client
-	// BearerToken is sent with every request. Others can read it over plain http: use https unless the
-	// server is on this machine or behind a TLS proxy. Default: none.
+	// BearerToken is sent with every request. Plain http exposes it to the network: use https
+	// unless the server is on this machine or behind a TLS proxy. Default: none.
 	BearerToken string
-	// Attempts bounds how often a call with an unknown outcome is sent. Default: 4.
+	// Attempts bounds the attempts of a call whose outcome is unknown. Default: 4.
 	Attempts int
 	// Backoff is the first pause between attempts. Pauses double up to two seconds, and each is
-	// shortened by up to a half at random, so that callers do not come back at once. Default: 50 ms.
+	// shortened by up to a half at random, so that callers do not retry at the same time. Default:
+	// 50 ms.
 	Backoff time.Duration
 	// Timeout bounds one attempt. Default: five seconds.
 	Timeout time.Duration
-	// OnUnavailable says what a reservation becomes if the server cannot be reached: Block returns an
-	// error, Allow a degraded lease whose verbs do nothing. Default: Block.
+	// OnUnavailable is the policy for a reservation if the server cannot be reached: Block returns
+	// an error, and Allow returns a degraded lease whose verbs do nothing. Default: Block.
 	OnUnavailable weir.Policy
-	// CancelFor bounds how long the client tries to cancel an abandoned reservation (see [Client]),
-	// and so how long [Client.Close] takes. If it is negative, the client does not cancel, and what
-	// was reserved stays charged until its lease ends. Default: ten seconds.
+	// CancelFor bounds the time for which the client tries to cancel an abandoned reservation (see
+	// [Client]), and so the time that [Client.Close] takes. If it is negative, the client does not
+	// cancel, and abandoned reservations stay charged until their leases end. Default: ten seconds.
 	CancelFor time.Duration
-	// OnAbandoned is called with each abandoned reservation: with nil if nothing of it stays charged,
-	// otherwise with why it could not be cancelled. Calls may be concurrent and come after Reserve has
-	// returned. It must not call Close. Default: nothing is called.
+	// OnAbandoned is called with each abandoned reservation. The error is nil if nothing of the
+	// reservation stays charged; otherwise it says why the cancel failed. Calls may be concurrent
+	// and may come after Reserve has returned. OnAbandoned must not call Close. Default: no call.
 	OnAbandoned func(id weir.LeaseID, err error)
-	// Now reads the clock for lease IDs, which is corrected by the server's. Default: [time.Now].
+	// Now returns the client's time, for lease IDs. The client corrects it by the server's clock.
+	// Default: [time.Now].
 	Now func() time.Time
-	// Note is called with what the server notes about a change, such as how long it holds.
-	// Default: nothing is called.
+	// Note is called with the server's note about a change, such as how long it holds. Default: no
+	// call.
 	Note func(text string)
 }
 
-// maxAttempts keeps a mistake in the options from flooding a server.
+// maxAttempts bounds the option Attempts, so that a mistake in it cannot flood a server.
 const maxAttempts = 1000
 
 // withDefaults returns the options with defaults filled in, and all mistakes in them.
@@ -176,9 +184,9 @@ func baseOf(server string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// newHTTPClient returns a copy of the caller's client, or a new one with its transport. It does not
-// follow redirects, because weir never answers with one: a reservation and the bearer token would
-// go elsewhere.
+// newHTTPClient returns a copy of the caller's client, or a new one with its own transport. It does
+// not follow redirects. A weir server never redirects, and a redirect would send the reservation
+// and the bearer token to another server.
 func newHTTPClient(given *http.Client) (client *http.Client, own *http.Transport) {
 	out := http.Client{}
 	if given != nil {
@@ -191,7 +199,8 @@ func newHTTPClient(given *http.Client) (client *http.Client, own *http.Transport
 	return &out, own
 }
 
-// newTransport returns a transport that keeps enough connections for many callers of one server.
+// newTransport returns a transport that keeps enough idle connections for many concurrent callers
+// of one server.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{

@@ -12,29 +12,30 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Bounds on cancelling abandoned reservations.
+// Bounds on the cancels of abandoned reservations.
 const (
-	maxAbandoned  = 4096 // at once
-	maxCancelling = 32   // requests at once
-	// A cancel that is answered with unknown lease is repeated after pauses that double.
+	maxAbandoned  = 4096 // reservations that are being cancelled
+	maxCancelling = 32   // concurrent requests
+	// A cancel with the answer unknown lease is repeated after pauses that double.
 	firstRepeat   = 50 * time.Millisecond
 	longestRepeat = time.Second
 )
 
-// ClientStats counts the reservations with IDs of its own that a [Client] has abandoned: they ended
-// without a lease, although an attempt may have reached the server.
+// ClientStats counts the abandoned reservations of a [Client] for which it made the lease IDs. An
+// abandoned reservation ended without a lease although an attempt may have reached the server.
 type ClientStats struct {
-	// Abandoned counts all of them. Each is also in one of the counts below, unless
-	// [ClientOptions.CancelFor] turns cancels off.
+	// Abandoned counts all of them. Each also counts in one of the fields below, unless
+	// [ClientOptions.CancelFor] is negative.
 	Abandoned int64
-	// Cancelled counts those that the server had reserved, and gave back.
+	// Cancelled counts the reservations that the server had made and then cancelled.
 	Cancelled int64
-	// Absent counts those that the server did not have when it was last asked. It refuses them from
-	// then on.
+	// Absent counts the reservations that the server did not have when the client last asked. The
+	// server refuses their lease IDs from then on.
 	Absent int64
-	// Failed counts those that could not be cancelled. They stay charged until their leases end.
+	// Failed counts the reservations that could not be cancelled. They stay charged until their
+	// leases end.
 	Failed int64
-	// UnderWay counts those that are being cancelled.
+	// UnderWay counts the reservations that are being cancelled.
 	UnderWay int64
 }
 
@@ -46,15 +47,15 @@ func (c *Client) Stats() ClientStats {
 	return a.stats
 }
 
-// abandoned are the abandoned reservations of a client.
+// abandoned has the counts of the abandoned reservations of a client, guarded by mu.
 type abandoned struct {
 	mu      sync.Mutex
 	stats   ClientStats
-	idle    *sync.Cond    // signalled when none is under way; nil until wait is called
-	sending chan struct{} // holds an element for each request
+	idle    *sync.Cond    // signalled when UnderWay is 0; nil until wait is called
+	sending chan struct{} // one element for each cancel request being sent
 }
 
-// begin counts a reservation. It returns false if too many are under way.
+// begin counts a reservation that is about to be cancelled. It returns false if there are too many.
 func (a *abandoned) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,8 +68,8 @@ func (a *abandoned) begin() bool {
 	return true
 }
 
-// end counts what became of a reservation. The argument absent is true if the server did not have
-// it.
+// end counts the result of a cancel. The argument absent reports whether the server did not have
+// the reservation.
 func (a *abandoned) end(absent bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +86,8 @@ func (a *abandoned) end(absent bool, err error) {
 	}
 }
 
-// crowded reports whether there are so many that those which the server does not have should end.
+// crowded reports whether more than half of maxAbandoned reservations are being cancelled. The
+// client then stops repeating the cancels of those that the server does not have.
 func (a *abandoned) crowded() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,8 +106,8 @@ func (a *abandoned) wait() {
 	}
 }
 
-// abandon cancels in the background what may have been reserved with an ID of the client's own. The
-// argument pending is true if the reserve may still arrive.
+// abandon starts to cancel a reservation with an ID that the client made. The argument pending
+// reports whether the reserve may still arrive at a server.
 func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 	failed, _ := ctx.Value(abandonKey{}).(func(error))
 	report := func(err error) {
@@ -139,9 +141,9 @@ func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 	}()
 }
 
-// cancelAbandoned sends a cancel until it has an answer. The result absent is true if the server
-// does not have the lease. While the reserve may still arrive, perhaps at another server, it
-// repeats such a cancel.
+// cancelAbandoned sends a cancel until it is answered. The result absent reports whether the server
+// does not have the lease. In that case, while the reserve may still arrive, perhaps at another
+// server, it repeats the cancel.
 func (c *Client) cancelAbandoned(
 	ctx context.Context, id weir.LeaseID, pending bool,
 ) (absent bool, err error) {
@@ -166,7 +168,7 @@ func (c *Client) cancelAbandoned(
 		case !pending || c.abandoned.crowded():
 			return true, nil
 		}
-		absent = absent || why == nil // the server refuses the reserve from then on
+		absent = absent || why == nil // from now on the server refuses the reserve
 		if !pause(ctx, pauseBefore(n, firstRepeat, longestRepeat, min(asked, longestRepeat))) {
 			if absent {
 				return true, nil
@@ -176,7 +178,7 @@ func (c *Client) cancelAbandoned(
 	}
 }
 
-// cancelOnce makes one attempt, as soon as few enough others are made.
+// cancelOnce makes one attempt. It waits while maxCancelling others are being sent.
 func (c *Client) cancelOnce(ctx context.Context, k *apiCall) (*noAnswer, error) {
 	select {
 	case c.abandoned.sending <- struct{}{}:
@@ -194,7 +196,7 @@ func (c *Client) cancelOnce(ctx context.Context, k *apiCall) (*noAnswer, error) 
 // arrival records whether an attempt may have reached the server.
 type arrival struct{ asked, connected atomic.Bool }
 
-// trace returns a context whose requests are recorded.
+// trace returns a context that records the connections of its requests in a.
 func (a *arrival) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { a.asked.Store(true) },
@@ -202,21 +204,21 @@ func (a *arrival) trace(ctx context.Context) context.Context {
 	})
 }
 
-// possible returns false if no attempt had a connection. A round tripper that does not trace may
-// have had one.
+// possible reports whether an attempt may have reached the server: it had a connection, or the
+// round tripper does not support tracing.
 func (a *arrival) possible() bool { return a.connected.Load() || !a.asked.Load() }
 
 type abandonKey struct{}
 
-// reporting is a service that calls failed if a [Client] behind it could not cancel a reservation
-// that it abandoned. Its leases are those of the service behind it.
+// reporting is a service that passes failed to a [Client] behind it. The client calls failed if it
+// cannot cancel an abandoned reservation. The leases are those of the service behind it.
 type reporting struct {
 	weir.Service
 
 	failed func(error)
 }
 
-// Reserve reserves with failed in the context, for the client.
+// Reserve calls the service with failed in the context.
 func (s reporting) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	return s.Service.Reserve(context.WithValue(ctx, abandonKey{}, s.failed), r)
 }

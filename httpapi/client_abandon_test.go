@@ -24,7 +24,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// slotsLimiter has concurrency slots that nobody returns by himself for five minutes.
+// slotsLimiter returns a limiter whose concurrency slots time out only after five minutes.
 func slotsLimiter(t *testing.T, slots int64) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
@@ -49,7 +49,7 @@ func freeSlots(t *testing.T, l *limiter.Limiter) int64 {
 	return statuses[0].Available
 }
 
-// slow delays what its server does with a reserve: its answer, or all of it.
+// slow delays the handling of a reserve: the answer, or everything.
 type slow struct {
 	http.Handler
 	before, after time.Duration
@@ -60,7 +60,7 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Handler.ServeHTTP(w, r)
 		return
 	}
-	// As a proxy does: what has arrived is passed on, also for a caller that has gone.
+	// Like a proxy, pass on what has arrived even if the caller has hung up.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	rec := httptest.NewRecorder()
 	body := new(strings.Builder)
@@ -79,14 +79,15 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(rec.Body.Bytes())
 }
 
-// abandonCase is how a caller loses its reservation.
+// abandonCase is a way in which a caller abandons its reservation.
 type abandonCase struct {
 	name          string
 	before, after time.Duration
 	policy        weir.Policy
 }
 
-// Callers whose context ends while the reserve is on its way leave nothing behind.
+// TestAbandonedReservations checks that callers whose context ends during the reserve leave no
+// units in use.
 func TestAbandonedReservations(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []abandonCase{
@@ -147,13 +148,14 @@ func abandon(t *testing.T, test *abandonCase) {
 		t.Errorf("%d of 5 slots are free in the end", got)
 	}
 	net.client.CloseIdleConnections()
-	time.Sleep(5 * time.Second) // what the slow handler still does
+	time.Sleep(5 * time.Second) // the slow handler ends within this time
 	if err := net.close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// An ID that the caller brought is the caller's to cancel.
+// TestBroughtIDIsNotCancelled checks that the client does not cancel a lease ID that the caller
+// brought.
 func TestBroughtIDIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := slotsLimiter(t, 5)
@@ -182,8 +184,8 @@ func TestBroughtIDIsNotCancelled(t *testing.T) {
 	})
 }
 
-// A cancel that fails is told of: to the client's owner, and to the middleware's and the
-// transport's.
+// TestAbandonedAndNotCancelled checks that a failed cancel is reported to the options of the
+// client, the middleware and the transport.
 func TestAbandonedAndNotCancelled(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
@@ -228,8 +230,8 @@ func TestAbandonedAndNotCancelled(t *testing.T) {
 	}
 }
 
-// If an earlier attempt was cancelled, nothing is charged under its ID: the client takes
-// another one.
+// TestEndedAfterALostAnswerTakesANewID checks that the client makes a new lease ID if an earlier
+// attempt was cancelled, because nothing is charged under the old one.
 func TestEndedAfterALostAnswerTakesANewID(t *testing.T) {
 	for attempts, admitted := range map[int]bool{3: true, 2: false} {
 		ids := map[string]bool{}
@@ -259,7 +261,8 @@ func TestEndedAfterALostAnswerTakesANewID(t *testing.T) {
 	}
 }
 
-// Thousands of callers with deadlines about as long as a call takes leave every slot free.
+// TestAbandonedOnLoopback checks that thousands of callers with deadlines near the duration of a
+// call leave every slot free.
 func TestAbandonedOnLoopback(t *testing.T) {
 	t.Parallel()
 	const slots = 5000

@@ -13,20 +13,22 @@ import (
 // Admin reads and changes the configuration, one place or entity at a time. [*limiter.Limiter] and
 // [*Client] implement it, with the rules of the limiter's methods.
 type Admin interface {
-	// Limits returns the limits that are configured at one place: the system's for the zero subject, a
-	// resource's for a subject without an entity, and otherwise an entity's. Its limits on
-	// [weir.DefaultResource] are those for every resource without limits of its own.
+	// Limits returns the limits that are configured at one place: the system's for the zero
+	// subject, a resource's for a subject without an entity, and an entity's otherwise. An entity's
+	// limits on [weir.DefaultResource] apply on every resource for which it has no other limits.
 	Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error)
-	// SetLimits replaces the limits at a place; no limits remove them.
+	// SetLimits replaces the limits at a place. An empty list removes them.
 	SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error
-	// Policy and SetPolicy are the system's on_unavailable.
+	// Policy and SetPolicy read and change the system's on_unavailable.
 	Policy(ctx context.Context) (weir.Policy, error)
 	SetPolicy(ctx context.Context, p weir.Policy) error
-	// Entity returns what is configured for an entity, or an error with code [weir.NotFound].
+	// Entity returns the definition of an entity, or an error with code [weir.NotFound].
 	Entity(ctx context.Context, name string) (*weir.EntityDefinition, error)
-	// SetEntity declares an entity or changes its parent and cascade. Its limits stay.
+	// SetEntity declares an entity, or changes its parent and cascade. It does not change its
+	// limits.
 	SetEntity(ctx context.Context, name, parent string, cascade bool) error
-	// DeleteEntity removes an entity and its limits. It returns [weir.Conflict] if there are children.
+	// DeleteEntity removes an entity and its limits. It returns an error with code [weir.Conflict]
+	// if the entity has children.
 	DeleteEntity(ctx context.Context, name string) error
 	// Entities returns a page of names in order.
 	Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error)
@@ -95,7 +97,7 @@ func (c *Client) SetPolicy(ctx context.Context, p weir.Policy) error {
 	}).err
 }
 
-// Entity returns what is configured for an entity; see [Admin].
+// Entity returns the definition of an entity; see [Admin].
 func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	at, err := segment("entity", name)
 	if err != nil {
@@ -144,13 +146,13 @@ func (c *Client) DeleteEntity(ctx context.Context, name string) error {
 		return b.Note, b.Entity == name
 	})
 	if out.unknown && errors.Is(out.err, weir.NotFound) {
-		return nil // an earlier attempt has removed it
+		return nil // an earlier attempt may have removed it
 	}
 	return out.err
 }
 
 // Entities returns a page of names in order; see [Admin]. The role read is enough to list the
-// children of an entity on any resource.
+// children of an entity if the query names no resource.
 func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	if q == nil {
 		q = &weir.EntityQuery{}
@@ -192,7 +194,7 @@ func placePath(at weir.Subject) (string, error) {
 }
 
 // change sends a change of the configuration, which can be repeated. The function note returns the
-// note of an answer, and false if the answer is about something else.
+// note in an answer, or false if the answer is about another change.
 func change[T any](
 	ctx context.Context, c *Client, k *apiCall, note func(answer *T) (text string, ok bool),
 ) callResult {

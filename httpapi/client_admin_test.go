@@ -20,13 +20,13 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// adminStep does something with an Admin, and returns what came of it in plain values.
+// adminStep calls an Admin, and returns the result in plain values.
 type adminStep struct {
 	name string
 	do   func(ctx context.Context, a httpapi.Admin) (any, error)
 }
 
-// adminSteps are written down by the methods below.
+// adminSteps is a list of steps. Its methods append to it.
 type adminSteps []adminStep
 
 func (s *adminSteps) add(name string, do func(ctx context.Context, a httpapi.Admin) (any, error)) {
@@ -99,7 +99,7 @@ func (s *adminSteps) capacity(resource string) {
 	})
 }
 
-// everyAdminStep meets every method, with names and limits that are right and wrong.
+// everyAdminStep calls every method, with valid and invalid names and limits.
 func everyAdminStep() adminSteps {
 	rpm := weir.Limit{Name: "rpm", Capacity: 10}
 	all := []weir.Limit{
@@ -174,7 +174,8 @@ func (s *adminSteps) lists() {
 	s.capacity("m")
 }
 
-// The client is an Admin that answers as the limiter does, to the last member of every error.
+// TestClientAdminEqualsLimiter checks that the client answers as the limiter does, to the last
+// member of every error.
 func TestClientAdminEqualsLimiter(t *testing.T) {
 	t.Parallel()
 	setup := conformance.Setup{
@@ -213,7 +214,7 @@ func TestClientAdminEqualsLimiter(t *testing.T) {
 	}
 }
 
-// sortedFaults is [faultText] in an order of its own: the wire has limits by name, in no order.
+// sortedFaults is [faultText] in sorted order, because limits on the wire have no order.
 func sortedFaults(err error) string {
 	lines := strings.Split(faultText(err), "\n")
 	slices.Sort(lines)
@@ -270,7 +271,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A deletion whose answer was lost has happened: to find nothing when it is repeated is no mistake.
+// TestDeleteRepeated checks that a repeated deletion succeeds if the answer to the first attempt
+// was lost and the entity is not found.
 func TestDeleteRepeated(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []int{0, 1} {
@@ -290,7 +292,7 @@ func TestDeleteRepeated(t *testing.T) {
 	}
 }
 
-// What is said of another entity is not said of this one.
+// TestForeignNotes checks that the client does not accept an answer about another entity.
 func TestForeignNotes(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// brokenAnswer is one that weir never gives to a reservation.
+// brokenAnswer is an answer to a reservation that weir never gives.
 type brokenAnswer struct {
 	name   string
 	status int
@@ -27,14 +27,14 @@ const (
 	otherID     = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 )
 
-// What the answers below are made from.
+// The answers below are made from these.
 const (
 	rightLease  = `{"allowed":true,"lease_id":"ID","reserved_at_unix_ms":1750248000000,"limits":[]}`
 	rightLimits = `"limits":[{"entity":"a","resource":"m","limit":"n","kind":"bucket","exceeded":true}]`
 	rightDenial = `{"status":429,"allowed":false,"lease_id":"ID","retry_after_ms":1000,` + rightLimits + `}`
 )
 
-// not is an answer with a part of it exchanged.
+// not returns an answer with a part replaced.
 func not(right, part, by string) string { return strings.Replace(right, part, by, 1) }
 
 func brokenAnswers() []brokenAnswer {
@@ -119,8 +119,8 @@ func brokenProblems() []brokenAnswer {
 	}
 }
 
-// An answer that weir never gives is repeated with the same lease ID, and is neither an admission
-// nor a denial in the end.
+// TestBrokenAnswers checks that an answer that weir never gives is repeated with the same lease ID,
+// and in the end is neither an admission nor a denial.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for _, test := range brokenAnswers() {
@@ -153,7 +153,8 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
-// TestDenialOfNoLease: a denial need not name the lease, which holds nothing.
+// TestDenialOfNoLease checks that a denial need not name the lease, because the lease holds
+// nothing.
 func TestDenialOfNoLease(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
@@ -170,7 +171,7 @@ func TestDenialOfNoLease(t *testing.T) {
 	expectAttempts(t, s.sent(), 1)
 }
 
-// expectAttempts checks that the same was sent so many times.
+// expectAttempts checks that the same body was sent want times.
 func expectAttempts(t *testing.T, bodies []string, want int) {
 	t.Helper()
 	if len(bodies) != want {
@@ -183,7 +184,7 @@ func expectAttempts(t *testing.T, bodies []string, want int) {
 	}
 }
 
-// The same holds for the other verbs and for what only asks.
+// TestBrokenAnswersToVerbs does the same for updates and queries.
 func TestBrokenAnswersToVerbs(t *testing.T) {
 	t.Parallel()
 	const receipt = `{"lease_id":"ID","at_unix_ms":1750248000000}`
@@ -241,7 +242,7 @@ func TestBrokenAnswersToVerbs(t *testing.T) {
 	}
 }
 
-// Fields that this client does not know are a newer server's.
+// TestNewerServer checks that the client ignores unknown fields, which a newer server may send.
 func TestNewerServer(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(n int, w http.ResponseWriter, body string) {

@@ -31,8 +31,8 @@ func (c *Client) Capacity(ctx context.Context, resource string) ([]weir.LimitSta
 	return ask(ctx, c, "/v1/resources/"+at+"/capacity", apijson.ReadStatuses)
 }
 
-// Activity returns what the server has counted. A server that counts nothing is an error with code
-// [weir.Invalid] or [weir.NotFound].
+// Activity returns the server's counts. It returns an error with code [weir.Invalid] or
+// [weir.NotFound] if the server does not count.
 func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 	return ask(ctx, c, "/v1/activity", func(body []byte) (*ActivityReport, error) {
 		report, err := apijson.Read[ActivityReport](body)
@@ -43,7 +43,7 @@ func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 	})
 }
 
-// Ready returns nil if the server answers that it is ready. It asks once.
+// Ready returns nil if the server answers that it is ready. It makes one attempt.
 func (c *Client) Ready(ctx context.Context) error {
 	k := get("/readyz")
 	k.tries = 1
@@ -57,7 +57,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	return out.err
 }
 
-// ask sends a GET, and returns what read makes of the answer.
+// ask sends a GET and returns the result of read for the body of the answer.
 func ask[T any](
 	ctx context.Context, c *Client, path string, read func(body []byte) (T, error),
 ) (T, error) {
@@ -65,8 +65,8 @@ func ask[T any](
 	return answer, out.err
 }
 
-// query returns the query of names and values in turn. It leaves out empty values, unless must has
-// the name: then the server returns the error of the missing value.
+// query returns the query string of alternating names and values. It leaves out empty values,
+// except that of the name must: the server then returns the error about the missing value.
 func query(must string, pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -80,7 +80,8 @@ func query(must string, pairs ...string) string {
 	return "?" + values.Encode()
 }
 
-// segment returns a name as a part of a path. It refuses names that a path cannot have.
+// segment returns a name escaped as a segment of a path. It refuses names that a path cannot
+// contain.
 func segment(field, name string) (string, error) {
 	switch name {
 	case "":
@@ -91,13 +92,13 @@ func segment(field, name string) (string, error) {
 	return url.PathEscape(name), nil
 }
 
-// Documented are the types that the API has JSON for.
+// Documented is the set of types that have JSON in the API.
 type Documented interface {
 	*weir.Lease | *weir.DeniedError | *weir.Receipt | *weir.Explanation | []weir.LimitStatus | []weir.Limit
 }
 
-// Document returns a value for [encoding/json] that is the body of a server's answer, so that a
-// program can print what the API answers. Limits are an object by name.
+// Document returns a value that [encoding/json] encodes as the body of a server's answer, so that a
+// program can print what the API returns. Limits become an object by name.
 func Document[T Documented](v T) any {
 	switch v := any(v).(type) {
 	case *weir.Lease:

@@ -27,16 +27,17 @@ const (
 // longestPause bounds the pause between attempts.
 const longestPause = 2 * time.Second
 
-// apiCall is one call of the API. Every attempt sends the same.
+// apiCall is one call of the API. All its attempts send the same request.
 type apiCall struct {
 	method string
 	path   string // with its query, escaped
 	body   any    // nil for none
-	most   int64  // bytes that the body of the reply may have
+	most   int64  // the largest body of a reply, in bytes
 	tries  int    // bounds the attempts; 0 for the bound of the options
 	denies bool   // 429 may be a denial
 	lease  weir.LeaseID
-	// accept reads the body of a reply with status 200. An error means that weir did not write it.
+	// accept parses the body of a reply with status 200. An error means that a weir server did not
+	// write the body.
 	accept func(body []byte) error
 
 	text []byte // the body as it is sent
@@ -50,7 +51,7 @@ func post(path string, body any) *apiCall {
 	return &apiCall{method: http.MethodPost, path: path, body: body, most: maxVerbReply}
 }
 
-// call sends an API call, and returns what read makes of the answer.
+// call sends an API call and returns the result of read for the body of the reply.
 func call[T any](
 	ctx context.Context, c *Client, k *apiCall, read func(body []byte) (T, error),
 ) (T, callResult) {
@@ -66,7 +67,7 @@ func call[T any](
 	return answer, out
 }
 
-// encode makes the text of the body.
+// encode encodes the body.
 func (k *apiCall) encode() (err error) {
 	if k.body != nil {
 		k.text, err = apijson.Write(k.body)
@@ -74,33 +75,34 @@ func (k *apiCall) encode() (err error) {
 	return err
 }
 
-// reply is what came back for one attempt, from a server or from something before it.
+// reply is the HTTP response to one attempt, from a server or from a proxy before it.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// callResult is what became of a call.
+// callResult is the result of a call.
 type callResult struct {
-	// err is nil after a success, the error that the server answered, or unavailable.
+	// err is nil after a success. Otherwise it is the error that the server returned, or
+	// unavailable.
 	err error
-	// unknown is true if an attempt without an answer may have been carried out.
+	// unknown reports whether the server may have carried out an attempt that has no answer.
 	unknown bool
-	// pending is true if an attempt may still arrive, because weir did not answer it.
+	// pending reports whether an attempt without an answer from weir may still arrive.
 	pending bool
 	// attempts is the number of attempts.
 	attempts int
-	// header is that of the last reply, or nil.
+	// header is the header of the last reply, or nil.
 	header http.Header
 }
 
-// noAnswer is why an attempt has no answer of weir's, so that its outcome is unknown.
+// noAnswer is the reason that an attempt has no answer from weir, so that its outcome is unknown.
 type noAnswer struct {
 	cause error
-	fault *weir.Error   // the server's own error, if it could tell one
+	fault *weir.Error   // the server's own error, if it returned one
 	pause time.Duration // the server's Retry-After
-	// refused is true if the server was too busy, so that this attempt changed nothing.
+	// refused reports whether the server was too busy, in which case the attempt changed nothing.
 	refused bool
 }
 
@@ -129,7 +131,7 @@ func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 		if why == nil {
 			return out
 		}
-		// A refused attempt changes nothing about one before it that had no answer.
+		// A refused attempt does not settle the outcome of an earlier attempt without an answer.
 		out.unknown = out.unknown || !why.refused
 		out.pending = out.pending || why.fault == nil
 		next := pauseBefore(n, c.options.Backoff, longestPause, min(why.pause, c.options.Timeout))
@@ -187,8 +189,9 @@ func (c *Client) send(ctx context.Context, k *apiCall) (*reply, error) {
 	return &reply{resp.StatusCode, resp.Header, got}, nil
 }
 
-// pauseBefore returns the pause before attempt n+1: first, doubled each time up to longest,
-// shortened by up to a half at random, and at least what the server asks for.
+// pauseBefore returns the pause between attempts n and n+1. The pause is first, doubled for each
+// attempt up to longest, shortened by up to a half at random, and at least asked, the server's
+// Retry-After.
 func pauseBefore(n int, first, longest, asked time.Duration) time.Duration {
 	next := first
 	for range n - 1 {
@@ -202,7 +205,7 @@ func pauseBefore(n int, first, longest, asked time.Duration) time.Duration {
 	return max(next, asked)
 }
 
-// pause waits. It returns false at once if the context ends before.
+// pause sleeps. It returns false at once if the context would end first.
 func pause(ctx context.Context, next time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= next {
 		return false
@@ -232,9 +235,9 @@ func (d *noAnswer) unavailable(ended error) *weir.Error {
 	return &e
 }
 
-// judge returns the error in a reply, nil for a success. If weir did not write the reply,
-// or did not know the outcome, it returns why instead. A reply that cannot be read is never taken
-// for a denial.
+// judge returns the error in a reply, or nil for a success. If weir did not write the reply or did
+// not know the outcome, judge returns a noAnswer instead. It never takes a reply that it cannot
+// parse for a denial.
 func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 	if r.status == http.StatusOK {
 		if !r.isA("application/json") {
@@ -257,7 +260,7 @@ func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 	}
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		// Something in front of the server refuses. A degraded lease would hide that.
+		// A proxy before the server refuses the call. A degraded lease would hide that.
 		return nil, &weir.Error{Code: weir.PermissionDenied,
 			Reason: "the answer was " + r.statusText()}
 	}
@@ -293,7 +296,7 @@ func (k *apiCall) judgeProblem(r *reply, p *apijson.Problem) (*noAnswer, error) 
 	case !p.Fits():
 		return r.noAnswer(fmt.Sprintf("does not go with code %q", err.Code)), nil
 	case r.status == http.StatusBadRequest && err.Field == "body":
-		// What was sent is right, so something else arrived.
+		// The client sent a valid body, so the server received another one.
 		return r.noAnswer("says that the body " + err.Reason), nil
 	}
 	return nil, p.Mistakes()
@@ -304,7 +307,7 @@ func (r *reply) isA(media string) bool {
 	return err == nil && given == media
 }
 
-// noAnswer returns that a reply is not an answer, for a reason, and how long it asks to wait.
+// noAnswer returns the reason that the reply is not an answer from weir, with its Retry-After.
 func (r *reply) noAnswer(wrong string) *noAnswer {
 	d := &noAnswer{cause: fmt.Errorf("the answer %s %s", r.statusText(), wrong)}
 	if r.status == http.StatusServiceUnavailable || r.status == http.StatusTooManyRequests {

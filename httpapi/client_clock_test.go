@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// skewedWorld has a client whose clock is off, and counts requests. The server was opened just
-// before a second was over.
+// skewedWorld returns a world whose client has a wrong clock, and counts requests. The server was
+// opened just before the end of a second.
 func skewedWorld(
 	t *testing.T, skew time.Duration, wrap func(http.Handler) http.Handler,
 ) (w *clientWorld, requests *atomic.Int64) {
@@ -79,7 +79,7 @@ func TestSkewedClient(t *testing.T) {
 	}
 }
 
-// expectUsed checks what is left of a hundred.
+// expectUsed checks the units in use of a hundred.
 func expectUsed(t *testing.T, w *clientWorld, want int64) {
 	t.Helper()
 	statuses, err := w.limiter.Status(t.Context(), "a", "m")
@@ -91,8 +91,8 @@ func expectUsed(t *testing.T, w *clientWorld, want int64) {
 	}
 }
 
-// A server whose clock was put back refuses IDs of its own time for a while, but not those ahead
-// of it.
+// TestServerClockPutBack checks that a server whose clock was put back refuses IDs of its own time
+// for a while, but not later ones.
 func TestServerClockPutBack(t *testing.T) {
 	t.Parallel()
 	w, _ := skewedWorld(t, 0, asServed)
@@ -106,7 +106,8 @@ func TestServerClockPutBack(t *testing.T) {
 	expectUsed(t, w, 3)
 }
 
-// Who brings an ID hears what is wrong with it: it is not exchanged for another.
+// TestBroughtIDsAreKept checks that the client does not replace an ID that the caller brought, and
+// returns the error about it.
 func TestBroughtIDsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
@@ -127,8 +128,8 @@ func TestBroughtIDsAreKept(t *testing.T) {
 	}
 }
 
-// A server that refuses every ID is asked a few times, and without a Date nobody knows better: then
-// the refusal is returned.
+// TestEveryIDRefused checks that the client sends only a few IDs to a server that refuses every
+// one, and then returns the refusal. Without a Date it cannot correct the ID.
 func TestEveryIDRefused(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -165,7 +166,8 @@ func TestEveryIDRefused(t *testing.T) {
 	}
 }
 
-// An ID that is refused after an attempt was lost may have been used by that attempt.
+// TestRefusedAfterLoss checks that the outcome is unknown if an ID is refused after an attempt was
+// lost, because that attempt may have used the ID.
 func TestRefusedAfterLoss(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []int64{0, 1} {
@@ -196,8 +198,8 @@ func TestRefusedAfterLoss(t *testing.T) {
 	}
 }
 
-// What a denial, or a lease of long ago, says of the server's clock is not taken for an
-// admission's.
+// TestClockIsLearned checks that the client learns the server's clock from admissions, and not from
+// denials or old leases.
 func TestClockIsLearned(t *testing.T) {
 	t.Parallel()
 	w, requests := skewedWorld(t, 2*time.Hour, asServed)

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// twinWorld does everything twice: over the wire, and in a limiter of its own in this process.
-// Every member of both answers must be equal, those that no suite looks at too.
+// twinWorld makes every call twice: over the wire, and to a limiter in this process. It compares
+// every member of both answers, including those that no suite checks.
 type twinWorld struct {
 	*clientWorld
 
@@ -59,7 +59,7 @@ func (w *twinWorld) compare(what string, got, want any, gotErr, wantErr error) {
 	}
 }
 
-// faultText is all that an error says, but for its causes.
+// faultText returns everything in an error except its causes.
 func faultText(err error) string {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return fmt.Sprintf("%#v", *denied)
@@ -80,7 +80,7 @@ func faultText(err error) string {
 	return fmt.Sprint(err)
 }
 
-// plainLease is a lease without what binds it, its instants in UTC.
+// plainLease returns the members of a lease that can be compared, with instants in UTC.
 func plainLease(l *weir.Lease) any {
 	if l == nil {
 		return nil
@@ -188,7 +188,8 @@ func (w *twinWorld) Configure(d *weir.Definitions) error {
 	return errors.Join(w.clientWorld.Configure(d), w.twin.Configure(context.Background(), d))
 }
 
-// Every answer is the one that the limiter gives in process, to its last member.
+// TestClientEqualsLimiter checks that every answer equals that of a limiter in the process, to the
+// last member.
 func TestClientEqualsLimiter(t *testing.T) {
 	t.Parallel()
 	compared := map[string]int{}

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// failing is a service that answers everything with one error.
+// failing is a service whose methods all return one error.
 type failing struct {
 	weir.Service
 
@@ -37,7 +37,7 @@ func (f *failing) Status(context.Context, string, string) ([]weir.LimitStatus, e
 	return nil, f.err
 }
 
-// doubtful is a service whose settlements are done, but for refunds that may not have been made.
+// doubtful is a service that settles leases, but reports that refunds are in doubt.
 type doubtful struct{ weir.Service }
 
 func (doubtful) receipt(id weir.LeaseID) (*weir.Receipt, error) {
@@ -78,7 +78,7 @@ func TestRefundInDoubtArrives(t *testing.T) {
 	}
 }
 
-// counted counts what reaches a handler.
+// counted counts the requests to a handler.
 func counted(n *atomic.Int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.Add(1)
@@ -86,7 +86,7 @@ func counted(n *atomic.Int64, next http.Handler) http.Handler {
 	})
 }
 
-// failingClient reaches a service that fails, through the handler.
+// failingClient returns a client of a handler whose service fails.
 func failingClient(t *testing.T, attempts *atomic.Int64, err error) *httpapi.Client {
 	t.Helper()
 	handler := httphandler.New(&failing{err: err}, nil)
@@ -100,7 +100,8 @@ func failingClient(t *testing.T, attempts *atomic.Int64, err error) *httpapi.Cli
 	return c
 }
 
-// Every code arrives as it was, is definite unless it is unavailable, and is never a denial.
+// TestCodesArrive checks that every code arrives unchanged, is definite unless it is unavailable,
+// and is never a denial.
 func TestCodesArrive(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("nobody else's business")
@@ -172,7 +173,7 @@ func TestCodesArrive(t *testing.T) {
 	}
 }
 
-// A denial arrives whole, at the first attempt.
+// TestDenialsArrive checks that a denial arrives complete, in the first attempt.
 func TestDenialsArrive(t *testing.T) {
 	t.Parallel()
 	status := weir.LimitStatus{
@@ -215,7 +216,8 @@ func TestDenialsArrive(t *testing.T) {
 	}
 }
 
-// Whoever stands in front of the server and refuses is not hidden, not even by Allow.
+// TestForeignRefusals checks that a refusal by a proxy before the server is returned, even with the
+// policy Allow.
 func TestForeignRefusals(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired} {

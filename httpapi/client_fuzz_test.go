@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// FuzzReplies judges whatever comes back. What is taken for an admission or a denial must say so,
-// in an answer that can be read without any of the client's code.
+// FuzzReplies passes arbitrary replies to the client. If the client takes a reply for an admission
+// or a denial, the test parses it without the client's code and checks that it is one.
 func FuzzReplies(f *testing.F) {
 	const id = "01JY1X0000TESTTESTTESTTEST"
 	lease := `{"allowed":true,"lease_id":"` + id + `","reserved_at_unix_ms":1750248000000,"limits":[]}`

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// An admission bounds the offset from both sides; what is known moves only as far as it must.
+// TestServerClockLearns checks that an admission bounds the offset from both sides, and that the
+// offset moves only to the nearer bound.
 func TestServerClockLearns(t *testing.T) {
 	t.Parallel()
 	start := time.UnixMilli(1_750_248_000_000)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// inPipe plays a test in a bubble, with a client of a server that is written by hand. Answer is
-// told which attempt it is. The client sends nothing after a call unless the options say so.
+// inPipe runs a test in a bubble, with a client of a stub server. The function answer gets the
+// number of the attempt. The client sends nothing after a call unless the options say otherwise.
 func inPipe(
 	t *testing.T, o httpapi.ClientOptions, answer func(n int, w http.ResponseWriter, r *http.Request),
 	play func(t *testing.T, c *httpapi.Client),
@@ -51,13 +51,13 @@ func admitRequest(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	admitting(w, idIn(t, string(body)))
 }
 
-// hang answers nothing until the client has gone.
+// hang does not answer until the client has hung up.
 func hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// retryCase is a server that fails some attempts, and what a reservation then takes.
+// retryCase is a server that fails some attempts, and the expected result of a reservation.
 type retryCase struct {
 	name       string
 	options    httpapi.ClientOptions
@@ -130,7 +130,7 @@ func TestAttemptsTimeOut(t *testing.T) {
 			switch n {
 			case 1:
 				hang(r)
-			case 2: // it begins to answer
+			case 2: // the server starts to answer
 				w.Header().Set("Content-Type", jsonType)
 				w.WriteHeader(http.StatusOK)
 				_ = http.NewResponseController(w).Flush()
@@ -150,7 +150,7 @@ func TestAttemptsTimeOut(t *testing.T) {
 		})
 }
 
-// The caller hears what happened within nine tenths of its deadline.
+// TestDeadlines checks that the caller gets the result within nine tenths of its deadline.
 func TestDeadlines(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request)
@@ -186,7 +186,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Whoever has hung up gets no lease, not even a degraded one, and is not kept waiting.
+// TestCallerGone checks that a caller that has hung up gets no lease, not even a degraded one, and
+// does not wait.
 func TestCallerGone(t *testing.T) {
 	o := httpapi.ClientOptions{
 		Timeout: 2 * time.Second, Backoff: time.Minute, OnUnavailable: weir.Allow,
@@ -224,7 +225,7 @@ func TestCallerGone(t *testing.T) {
 	}
 }
 
-// A settlement that was lost is repeated as it was.
+// TestSettlementRepeated checks that a lost settlement is repeated unchanged.
 func TestSettlementRepeated(t *testing.T) {
 	var bodies []string
 	inPipe(t, httpapi.ClientOptions{}, func(n int, w http.ResponseWriter, r *http.Request) {
@@ -254,7 +255,7 @@ func TestSettlementRepeated(t *testing.T) {
 	}
 }
 
-// The caller's HTTP client is used with all that it says.
+// TestGivenTimeout checks that the client obeys the settings of the caller's HTTP client.
 func TestGivenTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := overPipes(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hang(r) }))
@@ -275,9 +276,10 @@ func TestGivenTimeout(t *testing.T) {
 	})
 }
 
-// A server that is too busy has done nothing: the client tries again when it is told to, and what
-// it returns in the end is definite unless an attempt before had no answer. No policy turns it into
-// a lease, because then a flood would lift every limit.
+// TestOverloaded checks the retries after a server was too busy, in which case it has done nothing.
+// The client waits for the Retry-After. Its error in the end is definite unless an earlier attempt
+// had no answer. No policy turns the error into a degraded lease, because then a flood of requests
+// would disable every limit.
 func TestOverloaded(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -81,7 +81,7 @@ func TestNewClientMistakes(t *testing.T) {
 	}
 }
 
-// faults are the errors of weir's in an error, in order.
+// faults returns the errors of weir in an error, in order.
 func faults(err error) []*weir.Error {
 	if e, ok := err.(*weir.Error); ok {
 		return []*weir.Error{e}
@@ -99,7 +99,7 @@ func faults(err error) []*weir.Error {
 	return nil
 }
 
-// stub is a server that a test writes by hand. It remembers what it was sent.
+// stub is a server with a handler from the test. It records the requests.
 type stub struct {
 	*httptest.Server
 
@@ -132,7 +132,7 @@ func (s *stub) sent() []string {
 	return slices.Clone(s.bodies)
 }
 
-// client makes one that does not wait long between attempts, and sends nothing after a call.
+// client returns a client that does not wait long between attempts, and sends nothing after a call.
 func (s *stub) client(t *testing.T, o httpapi.ClientOptions) *httpapi.Client {
 	t.Helper()
 	if o.CancelFor == 0 {
@@ -149,7 +149,7 @@ func (s *stub) client(t *testing.T, o httpapi.ClientOptions) *httpapi.Client {
 	return c
 }
 
-// idIn is the lease ID in a body.
+// idIn returns the lease ID in a body.
 func idIn(t *testing.T, body string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(body, `"lease_id":"`)
@@ -172,7 +172,7 @@ func admitting(w http.ResponseWriter, id string) {
 
 var plainRequest = weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 1}}
 
-// expectUnavailable checks that an error says nothing but that the outcome is unknown.
+// expectUnavailable checks that an error reports only an unknown outcome.
 func expectUnavailable(t *testing.T, what string, err error) {
 	t.Helper()
 	if _, ok := errors.AsType[*weir.DeniedError](err); ok || !errors.Is(err, weir.Unavailable) {
@@ -229,7 +229,8 @@ func TestClientRequests(t *testing.T) {
 	}
 }
 
-// What the wire cannot say is refused in the limiter's words, and not sent.
+// TestClientRefuses checks that requests that JSON cannot express are refused with the limiter's
+// errors, and not sent.
 func TestClientRefuses(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusTeapot) })
@@ -269,7 +270,7 @@ func TestClientRefuses(t *testing.T) {
 	}
 }
 
-// expectMistakes checks which fields an error is about.
+// expectMistakes checks the fields of the mistakes in an error.
 func expectMistakes(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
 	var fields []string
@@ -284,7 +285,8 @@ func expectMistakes(t *testing.T, what string, err error, want ...string) {
 	}
 }
 
-// Limits that the wire cannot say are refused as the limiter refuses them, all at once.
+// TestClientRefusesLimits checks that limits that JSON cannot express are refused as the limiter
+// refuses them, all at once.
 func TestClientRefusesLimits(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusTeapot) })

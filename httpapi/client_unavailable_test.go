@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// deadServer is an address where nobody listens.
+// deadServer returns an address on which no process listens.
 func deadServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
@@ -61,7 +61,7 @@ func TestUnreachable(t *testing.T) {
 		!lease.Expires.Equal(now.Add(time.Hour)) {
 		t.Errorf("got %+v, want a degraded lease", lease)
 	}
-	// Nobody listens, so an answer shows that nobody was asked.
+	// No process listens on the address, so an answer shows that the client sent nothing.
 	live := weir.Receipt{LeaseID: id, At: now, Expires: now.Add(time.Hour), Degraded: true}
 	over := weir.Receipt{LeaseID: id, At: now, Degraded: true}
 	for name, verb := range map[string]struct {
@@ -84,7 +84,8 @@ func TestUnreachable(t *testing.T) {
 	}); err != nil || !ran {
 		t.Errorf("do: got %v, ran under a degraded lease %v", err, ran)
 	}
-	// Only a reservation is allowed; what concerns a lease in the store, and questions, are not.
+	// The policy applies to reservations only, not to updates of a lease in the store or to
+	// queries.
 	_, err = allow.Complete(ctx, id, nil)
 	expectUnavailable(t, "complete by ID", err)
 	_, err = allow.Status(ctx, "a", "m")
@@ -92,7 +93,7 @@ func TestUnreachable(t *testing.T) {
 	expectUnavailable(t, "set limits", allow.SetLimits(ctx, weir.Subject{}, nil))
 }
 
-// Allow hides neither a denial nor a mistake.
+// TestAllowHidesNothing checks that Allow hides neither a denial nor a mistake.
 func TestAllowHidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, code := range []weir.Code{
@@ -112,7 +113,7 @@ func TestAllowHidesNothing(t *testing.T) {
 	}
 }
 
-// allowed reserves under Allow from a service that fails.
+// allowed reserves with the policy Allow from a service that fails.
 func allowed(t *testing.T, fails error) (*weir.Lease, error) {
 	t.Helper()
 	net := overPipes(t, httphandler.New(&failing{err: fails}, nil))
@@ -126,7 +127,8 @@ func allowed(t *testing.T, fails error) (*weir.Lease, error) {
 	return c.Reserve(t.Context(), &plainRequest)
 }
 
-// A redirect would take a reservation, and the bearer token, to somebody else.
+// TestRedirectsAreNotFollowed checks that the client does not send a reservation and the bearer
+// token to another server.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	elsewhere := newStub(

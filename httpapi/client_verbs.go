@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Reserve takes what the request asks, or is denied; see [weir.Service]. A reservation that it
-// abandons is cancelled in the background; see [Client].
+// Reserve takes the costs of a request, or is denied; see [weir.Service]. The client cancels a
+// reservation that it abandons in the background; see [Client].
 func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
 		return nil, apijson.Invalid("request", nil, "must be given")
@@ -32,13 +32,13 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 		lease, out := c.reserve(arrived.trace(ctx), id, body, left)
 		switch {
 		case !out.unknown && refusesID(out.err):
-			// The server refuses the time in the client's own ID, and charges nothing.
+			// The server refused the time in the ID that the client made, and charged nothing.
 			if next := c.clock.correct(try, out.header, c.options.Now()); !next.IsZero() {
 				id = next
 				continue
 			}
 		case out.unknown && errors.Is(out.err, weir.Ended):
-			// The server has cancelled an earlier attempt, so nothing is charged with this ID.
+			// The server has cancelled an earlier attempt, so nothing is charged under this ID.
 			if left -= out.attempts; left > 0 {
 				id = c.clock.leaseID(c.options.Now())
 				continue
@@ -46,7 +46,8 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 			out.unknown = false
 			out.err = unanswered(out.err)
 		case out.unknown && refusesID(out.err):
-			// The server has forgotten whether the ID was used, and an earlier attempt may have used it.
+			// The server has forgotten whether the ID was used, and an earlier attempt may have
+			// used it. So the outcome is unknown.
 			out.err = unanswered(out.err)
 		}
 		if out.unknown && out.err != nil && arrived.possible() {
@@ -61,7 +62,7 @@ func unanswered(cause error) *weir.Error {
 }
 
 // reserve sends a request with one lease ID. The argument tries bounds the attempts; 0 means the
-// bound of the options.
+// bound in the options.
 func (c *Client) reserve(
 	ctx context.Context, id weir.LeaseID, b *apijson.ReserveRequest, tries int,
 ) (lease *weir.Lease, out callResult) {
@@ -98,13 +99,13 @@ func (c *Client) reserved(
 	return nil, e
 }
 
-// refusesID reports whether an error refuses the time in a lease ID.
+// refusesID reports whether an error is about the time in a lease ID.
 func refusesID(err error) bool {
 	e, ok := errors.AsType[*weir.Error](err)
 	return ok && e.Code == weir.Invalid && e.Field == "lease_id"
 }
 
-// Adjust sets what a live lease stands for; see [weir.Service].
+// Adjust changes the units for which a live lease stands; see [weir.Service].
 func (c *Client) Adjust(
 	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
 ) (*weir.Receipt, error) {
@@ -126,7 +127,7 @@ func (c *Client) Complete(
 	return c.update(ctx, "/v1/complete", id, &apijson.CompleteRequest{LeaseID: id, Actuals: body})
 }
 
-// Cancel gives everything back and ends the lease; see [weir.Service].
+// Cancel refunds all units and ends the lease; see [weir.Service].
 func (c *Client) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return c.update(ctx, "/v1/cancel", id, &apijson.LeaseRequest{LeaseID: id})
 }
@@ -139,7 +140,7 @@ func (c *Client) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, er
 func (c *Client) update(
 	ctx context.Context, path string, id weir.LeaseID, body any,
 ) (*weir.Receipt, error) {
-	if id.IsZero() { // no lease has it, and the server would refuse the body
+	if id.IsZero() { // the server would refuse the body, and no lease has this ID
 		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String(),
 			Reason: "is not known here"}
 	}
@@ -149,10 +150,11 @@ func (c *Client) update(
 	return receipt, out.err
 }
 
-// degradedLife is the lifetime of a degraded lease: the engine's default.
+// degradedLife is the lifetime of a degraded lease, which is the engine's default.
 const degradedLife = time.Hour
 
-// degraded is the service of degraded leases, which no server knows. Its verbs do nothing.
+// degraded is the service of degraded leases. No server knows these leases, so its verbs do
+// nothing.
 type degraded struct{ *Client }
 
 // degrade returns a degraded lease.
@@ -175,42 +177,43 @@ func (d degraded) ended(id weir.LeaseID) (*weir.Receipt, error) {
 	return &weir.Receipt{LeaseID: id, At: d.instant(), Degraded: true}, nil
 }
 
-// Adjust answers that the lease lives on.
+// Adjust returns the receipt of a live lease.
 func (d degraded) Adjust(
 	_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs,
 ) (*weir.Receipt, error) {
 	return d.live(id)
 }
 
-// Extend answers that the lease lives on.
+// Extend returns the receipt of a live lease.
 func (d degraded) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return d.live(id)
 }
 
-// Complete answers that the lease has ended.
+// Complete returns the receipt of an ended lease.
 func (d degraded) Complete(
 	_ context.Context, id weir.LeaseID, _ []weir.Costs,
 ) (*weir.Receipt, error) {
 	return d.ended(id)
 }
 
-// Cancel answers that the lease has ended.
+// Cancel returns the receipt of an ended lease.
 func (d degraded) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return d.ended(id)
 }
 
-// serverClock estimates from answers how far the server's clock is ahead of the client's, in
-// milliseconds, because the server judges the time in lease IDs.
+// serverClock estimates from answers the number of milliseconds by which the server's clock is
+// ahead of the client's. The client makes lease IDs with it, because the server judges the time in
+// them.
 type serverClock struct {
 	offset atomic.Int64
 }
 
-// learn takes note of an admission at an instant of the server's clock, between two instants of the
+// learn records an admission at an instant of the server's clock, between two instants of the
 // client's. It changes the offset only if the admission contradicts it.
 func (s *serverClock) learn(at, sent, received time.Time) {
 	low, high := at.UnixMilli()-received.UnixMilli(), at.UnixMilli()-sent.UnixMilli()
 	if low > high {
-		return // the client's clock stepped back meanwhile
+		return // the client's clock stepped back between them
 	}
 	if known := s.offset.Load(); known < low || known > high {
 		s.offset.Store(min(max(known, low), high))
@@ -222,14 +225,14 @@ func (s *serverClock) leaseID(now time.Time) weir.LeaseID {
 	return weir.NewLeaseID(now.Add(time.Duration(s.offset.Load()) * time.Millisecond))
 }
 
-// corrections are added to the Date of the answer that refused an ID, to make the next one. A Date
-// is cut to the second. The first correction is the end of that second, because a server that was
-// opened in it refuses earlier IDs. The second is as far ahead as a server allows, for one whose
-// clock was put back.
+// corrections has the durations that are added to the Date of the answer that refused an ID, to
+// make the next ID. A Date is cut to the second. The first correction reaches the end of that
+// second, because a server that was opened in it refuses earlier IDs. The second reaches as far
+// ahead as a server allows, for a server whose clock was put back.
 var corrections = [...]time.Duration{time.Second, time.Minute}
 
-// correct returns the next ID after a refusal, counted by try from zero, or the zero ID if there is
-// none.
+// correct returns the next ID after a refusal, or the zero ID if there is none. The argument try
+// counts refusals from 0.
 func (s *serverClock) correct(try int, header http.Header, received time.Time) weir.LeaseID {
 	if try >= len(corrections) {
 		return weir.LeaseID{}

@@ -30,12 +30,12 @@ func (w *clientWorld) Configure(d *weir.Definitions) error {
 	return w.limiter.Configure(context.Background(), d)
 }
 
-// Close ends the client, the server and the limiter.
+// Close closes the client, the server and the limiter.
 func (w *clientWorld) Close() error {
 	return errors.Join(w.Client.Close(), w.close(), w.limiter.Close())
 }
 
-// network is how a test's client reaches the handler.
+// network connects a test's client to the handler.
 type network struct {
 	url    string
 	client *http.Client
@@ -71,8 +71,8 @@ func openClientWorld(
 	return &clientWorld{clock, client, lim, net.close}
 }
 
-// dated puts the world's time into the Date of every answer, where net/http would put the
-// machine's.
+// dated writes the world's time to the Date of every answer. Without it net/http would write the
+// machine's time.
 func dated(now func() time.Time, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", now().UTC().Format(http.TimeFormat))
@@ -80,7 +80,7 @@ func dated(now func() time.Time, next http.Handler) http.Handler {
 	})
 }
 
-// overPipes serves over connections in memory, which may live in a bubble of testing/synctest.
+// overPipes serves over connections in memory, which work in a bubble of testing/synctest.
 func overPipes(_ conformance.T, h http.Handler) *network {
 	pipes := testkit.ListenPipes("pipe")
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}

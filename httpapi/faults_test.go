@@ -32,7 +32,8 @@ func overTCP(_ conformance.T, h http.Handler) *network {
 	}}
 }
 
-// Over real connections the client agrees with the model, operation by operation.
+// TestRandomClientOverTCP checks that the client agrees with the model over real connections,
+// operation by operation.
 func TestRandomClientOverTCP(t *testing.T) {
 	t.Parallel()
 	table := conformance.RandomOperations(t, conformance.Harness{
@@ -45,8 +46,8 @@ func TestRandomClientOverTCP(t *testing.T) {
 	t.Logf("\n%s", table)
 }
 
-// proxiedHarness puts a proxy between client and server, and counts what it did. Wrap may stand
-// between the client and the proxy.
+// proxiedHarness puts a proxy between client and server, and counts its faults. The function wrap
+// may add a handler between the client and the proxy.
 func proxiedHarness(
 	seed uint64, counts map[string]int, wrap func(http.RoundTripper) http.RoundTripper,
 ) conformance.Harness {
@@ -69,8 +70,9 @@ func proxiedHarness(
 		})
 		return &proxiedWorld{w, p}
 	}
-	// A clock that steps back before the server's start makes it refuse the client's own IDs; after an
-	// attempt that was lost the client then cannot know, and says so. The model knows.
+	// If the clock steps back before the start of the server, the server refuses the client's own
+	// IDs. After a lost attempt the client then reports an unknown outcome, but the model knows the
+	// outcome.
 	return conformance.Harness{Open: open, Traits: (&memory.Store{}).Traits(), NoSkew: true}
 }
 
@@ -100,7 +102,7 @@ func (n *numbering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// proxiedWorld ends a call only when all that was sent for it has arrived: the model has no late
+// proxiedWorld ends a call only when all its requests have arrived, because the model has no late
 // ones.
 type proxiedWorld struct {
 	*clientWorld
@@ -154,8 +156,8 @@ func (w *proxiedWorld) Explain(
 	return w.clientWorld.Explain(ctx, entity, resource)
 }
 
-// Whatever becomes of connections, requests and answers, every answer is the model's: nothing is
-// charged twice, and nothing is lost.
+// TestRandomClientThroughFaults checks that every answer equals the model's, whatever happens to
+// connections, requests and answers: nothing is charged twice, and nothing is lost.
 func TestRandomClientThroughFaults(t *testing.T) {
 	t.Parallel()
 	operations := soak.Amount(3000, 20_000)
@@ -185,8 +187,8 @@ func faultTable(counts map[string]int) string {
 	return b.String()
 }
 
-// A client that took a new lease ID for each attempt would charge twice. The test above would
-// notice.
+// TestFaultsCatchNewIDs checks that the test above fails for a client that makes a new lease ID for
+// each attempt, which would charge twice.
 func TestFaultsCatchNewIDs(t *testing.T) {
 	t.Parallel()
 	harness := proxiedHarness(1, map[string]int{}, func(next http.RoundTripper) http.RoundTripper {
@@ -199,13 +201,12 @@ func TestFaultsCatchNewIDs(t *testing.T) {
 	t.Logf("found: %s", found)
 }
 
-// renaming gives every attempt of a reservation a lease ID of its own. Later verbs go to the last
-// one.
+// renaming gives every attempt of a reservation its own lease ID. Later verbs use the last one.
 type renaming struct {
 	next http.RoundTripper
 
 	mu    sync.Mutex
-	names map[string]string // what the client calls a lease, and its last name
+	names map[string]string // the last ID of each lease, by the client's ID
 }
 
 func (n *renaming) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -239,7 +240,8 @@ func (n *renaming) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// rename changes the last characters of an ID where an attempt follows another; its time stays.
+// rename changes the last characters of an ID if an attempt follows another. The time in the ID
+// stays.
 func (n *renaming) rename(id string, reserves bool) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

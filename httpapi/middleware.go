@@ -9,31 +9,32 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// MiddlewareOptions tune a [Middleware]. Nil means all defaults.
+// MiddlewareOptions configures a [Middleware]. A nil *MiddlewareOptions means all defaults.
 type MiddlewareOptions struct {
 	// NoRateLimits leaves the RateLimit headers out of all answers. Default: false.
 	NoRateLimits bool
 	// SettleFailed is called if the lease of a request could not be settled after the handler has
-	// answered; a lease that stays live ends by itself. It is also called, in the background and
-	// perhaps after the request has ended, if the service is a [Client] that could not cancel a
-	// reservation that it abandoned. Default: nothing is called.
+	// returned; the lease ends by itself. It is also called if the service is a [Client] that could
+	// not cancel a reservation that it abandoned. That call comes in the background, perhaps after
+	// the request has ended. Default: no call.
 	SettleFailed func(r *http.Request, err error)
-	// Now reads the clock, for the RateLimit headers of budgets. Default: [time.Now].
+	// Now returns the time, for the RateLimit headers of budgets. Default: [time.Now].
 	Now func() time.Time
 }
 
-// Middleware reserves before a handler runs and settles after it, as [weir.Do] does. The function
-// ask returns what to reserve for a request. If it returns nil, the request passes without a
-// reservation, and if it returns an error, the request is refused. It must not read the body.
+// Middleware returns a function that wraps a handler. The wrapped handler reserves before the
+// handler runs and settles after it, as [weir.Do] does. The function ask returns the reservation
+// for a request. If it returns nil, the request passes without a reservation. If it returns an
+// error, the request is refused. It must not read the body.
 //
-// A denial is answered with 429 and RateLimit headers, as a server does, and every other error
-// with the problem that goes with its code: 503 where the service is unavailable, 400 where ask
-// returns an error with code [weir.Invalid]. Those answers name entities and limits.
+// A denial is answered with 429 and RateLimit headers, as by a server. Every other error is
+// answered with the problem for its code: 503 if the service is unavailable, 400 if ask returns an
+// error with code [weir.Invalid]. These answers name entities and limits.
 //
-// The handler gets its lease from [LeaseFrom]. What it reports with [weir.Lease.Report] is charged;
-// a report of zeros gives back what was reserved. Without a report, a handler that returns is
-// charged what was reserved, whatever its status, and one that panics or whose client has gone is
-// charged nothing unless it called [weir.Lease.Sent]. A panic is passed on.
+// The handler gets its lease from [LeaseFrom]. If it calls [weir.Lease.Report], the reported units
+// are charged, and a report of zeros refunds all units. Without a report, a handler that returns is
+// charged the reserved units, whatever its status. A handler that panics, or whose client has hung
+// up, is charged nothing unless it called [weir.Lease.Sent]. A panic is passed on.
 func Middleware(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *MiddlewareOptions,
 ) func(http.Handler) http.Handler {

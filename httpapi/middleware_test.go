@@ -19,7 +19,8 @@ import (
 
 func askFour(*http.Request) (*weir.Request, error) { return four(), nil }
 
-// through sends a request through the middleware to a handler; panicked is what came up.
+// through sends a request through the middleware to a handler. The result panicked is the recovered
+// value of a panic.
 func through(
 	a *around, o *httpapi.MiddlewareOptions, next http.HandlerFunc,
 ) (w *httptest.ResponseRecorder, panicked any) {
@@ -29,7 +30,7 @@ func through(
 	return w, nil
 }
 
-// chat is a request to whatever stands behind the middleware.
+// chat returns a request to the handler behind the middleware.
 func chat(t *testing.T, body string) *http.Request {
 	t.Helper()
 	return httptest.NewRequestWithContext(
@@ -95,7 +96,8 @@ func TestMiddlewareSettles(t *testing.T) {
 	}
 }
 
-// A client that hangs up gives back what was reserved, unless the call had been sent.
+// TestMiddlewareClientGone checks that the reservation of a client that hangs up is refunded,
+// unless the call was sent.
 func TestMiddlewareClientGone(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {
@@ -114,7 +116,8 @@ func TestMiddlewareClientGone(t *testing.T) {
 	}
 }
 
-// Denied and admitted requests have the headers and the problem that a Handler gives.
+// TestMiddlewareAnswersAsHandler checks that denied and admitted requests have the headers and the
+// problem that a Handler writes.
 func TestMiddlewareAnswersAsHandler(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
@@ -152,7 +155,7 @@ func TestMiddlewareAnswersAsHandler(t *testing.T) {
 	a.used("after", 8, 0)
 }
 
-// plainProblem is a problem without what differs between two denials of the same.
+// plainProblem returns a problem without the members that differ between two equal denials.
 func plainProblem(t *testing.T, body []byte) map[string]any {
 	t.Helper()
 	var p map[string]any
@@ -266,7 +269,8 @@ func TestMiddlewareWithoutHeaders(t *testing.T) {
 	a.used("after", 8, 0)
 }
 
-// A lease that could not be settled is told of; the answer has been given.
+// TestMiddlewareSettleFails checks that a failed settlement is reported, although the answer is
+// already written.
 func TestMiddlewareSettleFails(t *testing.T) {
 	t.Parallel()
 	a := newAround(t)
@@ -289,7 +293,7 @@ func TestMiddlewareSettleFails(t *testing.T) {
 	a.used("after", 4, 1)
 }
 
-// While a handler runs, its slot does not time out.
+// TestMiddlewareExtends checks that the slot of a request does not time out while its handler runs.
 func TestMiddlewareExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAround(t)

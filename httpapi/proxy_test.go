@@ -22,42 +22,43 @@ const callHeader = "Test-Call"
 // attemptHeader counts the client's attempts, so that the proxy can make the client give one up.
 const attemptHeader = "Test-Attempt"
 
-// proxy stands between a client and a server and does to requests and answers what networks, and
-// proxies, do.
+// proxy is a proxy between a client and a server that delays, repeats, drops and changes requests
+// and answers, as networks and real proxies do.
 type proxy struct {
 	server *httptest.Server
 	target string
 	sender *http.Transport
 
-	// givenUp has, by the number of an attempt, what makes the client give it up: a func().
+	// givenUp has, by the number of an attempt, the function that makes the client give it up: a
+	// func().
 	givenUp sync.Map
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	counts map[string]int // how often what was done
-	late   []sending      // answered with 200; to be sent once more at any time
+	counts map[string]int // the number of faults by name
+	late   []sending      // answered with 200; the proxy may send them again later
 
-	// call is the client's call that may reach the server. Whoever forwards holds a read lock, so
-	// that a call is over only when all that was sent for it has arrived.
+	// call is the client's call that may reach the server. The forward method holds a read lock, so
+	// that a call ends only when all its requests have arrived.
 	flow sync.RWMutex
 	call int
 }
 
-// sending is a request as it can be sent again.
+// sending is a request that can be sent again.
 type sending struct {
 	method, uri string
 	header      http.Header
 	body        []byte
 }
 
-// received is an answer in one piece.
+// received is a complete answer.
 type received struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// passing is one request on its way through the proxy.
+// passing is a request in the proxy.
 type passing struct {
 	*proxy
 
@@ -69,7 +70,7 @@ type passing struct {
 // on passes the request on to the server.
 func (p *passing) on() *received { return p.forward(p.s) }
 
-// proxyFault is something that the proxy does instead of passing a request on and its answer back.
+// proxyFault is an action of the proxy in place of passing on a request and its answer.
 type proxyFault struct {
 	name   string
 	weight int // in a thousand
@@ -117,7 +118,8 @@ func proxyFaults() []proxyFault {
 	return append(faults, answerFaults()...)
 }
 
-// answerFaults pass the request on, or not, and answer with something else.
+// answerFaults returns the faults that answer with something else, with or without passing on the
+// request.
 func answerFaults() []proxyFault {
 	html := func(status int, location string) func(*received) bool {
 		return func(a *received) bool {
@@ -130,7 +132,7 @@ func answerFaults() []proxyFault {
 			return true
 		}
 	}
-	// as gives an answer the status of another outcome, where it has not.
+	// as changes the status of an answer to that of another outcome, if it differs.
 	as := func(is, status int, media string) func(*received) bool {
 		return func(a *received) bool {
 			was := a.status
@@ -169,7 +171,7 @@ func answerFaults() []proxyFault {
 	} {
 		faults = append(faults, proxyFault{name, 10, func(p *passing) {
 			a := p.on()
-			a.header.Del("Retry-After") // a client that cannot read a denial would wait for so long
+			a.header.Del("Retry-After") // a client that cannot parse the denial would wait for this time
 			if !change(a) {
 				p.count("(did not fit, cut instead)")
 				cut(p.w, "")
@@ -199,14 +201,14 @@ func (p *proxy) close() {
 	p.sender.CloseIdleConnections()
 }
 
-// over ends the call under way: what still comes of it is not passed on.
+// over ends the current call. The proxy does not pass on later requests of it.
 func (p *proxy) over() {
 	p.flow.Lock()
 	defer p.flow.Unlock()
 	p.call++
 }
 
-// current is the number of the call under way.
+// current returns the number of the current call.
 func (p *proxy) current() string {
 	p.flow.RLock()
 	defer p.flow.RUnlock()
@@ -244,8 +246,8 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request, faults []proxyFaul
 	a.write(w)
 }
 
-// again sends a request that was answered some time ago. It must change nothing. An extend would:
-// it renews the lease whenever it comes.
+// again repeats a request that was answered some time ago. The repeat must change nothing, so it is
+// never an extend, which renews the lease at any time.
 func (p *proxy) again() {
 	p.mu.Lock()
 	var s *sending
@@ -260,7 +262,7 @@ func (p *proxy) again() {
 
 // forward passes a request on to the server.
 func (p *proxy) forward(s *sending) *received {
-	ctx := context.Background() // what is passed on arrives, whoever has gone meanwhile
+	ctx := context.Background() // the request reaches the server even if the client hangs up
 	req, err := http.NewRequestWithContext(ctx, s.method, p.target+s.uri, bytes.NewReader(s.body))
 	if err != nil {
 		panic(err)
@@ -297,7 +299,7 @@ func (a *received) write(w http.ResponseWriter) {
 	_, _ = w.Write(a.body)
 }
 
-// raw is the answer as it stands on the wire.
+// raw returns the bytes of the answer on the wire.
 func (a *received) raw() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
@@ -306,7 +308,7 @@ func (a *received) raw() string {
 	return b.String()
 }
 
-// cut sends what there is of an answer and closes the connection.
+// cut sends a part of an answer and closes the connection.
 func cut(w http.ResponseWriter, text string) {
 	conn, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {

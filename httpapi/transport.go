@@ -12,35 +12,35 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TransportOptions tune a [Transport]. Nil means all defaults.
+// TransportOptions configures a [Transport]. A nil *TransportOptions means all defaults.
 type TransportOptions struct {
 	// Base sends the requests. Default: [http.DefaultTransport].
 	Base http.RoundTripper
-	// Wait makes a request wait, as [weir.Wait] does, until it fits or its context ends. Default: a
-	// denial is returned at once.
+	// Wait makes a request wait, as [weir.Wait] does, until it fits or its context ends. Default:
+	// RoundTrip returns a denial at once.
 	Wait *weir.WaitOptions
-	// Actuals returns what a call has used. It is called after the response was read to the end or
-	// closed, or after the context has ended. The response has no body; tail is the end of what was
-	// read of it, which may be cut off at both sides. False leaves what was reserved. Default: always
-	// false.
+	// Actuals returns the units that a call has used. It is called after the response was read to
+	// its end or closed, or after the context has ended. The response has no body; tail is the end
+	// of the part that was read, which may be cut off at both sides. If ok is false, the reserved
+	// units stay charged. Default: ok is always false.
 	Actuals func(resp *http.Response, tail []byte) (actuals []weir.Costs, ok bool)
 	// Tail is the number of bytes at the end of a body that are kept for Actuals. Default: 64 KiB.
 	Tail int
-	// SettleFailed is called if a lease could not be settled; one that stays live ends by itself. It
-	// is also called, in the background and perhaps after RoundTrip has returned, if the service is a
-	// [Client] that could not cancel a reservation that it abandoned. Default: nothing is called.
+	// SettleFailed is called if a lease could not be settled; the lease ends by itself. It is also
+	// called if the service is a [Client] that could not cancel a reservation that it abandoned.
+	// That call comes in the background, perhaps after RoundTrip has returned. Default: no call.
 	SettleFailed func(req *http.Request, err error)
 }
 
 // Transport is an [http.RoundTripper] that reserves before each request and settles after the body
-// of the response was read to its end or closed. Until then it extends the lease. All methods may
-// be called at once.
+// of the response was read to its end or closed. It extends the lease until then. It is safe for
+// concurrent use.
 //
-// A request that is denied, or for which nothing could be reserved, is not sent: RoundTrip returns
-// the [weir.DeniedError] or [weir.Error], which [http.Client] wraps. A request that fails before
-// its headers were written gives back what was reserved. After that it stays charged unless Actuals
-// says otherwise, whatever the status of the response and however much of it was read, because the
-// call may have been billed.
+// RoundTrip does not send a request that is denied or whose reservation fails. It returns the
+// [weir.DeniedError] or [weir.Error], which [http.Client] wraps. A request that fails before its
+// headers were written is refunded. After that, the call may have been billed, so it stays charged
+// unless Actuals says otherwise, whatever the status of the response and however much of it was
+// read.
 //
 // Closing a body waits until the lease is settled, unless the context of the request has ended.
 type Transport struct {
@@ -51,10 +51,10 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport returns a transport that reserves from a service. The function ask returns what to
-// reserve for a request. If it returns nil, the request is sent without a reservation, and if it
-// returns an error, RoundTrip returns that. It must not read the body of the request, but may read
-// a copy from GetBody.
+// NewTransport returns a transport that reserves from a service. The function ask returns the
+// reservation for a request. If it returns nil, the request is sent without a reservation. If it
+// returns an error, RoundTrip returns that error. The function must not read the body of the
+// request, but may read a copy from GetBody.
 func NewTransport(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *TransportOptions,
 ) *Transport {
@@ -77,7 +77,7 @@ func NewTransport(
 	return t
 }
 
-// RoundTrip reserves, sends and returns the response.
+// RoundTrip reserves, sends the request and returns the response.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked, err := t.ask(req)
 	if err != nil {
@@ -108,7 +108,7 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// waiting is a service whose reservations wait. Its leases are those of the service behind it.
+// waiting is a service whose Reserve waits. Its leases are those of the service behind it.
 type waiting struct {
 	weir.Service
 
@@ -120,22 +120,23 @@ func (w waiting) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 	return weir.Wait(ctx, w.Service, r, w.options)
 }
 
-// exchange is one request and its response under one lease. [weir.Do] runs in a goroutine beside
-// it, which extends the lease while the response is read, and settles it then.
+// exchange is one request and its response under one lease. [weir.Do] runs in a second goroutine,
+// which extends the lease while the response is read, and then settles it. The channels order the
+// two goroutines: a field that is valid after a channel is closed is not written later.
 type exchange struct {
 	transport *Transport
 	req       *http.Request
 	lease     *weir.Lease
 
-	leases   chan *weir.Lease // gets the lease
+	leases   chan *weir.Lease // receives the lease
 	answered chan struct{}    // closed when the base transport has returned
 	over     chan struct{}    // closed when the response was read or closed
 	settled  chan struct{}    // closed when Do has returned
-	err      error            // of Do; valid after settled
+	err      error            // the result of Do; valid after settled
 
 	unsent   bool           // nothing was written; valid after answered
 	response *http.Response // or nil; valid after answered
-	seen     http.Response  // for Actuals
+	seen     http.Response  // the response without its body, for Actuals
 	end      sync.Once
 	mu       sync.Mutex
 	tail     []byte
@@ -151,7 +152,7 @@ func newExchange(t *Transport, req *http.Request) *exchange {
 // errNotSent makes Do cancel the lease.
 var errNotSent = errors.New("the request was not sent")
 
-// reserve starts Do, and returns when there is a lease or an error.
+// reserve starts Do, and returns when Do has a lease or an error.
 func (e *exchange) reserve(asked *weir.Request) error {
 	go func() {
 		defer close(e.settled)
@@ -176,7 +177,7 @@ func (e *exchange) reserve(asked *weir.Request) error {
 	}
 }
 
-// withoutNotSent returns the error of Do without errNotSent, which Do joins with that of its
+// withoutNotSent returns the error of Do without errNotSent, which Do joins with the error of its
 // cancel.
 func withoutNotSent(err error) error {
 	if !errors.Is(err, errNotSent) {
@@ -188,8 +189,9 @@ func withoutNotSent(err error) error {
 	return nil
 }
 
-// hold runs under the lease, until the exchange is over. While the base transport is sending it is
-// not known what was written, so hold does not end with the context; the base transport does.
+// hold is the function that Do runs under the lease. It returns when the exchange is over. While
+// the base transport is sending, hold does not know what was written, so it does not return when
+// the context ends; the base transport ends then.
 func (e *exchange) hold(ctx context.Context, lease *weir.Lease) error {
 	e.leases <- lease
 	<-e.answered
@@ -216,7 +218,7 @@ func (e *exchange) send() (*http.Response, error) {
 	}
 	var resp *http.Response
 	empty := false
-	defer func() { // also while the base panics
+	defer func() { // also if the base transport panics
 		if e.response = resp; resp == nil && traced.Load() && !wrote.Load() {
 			e.unsent = true
 		} else {
@@ -230,7 +232,7 @@ func (e *exchange) send() (*http.Response, error) {
 		}
 	}()
 	sent := e.req.WithContext(httptrace.WithClientTrace(e.req.Context(), &httptrace.ClientTrace{
-		// If the base transport calls none of these, the request counts as sent.
+		// If the base transport does not call these hooks, the request counts as sent.
 		GetConn:      func(string) { traced.Store(true) },
 		WroteHeaders: func() { wrote.Store(true) },
 	}))
@@ -252,7 +254,8 @@ func (e *exchange) send() (*http.Response, error) {
 	return resp, nil
 }
 
-// finish ends the exchange when nothing more is read. If the reader calls it, trailers are valid.
+// finish ends the exchange when nothing more is read. The argument byReader reports whether the
+// reader of the body calls it, so that trailers are valid.
 func (e *exchange) finish(byReader bool) {
 	e.end.Do(func() {
 		defer close(e.over)
@@ -273,7 +276,7 @@ func (e *exchange) finish(byReader bool) {
 	})
 }
 
-// keep keeps the end of what was read.
+// keep appends to the tail of the body.
 func (e *exchange) keep(read []byte) {
 	if e.transport.options.Actuals == nil || len(read) == 0 {
 		return
@@ -295,14 +298,15 @@ func (e *exchange) wait() {
 	}
 }
 
-// exchangeBody is the body of a response. It tells its exchange what was read, and when it is over.
+// exchangeBody is the body of a response. It passes what was read to its exchange, and ends it.
 type exchangeBody struct {
 	io.ReadCloser
 
 	exchange *exchange
 }
 
-// watch wraps a body. A body after a change of protocols can be written to, and so can the result.
+// watch wraps the body of a response. After a switch of protocols, the body and its wrapper are
+// writable.
 func (e *exchange) watch(body io.ReadCloser) io.ReadCloser {
 	watched := &exchangeBody{body, e}
 	if w, ok := body.(io.Writer); ok {
@@ -314,7 +318,7 @@ func (e *exchange) watch(body io.ReadCloser) io.ReadCloser {
 	return watched
 }
 
-// Read reads, and ends the exchange after the last byte.
+// Read reads, and ends the exchange at the end of the body.
 func (b *exchangeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.exchange.keep(p[:n])
@@ -324,7 +328,7 @@ func (b *exchangeBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the exchange, and waits until it is settled.
+// Close ends the exchange and waits until it is settled.
 func (b *exchangeBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.exchange.finish(true)

@@ -17,12 +17,13 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// roundTrips is a base transport in one function.
+// roundTrips is a base transport made from a function.
 type roundTrips func(*http.Request) (*http.Response, error)
 
 func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What failed before anything was sent gives back; after that the call may have been billed.
+// TestTransportFailures checks that a failure before anything was sent refunds the units. After
+// that, the call may have been billed.
 func TestTransportFailures(t *testing.T) {
 	refused := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errGone
@@ -70,7 +71,8 @@ func TestTransportFailures(t *testing.T) {
 	}
 }
 
-// A body that ends too early is settled as far as it came.
+// TestTransportBodyBreaks checks that a body that ends too early is settled by the part that was
+// read.
 func TestTransportBodyBreaks(t *testing.T) {
 	calling(
 		t,
@@ -87,8 +89,8 @@ func TestTransportBodyBreaks(t *testing.T) {
 	)
 }
 
-// While the base is sending, an ended context gives nothing back: only the base knows what has
-// left.
+// TestTransportContextEndsWhileSending checks that nothing is refunded if the context ends while
+// the base transport sends, because only the base transport knows what was written.
 func TestTransportContextEndsWhileSending(t *testing.T) {
 	for name, heedless := range map[string]bool{"a base that listens": false, "a base that does not": true} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +227,8 @@ func TestTransportSettleFails(t *testing.T) {
 	})
 }
 
-// A connection that switches protocols is written to through the body.
+// TestTransportSwitchingProtocols checks that the body of a connection that switches protocols is
+// writable.
 func TestTransportSwitchingProtocols(t *testing.T) {
 	calling(
 		t,
@@ -270,7 +273,7 @@ func TestTransportSwitchingProtocols(t *testing.T) {
 	)
 }
 
-// Many at once settle each for itself.
+// TestTransportAtOnce checks that concurrent requests settle their own leases.
 func TestTransportAtOnce(t *testing.T) {
 	t.Parallel()
 	a := newAround(t)

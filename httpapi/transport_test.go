@@ -17,7 +17,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// calling plays a test in a bubble, with a client that reserves around its calls of an upstream.
+// calling runs a test in a bubble, with a client that reserves around its calls of an upstream.
 func calling(
 	t *testing.T, o httpapi.TransportOptions, upstream http.HandlerFunc,
 	play func(t *testing.T, a *around, c *http.Client, url string),
@@ -36,11 +36,11 @@ func calling(
 		if err := net.close(); err != nil {
 			t.Error(err)
 		}
-		synctest.Wait() // whoever is left in the bubble fails the test
+		synctest.Wait() // a goroutine left in the bubble fails the test
 	})
 }
 
-// tokens reads what the last line of a body says was used.
+// tokens reads the used units from the last line of a body.
 func tokens(_ *http.Response, tail []byte) ([]weir.Costs, bool) {
 	var n int64
 	lines := strings.Split(strings.TrimSpace(string(tail)), "\n")
@@ -69,7 +69,7 @@ func get(ctx context.Context, c *http.Client, url string) (io.ReadCloser, error)
 	return resp.Body, nil
 }
 
-// got is [get] where there must be an answer.
+// got is [get] for a request that must succeed.
 func got(t *testing.T, c *http.Client, url string) io.ReadCloser {
 	t.Helper()
 	body, err := get(t.Context(), c, url)
@@ -122,7 +122,7 @@ func TestTransportSettles(t *testing.T) {
 	}
 }
 
-// Actuals has the whole response before it, but for the body.
+// TestTransportActuals checks that Actuals gets the whole response except the body.
 func TestTransportActuals(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -154,7 +154,7 @@ func TestTransportActuals(t *testing.T) {
 			func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, "hello")
 				_ = http.NewResponseController(w).Flush()
-				w.Header().Set(http.TrailerPrefix+"Used", "xx") // nobody was told that it comes
+				w.Header().Set(http.TrailerPrefix+"Used", "xx") // a trailer that was not announced
 			},
 			func(resp *http.Response, _ []byte) ([]weir.Costs, bool) {
 				return []weir.Costs{{"n": int64(len(resp.Trailer.Get("Used")))}}, true
@@ -173,7 +173,8 @@ func TestTransportActuals(t *testing.T) {
 	}
 }
 
-// What has nothing in it is settled although nobody closes it.
+// TestTransportEmptyBodies checks that a response with an empty body is settled even if the caller
+// does not close it.
 func TestTransportEmptyBodies(t *testing.T) {
 	upstream := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 	calling(
@@ -267,7 +268,8 @@ func TestTransportWaits(t *testing.T) {
 	})
 }
 
-// While a response is read, its slot does not time out.
+// TestTransportExtends checks that the slot of a request does not time out while its response is
+// read.
 func TestTransportExtends(t *testing.T) {
 	calling(
 		t,
@@ -302,7 +304,8 @@ func TestTransportExtends(t *testing.T) {
 	)
 }
 
-// A context that ends settles too, whether or not anybody closes the body.
+// TestTransportContextEnds checks that the end of the context settles the lease, whether or not the
+// body is closed.
 func TestTransportContextEnds(t *testing.T) {
 	upstream := func(w http.ResponseWriter, r *http.Request) {
 		usingThree(w, r)
@@ -332,7 +335,7 @@ func TestTransportContextEnds(t *testing.T) {
 	}
 }
 
-// The tail is the end of what was read, to the byte.
+// TestTransportTail checks that the tail is exactly the end of what was read.
 func TestTransportTail(t *testing.T) {
 	whole := make([]byte, 300_000)
 	for i := range whole {
@@ -371,7 +374,7 @@ func TestTransportTail(t *testing.T) {
 	}
 }
 
-// The request is the caller's, and stays as it was.
+// TestTransportLeavesRequest checks that the transport does not change the caller's request.
 func TestTransportLeavesRequest(t *testing.T) {
 	calling(
 		t,

@@ -204,8 +204,8 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-// TestRefusedUnread checks that the handler neither reads nor logs the body of a request that it
-// does not authorize.
+// TestRefusedUnread checks that the handler does not read the body of a request that it does not
+// authorize, and never logs a bearer token.
 func TestRefusedUnread(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
