@@ -10,10 +10,10 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// dice draws what a property is tried on. The same seed draws the same.
+// dice draws the inputs of a property. The same seed draws the same inputs.
 type dice struct{ *rand.Rand }
 
-// property tries a property with many seeds; a failure names its seed.
+// property checks a property with many seeds. A failure names its seed.
 func property(t *testing.T, holds func(t *testing.T, d dice)) {
 	t.Helper()
 	for seed := range uint64(5000) {
@@ -30,7 +30,7 @@ func (d dice) flip() bool { return d.IntN(2) == 0 }
 // of draws one of several strings.
 func (d dice) of(list ...string) string { return list[d.IntN(len(list))] }
 
-// number draws any integer, the ends and small ones often.
+// number draws any integer, with extremes and small ones more often.
 func (d dice) number() int64 {
 	switch d.IntN(4) {
 	case 0:
@@ -41,7 +41,7 @@ func (d dice) number() int64 {
 	return int64(d.Uint64())
 }
 
-// text draws any string, with much that JSON escapes and much that is no UTF-8.
+// text draws any string, with many characters that JSON escapes and many bytes that are not UTF-8.
 func (d dice) text() string {
 	var b strings.Builder
 	for range d.IntN(6) {
@@ -51,7 +51,7 @@ func (d dice) text() string {
 	return b.String()
 }
 
-// time draws an instant, or none.
+// time draws an instant, or the zero time.
 func (d dice) time() time.Time {
 	if d.flip() {
 		return time.Time{}
@@ -67,7 +67,7 @@ func (d dice) id() (id weir.LeaseID) {
 	return id
 }
 
-// statuses draws up to three, or nil.
+// statuses draws up to three statuses, or nil.
 func (d dice) statuses() []weir.LimitStatus {
 	var limits []weir.LimitStatus
 	for range d.IntN(4) {

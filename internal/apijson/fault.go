@@ -18,8 +18,8 @@ func Invalid(field string, value any, reason string) *weir.Error {
 	return &weir.Error{Code: weir.Invalid, Field: field, Value: Shorten(value), Reason: reason}
 }
 
-// Shorten bounds the length of a value from outside, so that it cannot fill an answer or a log.
-// What it returns is valid UTF-8.
+// Shorten returns the text of a value from outside, with a bounded length so that it cannot fill an
+// answer or a log. The result is valid UTF-8.
 func Shorten(value any) string {
 	s, ok := value.(string)
 	if !ok {
@@ -34,11 +34,12 @@ func Shorten(value any) string {
 	return cut + "… (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// HTTPError refuses a request before the service is asked, with a status of HTTP's own.
+// HTTPError is the refusal of a request before the service is called, with a status that no code of
+// weir has.
 type HTTPError struct {
 	Status int
 	fault  *weir.Error
-	header http.Header // that the status requires, such as Allow
+	header http.Header // required by the status, such as Allow
 }
 
 // Error returns the text of the fault.
@@ -47,7 +48,7 @@ func (e *HTTPError) Error() string { return e.fault.Error() }
 // Unwrap returns the fault.
 func (e *HTTPError) Unwrap() error { return e.fault }
 
-// Refusal returns an [HTTPError]. The header has names and values in turn.
+// Refusal returns an [HTTPError]. The header is a list of alternating names and values.
 func Refusal(status int, fault *weir.Error, header ...string) *HTTPError {
 	e := &HTTPError{Status: status, fault: fault, header: make(http.Header, len(header)/2)}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -74,7 +75,7 @@ func FaultsOf(err error) []*weir.Error {
 	return nil
 }
 
-// Reword returns err with the fields of its faults renamed to what the caller calls them.
+// Reword returns err with the fields of its faults renamed by word to the caller's names.
 func Reword(err error, word func(*weir.Error) string) error {
 	faults := FaultsOf(err)
 	if len(faults) == 0 {
@@ -97,7 +98,7 @@ func Join(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// CheckText refuses a string that [encoding/json] would write as another one.
+// CheckText returns an error for a string that [encoding/json] would change.
 func CheckText(field, s string) error {
 	if utf8.ValidString(s) {
 		return nil

@@ -30,10 +30,10 @@ func LeaseOf(l *weir.Lease) *Lease {
 	}
 }
 
-// LeaseText writes the answer without making a [Lease] first.
+// LeaseText encodes the answer without an intermediate [Lease].
 type LeaseText struct{ Lease *weir.Lease }
 
-// appendJSON appends what [encoding/json] makes of [LeaseOf].
+// appendJSON appends the bytes that [encoding/json] writes for [LeaseOf].
 func (t LeaseText) appendJSON(text []byte) []byte {
 	l := t.Lease
 	text = appendLeaseID(text, `{"allowed":true,"lease_id":`, l.ID)
@@ -92,10 +92,10 @@ func ReceiptOf(r *weir.Receipt) *Receipt {
 	}
 }
 
-// ReceiptText writes the answer without making a [Receipt] first.
+// ReceiptText encodes the answer without an intermediate [Receipt].
 type ReceiptText struct{ Receipt *weir.Receipt }
 
-// appendJSON appends what [encoding/json] makes of [ReceiptOf].
+// appendJSON appends the bytes that [encoding/json] writes for [ReceiptOf].
 func (t ReceiptText) appendJSON(text []byte) []byte {
 	r := t.Receipt
 	text = appendLeaseID(text, `{"lease_id":`, r.LeaseID)
@@ -133,7 +133,7 @@ func unixMS(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// instant is the inverse of unixMS. A member that is left out reads as 0.
+// instant is the inverse of unixMS. A missing member reads as 0.
 func instant(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

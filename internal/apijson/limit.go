@@ -80,8 +80,8 @@ func ReadLimits(bodies map[string]Limit) ([]weir.Limit, error) {
 	return out, nil
 }
 
-// limit returns the limit with defaults filled in. One that is not valid, perhaps because the
-// server is newer, is returned as it was read.
+// limit returns the limit with defaults filled in. A limit that is not valid, perhaps because the
+// server is newer, is returned unchanged.
 func (b *Limit) limit(name string) (weir.Limit, error) {
 	period, err := parseSeconds(string(b.RefillPeriod))
 	if err != nil {
@@ -113,9 +113,9 @@ func parseSeconds(text string) (time.Duration, error) {
 	return time.ParseDuration(text + "s")
 }
 
-// CheckLimits refuses limits that JSON cannot express: a name that is given twice, a string that is
-// not UTF-8, or a duration that is not a whole number of units. It then returns every mistake, as
-// the engine would.
+// CheckLimits returns an error for limits that JSON cannot express: a repeated name, a string that
+// is not UTF-8, or a duration that is not a whole number of units. The error then has every
+// mistake, as the engine's would.
 func CheckLimits(limits []weir.Limit) error {
 	seen := make(map[string]bool, len(limits))
 	expressible := true
@@ -163,19 +163,20 @@ type System struct {
 	Limits        map[string]Limit `json:"limits"`
 }
 
-// Policy is put to /v1/admin/system/on_unavailable, and answered.
+// Policy is the body of a PUT to /v1/admin/system/on_unavailable, and of its answer.
 type Policy struct {
 	OnUnavailable weir.Policy `json:"on_unavailable"`
 	Note          string      `json:"note,omitempty"`
 }
 
-// LimitSet is the limits of one place. It is put and answered.
+// LimitSet is the limits of one place, in requests and answers.
 type LimitSet struct {
 	Limits map[string]Limit `json:"limits"`
 	Note   string           `json:"note,omitempty"`
 }
 
-// Entity is an entity. Parent and cascade are put; the answer has the limits by resource too.
+// Entity is an entity. A request has the parent and cascade; an answer also has the limits by
+// resource.
 type Entity struct {
 	Entity  string                      `json:"entity,omitempty"`
 	Parent  string                      `json:"parent,omitempty"`
@@ -184,8 +185,7 @@ type Entity struct {
 	Note    string                      `json:"note,omitempty"`
 }
 
-// EntityList is a page of entities. Next is where the next page begins; it is empty on the last
-// one.
+// EntityList is a page of entities. Next is the start of the next page, or empty on the last one.
 type EntityList struct {
 	Entities []string `json:"entities"`
 	Next     string   `json:"next,omitempty"`

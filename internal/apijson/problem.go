@@ -24,8 +24,9 @@ const (
 	plainProblem  = "about:blank"
 )
 
-// Problem is every answer but a success (RFC 9457), with the members of a [weir.Error] or of a
-// [weir.DeniedError]. A denial has allowed false; no other problem has that member.
+// Problem is the body of every answer except a success (RFC 9457), with the members of a
+// [weir.Error] or of a [weir.DeniedError]. In a denial, allowed is false; no other problem has that
+// member.
 type Problem struct {
 	// Type, Title, Status and Detail are those of RFC 9457.
 	Type   string `json:"type"`
@@ -37,7 +38,7 @@ type Problem struct {
 	Field  string    `json:"field,omitempty"`
 	Value  string    `json:"value,omitempty"`
 	Reason string    `json:"reason,omitempty"`
-	Errors []Mistake `json:"errors,omitempty"` // where there are several
+	Errors []Mistake `json:"errors,omitempty"` // only if there are several
 
 	Allowed      *bool         `json:"allowed,omitempty"`
 	LeaseID      string        `json:"lease_id,omitempty"`
@@ -57,8 +58,8 @@ type Mistake struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// ProblemOf returns the problem for an error. It leaves out causes, and errors that are not
-// of package weir, because they may name things that callers should not learn of.
+// ProblemOf returns the problem for an error. It leaves out causes, and errors that are not of
+// package weir, because they may contain data that callers must not see.
 func ProblemOf(err error) *Problem {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return denialOf(denied)
@@ -75,7 +76,7 @@ func ProblemOf(err error) *Problem {
 		Code: first.Code, Field: first.Field, Value: first.Value, Reason: first.Reason,
 	}
 	if p.Status == http.StatusInternalServerError {
-		p.Status = http.StatusServiceUnavailable // not a code of weir's: the outcome is unknown
+		p.Status = http.StatusServiceUnavailable // not an error of weir: the outcome is unknown
 	}
 	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.Status), plain.Status
@@ -103,15 +104,15 @@ func denialOf(e *weir.DeniedError) *Problem {
 	return p
 }
 
-// detailOf returns one line for people, without the cause.
+// detailOf returns a line of text about the error, without the cause.
 func detailOf(f *weir.Error) string {
 	shown := *f
 	shown.Err = nil
 	return strings.TrimPrefix(shown.Error(), "weir: ")
 }
 
-// headerOf sets the header that an error requires: Retry-After for a denial or an overload, and
-// that of an [HTTPError].
+// headerOf sets the header fields that an error requires: Retry-After for a denial or an overload,
+// and the header of an [HTTPError].
 func headerOf(h http.Header, err error) {
 	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		maps.Copy(h, plain.header)
@@ -161,8 +162,8 @@ func describe(c weir.Code) (status int, title string) {
 	return http.StatusInternalServerError, "Failed"
 }
 
-// Fits reports whether a code is one that goes with the status: one of the table, one for which
-// HTTP has a status of its own, or one that a newer server has.
+// Fits reports whether the code goes with the status. It does if describe gives this status for it,
+// if the status is one of plainStatuses, or if the code is of a newer server.
 func (p *Problem) Fits() bool {
 	for _, m := range p.Errors {
 		if m.Code == "" || m.Code == weir.Unavailable {
@@ -185,7 +186,7 @@ func (p *Problem) Fits() bool {
 	return false
 }
 
-// plainStatuses are those of HTTP's own for a request that did not reach the service.
+// plainStatuses has the statuses for a request that did not reach the service.
 var plainStatuses = []int{
 	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
 	http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
@@ -209,8 +210,8 @@ func (p *Problem) Mistakes() error {
 	return Join(errs)
 }
 
-// Denial returns the denial of a reservation, or an error that says why p is not a complete one. A
-// denial need not name the lease, which holds nothing, but it must not name another one.
+// Denial returns the denial of a reservation, or an error that says why p is not a complete denial.
+// A denial need not name the lease, which holds nothing, but it must not name another lease.
 func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	switch {
 	case p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil || p.Limits == nil && !p.Contended:

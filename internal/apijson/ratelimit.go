@@ -49,13 +49,13 @@ func (r *RateLimits) Set(h http.Header, limits []weir.LimitStatus) {
 }
 
 // denied adds both headers for the limits of a denial. A limit that was not exceeded has no t,
-// because its t could be later than Retry-After, which must not be earlier than any t.
+// because its t could be later than Retry-After, and no t may be later than that.
 func (r *RateLimits) denied(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, deniedState)
 }
 
-// write adds both headers for the limits that were judged. Of those that do not fit, limits that
-// are not exceeded are left out first.
+// write adds both headers for the limits that were judged. If not all fit, it first leaves out
+// limits that are not exceeded.
 func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
 	var room [8]rateItem
 	items := rateItems(room[:0], limits)
@@ -68,14 +68,14 @@ func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state rateP
 	text := appendList(space[:0], items, policyPart, now)
 	cut := len(text)
 	both := string(appendList(text, items, state, now))
-	// One array holds both values: one allocation instead of two.
+	// The array holds both values in one allocation.
 	values := [...]string{both[:cut], both[cut:]}
 	h[policyHeader] = values[0:1:1]
 	h[stateHeader] = values[1:2:2]
 }
 
-// define finds the definitions of the items, unless they are not known or have another kind by now.
-// The limits of one subject are adjacent.
+// define sets the definitions of the items. It leaves out a definition that is unknown or that now
+// has another kind. The limits of one subject are adjacent.
 func (r *RateLimits) define(items []rateItem) {
 	var limits []weir.Limit
 	for i := range items {
@@ -92,7 +92,7 @@ func (r *RateLimits) define(items []rateItem) {
 	}
 }
 
-// fullSeconds returns in how many seconds a bucket regains a whole capacity, rounded up.
+// fullSeconds returns the number of seconds in which a bucket regains its capacity, rounded up.
 func fullSeconds(capacity int64, l *weir.Limit) int64 {
 	perSecond := uint64(time.Second / time.Millisecond)
 	hi, lo := bits.Mul64(uint64(max(0, capacity)), uint64(l.RefillPeriod.Milliseconds()))
@@ -111,7 +111,7 @@ func fullSeconds(capacity int64, l *weir.Limit) int64 {
 	return int64(min(seconds, maxStructured))
 }
 
-// milliUnits returns n in milli-units, and false if no bucket can hold as much.
+// milliUnits returns n in milli-units, or false if n is more than a bucket can hold.
 func milliUnits(n int64) (int64, bool) {
 	const most = math.MaxInt64/1000 - 1
 	return n * 1000, -most <= n && n <= most
@@ -121,11 +121,11 @@ func milliUnits(n int64) (int64, bool) {
 type rateItem struct {
 	status *weir.LimitStatus
 	limit  *weir.Limit // the definition, or nil if it is not known
-	// shared is true if another limit has the same name.
+	// shared reports whether another limit has the same name.
 	shared bool
 }
 
-// fewItems is the number of items up to which each is compared with each other.
+// fewItems is the largest number of items that are compared pairwise.
 const fewItems = 16
 
 // rateItems appends an item for each limit that can deny.
@@ -186,13 +186,13 @@ func violatedPolicies(limits []weir.LimitStatus) []string {
 	return violated
 }
 
-// ratePart is what an item says of a limit.
+// ratePart selects the part of the headers that an item is written to.
 type ratePart int
 
 const (
 	policyPart    ratePart = iota // the capacity and the window in seconds
-	admittedState                 // what is available, and in how many seconds more will be
-	deniedState                   // the same, without the seconds if the limit was not exceeded
+	admittedState                 // the available units, and the seconds until there are more
+	deniedState                   // like admittedState, without the seconds if the limit was not exceeded
 )
 
 // append appends the item.
@@ -225,7 +225,7 @@ func appendPolicy(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time
 	return text
 }
 
-// appendState appends what is available, and in how many seconds more will be.
+// appendState appends the available units, and the number of seconds until there are more.
 func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time) []byte {
 	text = appendParameter(text, ";r=", max(0, s.Available))
 	var wait time.Duration
@@ -234,7 +234,8 @@ func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time)
 		wait = s.RetryAfter
 	case l == nil || s.Available >= s.Capacity:
 	case s.Kind == weir.Bucket:
-		// A part of the next unit may be there already, so the wait may be shorter.
+		// A part of the next unit may have been regained already, so the wait may be shorter than a
+		// whole unit takes.
 		if milli, ok := milliUnits(s.Available); ok {
 			wait = l.RefillWait(milli, max(0, milli)+1000, now.UnixMilli())
 		}

@@ -34,7 +34,7 @@ entities:
   bot: {parent: acme, cascade: true}
 `
 
-// headerWorld reserves in process and writes the headers as the handler does.
+// headerWorld reserves in the process and writes the headers as the handler does.
 type headerWorld struct {
 	t       *testing.T
 	now     time.Time
@@ -44,7 +44,7 @@ type headerWorld struct {
 
 func newHeaderWorld(t *testing.T) *headerWorld {
 	t.Helper()
-	// A second before the clocks of Berlin go forward: March has 743 hours there.
+	// A second before daylight saving begins in Berlin, where March has 743 hours.
 	w := &headerWorld{t: t, now: time.Date(2026, 3, 29, 0, 59, 59, 0, time.UTC)}
 	parsed, err := manifest.Parse("limits.yaml", []byte(rateLimitDefinitions))
 	if err != nil {
@@ -62,7 +62,7 @@ func newHeaderWorld(t *testing.T) *headerWorld {
 	return w
 }
 
-// headers are those of one reservation, admitted or denied.
+// headers returns the headers of one reservation, admitted or denied.
 func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state, retry string) {
 	w.t.Helper()
 	h := http.Header{}
@@ -93,7 +93,7 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 
-// Each step reserves; the entity cascades to its parent, so that every limit is there twice.
+// In each step the entity cascades to its parent, so that every limit occurs twice.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -186,7 +186,7 @@ func TestRateLimitNames(t *testing.T) {
 	if two != `"a/bucket/rpm";q=600;w=60, "tpm";q=1000;w=60, "b/shadow/rpm";q=10;w=60` {
 		t.Errorf("a name that occurs twice: %s", two)
 	}
-	// Both parts may have slashes, so these would be the same name.
+	// Both the entity and the resource may have slashes, so these names would be equal.
 	slashes := reserve(
 		weir.Charge{Entity: "a/b", Resource: "bucket", Costs: weir.Costs{"rpm": 1}},
 		weir.Charge{Entity: "a", Resource: "b/bucket", Costs: weir.Costs{"rpm": 1}})
@@ -199,7 +199,8 @@ func TestRateLimitNames(t *testing.T) {
 	}
 }
 
-// A denial names only what denied, and puts it in front; the others may have more later than that.
+// TestRateLimitDenied checks that the headers of a denial have a t only for the limits that denied,
+// and list them first.
 func TestRateLimitDenied(t *testing.T) {
 	t.Parallel()
 	w := newHeaderWorld(t)
@@ -223,7 +224,8 @@ func TestRateLimitDenied(t *testing.T) {
 	}
 }
 
-// However late a limit that was not exceeded has more, no t is later than Retry-After.
+// TestRateLimitDeniedWaits checks that no t is later than Retry-After, even if a limit that was not
+// exceeded regains units later.
 func TestRateLimitDeniedWaits(t *testing.T) {
 	t.Parallel()
 	w := newHeaderWorld(t)
@@ -243,7 +245,7 @@ func TestRateLimitDeniedWaits(t *testing.T) {
 	}
 }
 
-// itemCase is one limit and what the headers say of it.
+// itemCase is one limit and its item in the headers.
 type itemCase struct {
 	name          string
 	status        weir.LimitStatus
@@ -268,7 +270,7 @@ func bucketStatus(available int64) weir.LimitStatus {
 	return weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: available}
 }
 
-// Without the definitions only what the statuses say is said.
+// TestRateLimitUnknown checks the headers without the definitions of the limits.
 func TestRateLimitUnknown(t *testing.T) {
 	t.Parallel()
 	exceeded := bucketStatus(0)
@@ -286,7 +288,7 @@ func TestRateLimitUnknown(t *testing.T) {
 	})
 }
 
-// Numbers stay within what a structured field can hold.
+// TestRateLimitItems checks that numbers stay within the bounds of a structured field.
 func TestRateLimitItems(t *testing.T) {
 	t.Parallel()
 	bucket := &weir.Limit{
@@ -310,7 +312,7 @@ func TestRateLimitItems(t *testing.T) {
 		{"a lower capacity brought", full, bucket, `;q=5;w=30`, `;r=5`},
 		{
 			"very slow", weir.LimitStatus{Kind: weir.Bucket, Capacity: most}, slow,
-			// The last of the unit's thousand parts falls due early.
+			// The last milli-unit of the unit is regained early.
 			`;q=999999999999999;w=999999999999999`, `;r=0;t=3153470400`,
 		},
 		{
@@ -333,7 +335,8 @@ func TestRateLimitQuoting(t *testing.T) {
 	}
 }
 
-// However many limits were judged, the headers stay short, and what denied is in them.
+// TestRateLimitLength checks that the headers stay short for many limits, and have the limits that
+// denied.
 func TestRateLimitLength(t *testing.T) {
 	t.Parallel()
 	statuses := make([]weir.LimitStatus, 200)

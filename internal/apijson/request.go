@@ -35,7 +35,7 @@ type Requirement struct {
 }
 
 // ReserveRequestOf returns the body of a request without its lease ID. It refuses only what JSON
-// cannot express; the server judges the rest.
+// cannot express; the server checks the rest.
 func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
 		return nil, Invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
@@ -69,32 +69,32 @@ func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	return b, nil
 }
 
-// ActualAmount is what was used of a flat key.
+// ActualAmount is the used amount of a flat key.
 type ActualAmount struct {
 	Key          string `json:"key"`
 	ActualAmount int64  `json:"actual_amount"`
 }
 
-// AdjustRequest sets what a lease stands for.
+// AdjustRequest is the body of an adjust.
 type AdjustRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 	Seq     int64        `json:"seq"`
 	Totals  Totals       `json:"totals"`
 }
 
-// CompleteRequest names what was used.
+// CompleteRequest is the body of a complete.
 type CompleteRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 	Actuals Totals       `json:"actuals,omitempty"`
 }
 
-// LeaseRequest names the lease to cancel or extend.
+// LeaseRequest is the body of a cancel or an extend.
 type LeaseRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 }
 
-// Totals is an object of amounts by limit name, for all charges; or an array of such objects, one
-// for each charge in order; or an array of flat keys.
+// Totals is one of three forms: an object of amounts by limit name, for all charges; an array of
+// such objects, one for each charge in order; or an array of flat keys.
 type Totals = json.RawMessage
 
 // TotalsOf returns an object for one set of amounts, and an array for several. No amounts are an

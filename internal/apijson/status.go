@@ -49,7 +49,7 @@ func limitStatusOf(s *weir.LimitStatus) LimitStatus {
 	}
 }
 
-// appendJSON appends what [encoding/json] makes of the status.
+// appendJSON appends the bytes that [encoding/json] writes for the status.
 func (b *LimitStatus) appendJSON(text []byte) []byte {
 	text = appendText(text, `{"entity":`, b.Entity)
 	text = appendText(text, `,"resource":`, b.Resource)
@@ -119,13 +119,13 @@ type Explanation struct {
 	Parent   *Explanation     `json:"parent,omitempty"`
 }
 
-// LevelLimits are the limits of a level that a stronger level hides.
+// LevelLimits has the limits of a level that a stronger level hides.
 type LevelLimits struct {
 	Level  weir.Level       `json:"level"`
 	Limits map[string]Limit `json:"limits"`
 }
 
-// ExplanationOf returns an explanation with those of its parents.
+// ExplanationOf returns an explanation, with those of the ancestors.
 func ExplanationOf(e *weir.Explanation) *Explanation {
 	if e == nil {
 		return nil
@@ -171,8 +171,8 @@ func (b *Explanation) explanation() (*weir.Explanation, error) {
 	return e, err
 }
 
-// CeilUnits returns a wait in whole units, rounded up so that a caller who waits that long is not
-// too early.
+// CeilUnits returns a wait in whole units, rounded up so that a caller that waits for this time is
+// not too early.
 func CeilUnits(d, unit time.Duration) int64 {
 	if d <= 0 {
 		return 0

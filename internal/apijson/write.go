@@ -20,7 +20,7 @@ func Write(body any) ([]byte, error) {
 	return text, nil
 }
 
-// Read reads an answer. Members that are not known are skipped: a newer server may have added them.
+// Read reads an answer. It skips unknown members, which a newer server may have added.
 func Read[T any](body []byte) (*T, error) {
 	out := new(T)
 	if err := json.Unmarshal(body, out); err != nil {
@@ -29,7 +29,7 @@ func Read[T any](body []byte) (*T, error) {
 	return out, nil
 }
 
-// Writer writes answers, one at a time. It uses its memory again.
+// Writer writes answers, one at a time. It reuses its buffer.
 type Writer struct {
 	text    bytes.Buffer
 	encoder *json.Encoder // writes to text
@@ -46,14 +46,14 @@ func NewWriter() *Writer {
 // Kept returns how many bytes of memory the writer keeps for the next answer.
 func (a *Writer) Kept() int { return a.text.Cap() }
 
-// appender is a body that is written so often that it appends itself to a text, byte for byte as
-// [encoding/json] writes it.
+// appender is a body that appends its own JSON to a text, byte for byte as [encoding/json] would
+// write it, because it is written very often.
 type appender interface {
 	appendJSON(text []byte) []byte
 }
 
-// Write answers with a body in one piece, with its length, so that a client notices a truncated
-// answer. An error means that the caller did not get the answer.
+// Write writes a complete answer with its length, so that a client notices a truncated one. It
+// returns an error if the answer could not be written.
 func (a *Writer) Write(w http.ResponseWriter, status int, contentType string, body any) error {
 	a.text.Reset()
 	if b, ok := body.(appender); ok {
@@ -63,7 +63,7 @@ func (a *Writer) Write(w http.ResponseWriter, status int, contentType string, bo
 	}
 	text := bytes.TrimSuffix(a.text.Bytes(), []byte("\n"))
 	header := w.Header()
-	// The names are canonical, and one array holds all values: one allocation instead of four.
+	// The names are canonical. The array holds all values in one allocation instead of four.
 	values := [...]string{contentType, strconv.Itoa(len(text)), "no-store", "nosniff"}
 	header["Content-Type"] = values[0:1:1]
 	header["Content-Length"] = values[1:2:2]
@@ -81,7 +81,7 @@ func (a *Writer) WriteProblem(w http.ResponseWriter, err error, limits *RateLimi
 		limits.denied(w.Header(), denied.Limits)
 	}
 	p := ProblemOf(err)
-	_ = a.Write(w, p.Status, ProblemType, p) // a caller that did not get the answer asks again
+	_ = a.Write(w, p.Status, ProblemType, p) // a caller that did not get the answer can ask again
 }
 
 // The functions below append members of an object. The argument member is the member's name with

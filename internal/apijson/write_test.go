@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// sameText fails if an answer is not what encoding/json makes of a body.
+// sameText fails the test if an answer is not what encoding/json writes for body.
 func sameText(t *testing.T, answer, body any) {
 	t.Helper()
 	want, err := json.Marshal(body)
@@ -17,7 +17,7 @@ func sameText(t *testing.T, answer, body any) {
 		t.Fatal(err)
 	}
 	w := NewWriter()
-	for range 2 { // also when it uses its memory again
+	for range 2 { // the second time with the used buffer
 		recorder := httptest.NewRecorder()
 		if err := w.Write(recorder, http.StatusOK, "application/json", answer); err != nil {
 			t.Fatal(err)
