@@ -15,14 +15,14 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// segmentCount is the number of parts of an [Activity], each with a lock of its own. Calls are
-// spread over them by the random part of their lease IDs, so that they seldom wait for one another,
-// even those of one entity.
+// segmentCount is the number of segments of an [Activity], each with its own lock. The random part
+// of a lease ID selects the segment, so that calls rarely wait for a lock, even calls of the same
+// entity.
 const segmentCount = 8
 
-// Activity is a [limiter.Observer] that counts what was decided: in all, in each second of the last
-// two minutes, and by limit. It also keeps the last denials and entities. Its memory is bounded,
-// whatever callers send. All methods may be called at once.
+// Activity is a [limiter.Observer] that counts decisions: in total, in each second of the last two
+// minutes, and by limit. It also keeps the last denials and entities. Its memory is bounded,
+// whatever callers send. It is safe for concurrent use.
 type Activity struct {
 	since    time.Time
 	names    limitNames
@@ -33,7 +33,7 @@ type Activity struct {
 
 var _ limiter.Observer = (*Activity)(nil)
 
-// NewActivity begins to count. Events bring their own time.
+// NewActivity returns an Activity that counts from since. Later times come from the events.
 func NewActivity(since time.Time) *Activity { return &Activity{since: since} }
 
 // Observe counts a call. It implements [limiter.Observer].
@@ -105,7 +105,7 @@ func (a *Activity) deny(s *segment, e *limiter.Event, denied *weir.DeniedError) 
 	}
 }
 
-// segment is one part of an [Activity].
+// segment is one part of an [Activity], guarded by its lock.
 type segment struct {
 	mu                                   sync.Mutex
 	admitted, denied, replayed, degraded int64
@@ -118,7 +118,7 @@ type segment struct {
 
 type limitCounts struct{ admitted, denied, shadow, reserved int64 }
 
-// countedCodes are the codes that are counted by name, in the order of the report.
+// countedCodes has the codes that are counted by name, in the order of the report.
 var countedCodes = [...]weir.Code{
 	weir.Conflict, weir.Ended, weir.Invalid, weir.NeverSatisfiable, weir.NoLimits, weir.NotFound,
 	weir.Overloaded, weir.PermissionDenied, weir.Superseded, weir.Unavailable, weir.UnknownLease, weir.UnknownLimit,
@@ -140,7 +140,7 @@ func (s *segment) fail(err error) {
 	s.errors[i]++
 }
 
-// limit returns the counts of the limit with an index.
+// limit returns the counts of the limit with index i.
 func (s *segment) limit(i int) *limitCounts {
 	for len(s.limits) <= i {
 		s.limits = append(s.limits, limitCounts{})
@@ -148,7 +148,7 @@ func (s *segment) limit(i int) *limitCounts {
 	return &s.limits[i]
 }
 
-// Report returns what was counted up to now. It shares no memory with the activity.
+// Report returns the counts up to now. It shares no memory with the activity.
 func (a *Activity) Report(now time.Time) *httpapi.ActivityReport {
 	end := a.clock.end(now)
 	m := merge{end: end, report: httpapi.ActivityReport{
@@ -169,7 +169,7 @@ func (a *Activity) Report(now time.Time) *httpapi.ActivityReport {
 	return &m.report
 }
 
-// merge adds up the segments.
+// merge is the sum of the segments.
 type merge struct {
 	end      uint64
 	report   httpapi.ActivityReport
@@ -179,7 +179,8 @@ type merge struct {
 	entities []recentEntity
 }
 
-// add copies what the report needs from a segment, and no more, because calls wait for its lock.
+// add copies what the report needs from a segment, and nothing else, because calls wait for the
+// segment's lock meanwhile.
 func (m *merge) add(s *segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +204,7 @@ func (m *merge) add(s *segment) {
 	}
 	s.seconds.addTo(&r.Seconds, m.end)
 	for _, d := range s.denials.cells {
-		d.Exceeded = append([]httpapi.ActivityExceeded{}, d.Exceeded...) // the cell uses its own again
+		d.Exceeded = append([]httpapi.ActivityExceeded{}, d.Exceeded...) // the cell reuses its slice
 		m.denials = append(m.denials, d)
 	}
 	if len(s.entities.entries) > 0 {
@@ -250,8 +251,8 @@ func (m *merge) listDenials() {
 	}
 }
 
-// listEntities lists each entity once, by its newest entry, because it has one in each segment that
-// saw it. Entities of one reservation stay in the order in which they were judged.
+// listEntities lists each entity once, by its newest entry. An entity has an entry in each segment
+// that counted it. Entities of one reservation stay in the order in which they were judged.
 func (m *merge) listEntities() {
 	slices.SortStableFunc(m.entities, func(a, b recentEntity) int { return cmp.Compare(b.order, a.order) })
 	m.report.Entities = []httpapi.ActivityEntity{}

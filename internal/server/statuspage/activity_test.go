@@ -16,7 +16,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// observed is a limiter on a clock of its own, and the activity that watches it.
+// observed is a limiter with its own clock, and the activity that observes it.
 type observed struct {
 	*limiter.Limiter
 
@@ -62,7 +62,7 @@ func bot(rpm, tpm int64) *weir.Request {
 	return &weir.Request{Entity: "acme-bot", Resource: "gpt-4o", Costs: weir.Costs{"rpm": rpm, "tpm": tpm}}
 }
 
-// played is a short story in which everything that is counted occurs.
+// played makes a short sequence of calls in which everything that is counted occurs.
 func played(t *testing.T) *observed {
 	t.Helper()
 	o := observe(t, &weir.Definitions{
@@ -85,7 +85,7 @@ func played(t *testing.T) *observed {
 	again.LeaseID = first.ID
 	o.ask(t, "admitted", again)
 	o.now = o.now.Add(time.Second)
-	o.ask(t, "denied", bot(1, 20)) // by acme's tpm and by parallel
+	o.ask(t, "denied", bot(1, 20)) // denied by acme's tpm and by parallel
 	if _, err := first.Complete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +102,8 @@ func played(t *testing.T) *observed {
 	return o
 }
 
-// TestActivityCounts holds a story against the report that was worked out by hand, as it goes over
-// the wire.
+// TestActivityCounts compares the report on a sequence of calls with one that was computed by hand,
+// as JSON.
 func TestActivityCounts(t *testing.T) {
 	t.Parallel()
 	o := played(t)
@@ -155,7 +155,7 @@ func TestActivityEmpty(t *testing.T) {
 	}
 }
 
-// TestActivityDegraded counts a lease that the store knows nothing of.
+// TestActivityDegraded counts a lease that is not in the store.
 func TestActivityDegraded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -23,7 +23,7 @@ func activityEvent(at time.Time, n int, err error, limits ...weir.LimitStatus) l
 
 func noon() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
 
-// kept counts what an activity remembers.
+// kept counts the entries that an activity keeps.
 func (a *Activity) kept() map[string]int {
 	n := map[string]int{"limits": len(a.names.all())}
 	for i := range a.segments {
@@ -91,8 +91,8 @@ func TestActivityBounds(t *testing.T) {
 	}
 }
 
-// TestActivityOrder spreads entities and denials over the segments while the clock steps about: the
-// newest come first, and exactly those.
+// TestActivityOrder spreads entities and denials over the segments while the clock moves in both
+// directions. The report has exactly the newest ones, newest first.
 func TestActivityOrder(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
@@ -178,7 +178,7 @@ func TestActivitySeconds(t *testing.T) {
 	}
 }
 
-// TestActivityTook is where a call ends in another second than it began.
+// TestActivityTook counts a call that ends in another second than it began.
 func TestActivityTook(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
@@ -195,7 +195,7 @@ func TestActivityTook(t *testing.T) {
 	}
 }
 
-// TestActivityLargest saturates.
+// TestActivityLargest checks that counts stop at the largest int64.
 func TestActivityLargest(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
@@ -221,7 +221,7 @@ func TestActivityManyExceeded(t *testing.T) {
 		limits = append(limits, weir.LimitStatus{Entity: strings.Repeat("e", 1000), Resource: "r",
 			Limit: fmt.Sprintf("%d%s", i, strings.Repeat("l", 1000)), Exceeded: i%2 == 0})
 	}
-	limits[0].Shadow = true // it denies nobody
+	limits[0].Shadow = true // it denies no call
 	for range 2 * maxDenials {
 		a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{}, limits...))
 	}
@@ -273,7 +273,7 @@ func TestActivityReportStays(t *testing.T) {
 	}
 }
 
-// TestActivityAtOnce counts from many callers while others read: nothing is lost.
+// TestActivityAtOnce counts calls of many goroutines while others read reports: nothing is lost.
 func TestActivityAtOnce(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())

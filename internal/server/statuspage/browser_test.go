@@ -20,10 +20,10 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// hostile is a name that a careless page would run.
+// hostile is a name that runs as a script in a page that does not escape it.
 const hostile = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
 
-// careless is a limiter that lets any name through, as a service elsewhere might.
+// careless is a limiter that accepts any name, as another service might.
 type careless struct{ *limiter.Limiter }
 
 func (c careless) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
@@ -45,7 +45,7 @@ func (c careless) Explain(ctx context.Context, entity, resource string) (*weir.E
 	return c.Limiter.Explain(ctx, entity, resource)
 }
 
-// shown is the story of [played] behind a server on the loopback, with a denial of a hostile name.
+// shown serves the calls of [played] on loopback, with a denial of a hostile name.
 func shown(t *testing.T, o httphandler.Options) *httptest.Server {
 	t.Helper()
 	l := played(t)
@@ -153,7 +153,7 @@ func pageLookUp(t *testing.T, b *browser) {
 	if !slices.Equal(bars, want) {
 		t.Errorf("bars %q, want %q", bars, want)
 	}
-	// A denial's entity is a link to its look-up, which takes the focus along.
+	// The entity of a denial is a link to its look-up, and the focus follows it.
 	p.eval(`{
 		const links = [...document.querySelectorAll("#denials a")];
 		const a = links.find((a) => a.textContent === "someone");
@@ -173,8 +173,8 @@ func pageLookUp(t *testing.T, b *browser) {
 	p.faultless(server.URL)
 }
 
-// pageRows asks for all rows of a list, and for the first few again. A row stays the same element,
-// so that who reads it keeps the place.
+// pageRows shows all rows of a list, and the first few again. A row stays the same element, so that
+// a reader keeps the place.
 func pageRows(t *testing.T, b *browser) {
 	l := played(t)
 	deny := func(entity string) {
@@ -316,7 +316,8 @@ func pageWithoutActivity(t *testing.T, b *browser) {
 	p.faultless(server.URL)
 }
 
-// pageSizes looks for sideways scrolling and for targets too small for a finger, with long names.
+// pageSizes checks, with long names, that the page does not scroll sideways and that targets are
+// large enough for a finger.
 func pageSizes(t *testing.T, b *browser) {
 	server := shown(t, httphandler.Options{})
 	for _, entity := range []string{"acme-bot", hostile, strings.Repeat("x", 256)} {
@@ -344,7 +345,7 @@ func pageSizes(t *testing.T, b *browser) {
 	}
 }
 
-// pageContrast computes the contrast of every text with what is behind it: 4.5 to 1 at least.
+// pageContrast checks that the contrast of every text with its background is at least 4.5 to 1.
 func pageContrast(t *testing.T, b *browser) {
 	server := shown(t, httphandler.Options{})
 	for _, scheme := range []string{"light", "dark"} {

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// browser is a Chromium that a test drives by the DevTools protocol, over two pipes: messages are
-// JSON, each ended by a zero byte.
+// browser is a Chromium that a test controls by the DevTools protocol over two pipes. Messages are
+// JSON, each followed by a zero byte.
 type browser struct {
 	t     *testing.T
 	to    io.Writer
@@ -42,7 +42,7 @@ type devtoolsMessage struct {
 	} `json:"error,omitempty"`
 }
 
-// startBrowser starts a Chromium, or ends the test where there is none.
+// startBrowser starts a Chromium, or skips the test if there is none.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -69,7 +69,7 @@ func startBrowser(t *testing.T) *browser {
 	}
 	childIn, in := pipe(t)
 	out, childOut := pipe(t)
-	// It is told to end, not killed with the context.
+	// The test asks the browser to end; the end of the context does not kill it.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	cmd.ExtraFiles = []*os.File{childIn, childOut} // its files 3 and 4
 	b := &browser{t: t, to: in, answers: map[int]chan devtoolsMessage{}}
@@ -95,7 +95,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// listen hands answers to those who wait for them, until the pipe ends.
+// listen passes answers to the calls that wait for them, until the pipe ends.
 func (b *browser) listen(from *bufio.Reader) {
 	for {
 		line, err := from.ReadBytes(0)
@@ -117,7 +117,7 @@ func (b *browser) listen(from *bufio.Reader) {
 	}
 }
 
-// call sends a command to a session ("" is the browser itself) and decodes what it answers.
+// call sends a command to a session ("" is the browser itself) and decodes the answer.
 func (b *browser) call(session, method string, with, result any) {
 	b.t.Helper()
 	if err := b.try(session, method, with, result); err != nil {
@@ -125,7 +125,7 @@ func (b *browser) call(session, method string, with, result any) {
 	}
 }
 
-// try is call where the browser may refuse, as it does while a page goes away.
+// try is like call but returns the browser's error, for example while a page is being closed.
 func (b *browser) try(session, method string, with, result any) error {
 	text, err := json.Marshal(with)
 	if err != nil {
@@ -160,17 +160,18 @@ func (b *browser) try(session, method string, with, result any) error {
 	return json.Unmarshal(m.Result, result)
 }
 
-// tab is one page, with storage of its own.
+// tab is one page with its own storage.
 type tab struct {
 	*browser
 
 	session string
 }
 
-// params are what a command is given.
+// params has the arguments of a command.
 type params = map[string]any
 
-// tab opens a page of a size, light or dark, at an address, until the test ends.
+// tab opens a page with a size and a color scheme at an address. The page is closed when the test
+// ends.
 func (b *browser) tab(width, height int, scheme, address string) *tab {
 	b.t.Helper()
 	var world struct{ BrowserContextID string }
@@ -200,7 +201,7 @@ func (p *tab) resize(width, height int, scheme string) {
 		params{"features": []params{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// eval runs a script and decodes what it comes to.
+// eval runs a script and decodes its result.
 func (p *tab) eval(script string, result any) {
 	p.t.Helper()
 	var out struct {
@@ -220,8 +221,8 @@ func (p *tab) eval(script string, result any) {
 	}
 }
 
-// until waits, half a minute at most, for a script to come to true, and shows the page if it does
-// not. It looks again in the next page where this one goes away.
+// until waits for at most half a minute until a script returns true, and otherwise shows the page
+// and fails. If the page is replaced, it continues in the next page.
 func (p *tab) until(script string) {
 	p.t.Helper()
 	look := fmt.Sprintf(`new Promise((done) => {
@@ -249,7 +250,7 @@ func (p *tab) until(script string) {
 	}
 }
 
-// text is what a reader sees of an element.
+// text returns the visible text of an element.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	var s string
@@ -263,7 +264,7 @@ func (p *tab) click(selector string) {
 	p.eval(fmt.Sprintf("document.querySelector(%q).click()", selector), nil)
 }
 
-// enter puts a text into a field and presses return there.
+// enter types a text into a field and presses return.
 func (p *tab) enter(selector, text string) {
 	p.t.Helper()
 	p.eval(fmt.Sprintf("{ const f = document.querySelector(%q); f.focus(); f.value = ''; }", selector),
@@ -276,7 +277,7 @@ func (p *tab) enter(selector, text string) {
 	}
 }
 
-// events returns what a page's session has said of a kind.
+// events returns the events of one kind from a page's session.
 func (p *tab) events(method string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,8 +290,8 @@ func (p *tab) events(method string) []string {
 	return out
 }
 
-// faultless fails the test if a script failed, the policy blocked something, or the page asked
-// anybody but its own server. Answers with an error are the server's.
+// faultless fails the test if a script failed, the policy blocked something, or the page sent a
+// request to another server. Error answers of the server are allowed.
 func (p *tab) faultless(address string) {
 	p.t.Helper()
 	for _, e := range p.events("Runtime.exceptionThrown") {

@@ -12,32 +12,32 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// maxLimits bounds the pairs of name and kind that are counted by themselves, because requests may
-// bring limits with any name.
+// maxLimits bounds the pairs of name and kind with their own counts, because requests may bring
+// limits with any name.
 const maxLimits = 200
 
-// limitKey is the name and kind of limits. The zero key stands for all limits beyond the bound.
+// limitKey is the name and kind of a limit. The zero key stands for all limits beyond the bound.
 type limitKey struct {
 	name string
 	kind weir.Kind
 }
 
-// limitNames numbers limits by name and kind from 1, in the order in which they come. Those beyond
-// the bound have the index 0. Reading takes no lock, because names are added once and read ever
-// after.
+// limitNames numbers limits by name and kind from 1, in the order in which they first occur. Those
+// beyond the bound have the index 0. Readers take no lock: a change replaces the map, and changes
+// are rare because names are never removed.
 type limitNames struct {
 	known atomic.Pointer[map[limitKey]countedLimit] // replaced, never changed
 	mu    sync.Mutex                                // for replacing it
 }
 
-// countedLimit is a numbered limit. The strings of its key are copies, because those of a caller
-// may hold a whole request body in memory.
+// countedLimit is a numbered limit. The strings of its key are copies, because the caller's strings
+// may keep a whole request body in memory.
 type countedLimit struct {
 	index int
 	key   limitKey
 }
 
-// find returns the limit of a name and kind, and numbers a new one.
+// find returns the limit with a name and kind, and numbers it if it is new.
 func (n *limitNames) find(name string, kind weir.Kind) countedLimit {
 	key := limitKey{clip(name), weir.Kind(clip(string(kind)))}
 	if p, ok := n.all()[key]; ok {
@@ -79,20 +79,22 @@ func addUp(n *int64, d int64) {
 }
 
 const (
-	// reportSeconds is the number of seconds in a report, with the present one.
+	// reportSeconds is the number of seconds in a report, including the current one.
 	reportSeconds = 120
 	// secondCells is the next power of two, so that a mask finds the cell of a second.
 	secondCells = 128
-	// believedStep is how far an event may be behind the latest second before the clock counts as
-	// stepped back: then the seconds counted so far are not comparable with those to come.
+	// believedStep is the number of seconds that an event may be behind the latest one. If it is
+	// further behind, the clock has stepped back, and earlier counts are not comparable with later
+	// ones.
 	believedStep = 60
-	// secondBits is the number of bits of a stamp that hold the second. The era is above them.
+	// secondBits is the number of bits of a stamp that hold the second. The bits above hold the
+	// era.
 	secondBits = 48
 	secondMask = 1<<secondBits - 1
 )
 
-// secondClock is the latest second of any event, as a stamp: an era in the upper 16 bits, which
-// grows whenever the clock has stepped back, and the Unix second below it.
+// secondClock is the latest second of any event, as a stamp. The upper 16 bits of a stamp are an
+// era, which grows whenever the clock steps back; the bits below are the Unix second.
 type secondClock struct{ latest atomic.Uint64 }
 
 // stamp returns the stamp of an instant.
@@ -112,8 +114,8 @@ func (c *secondClock) stamp(at time.Time) uint64 {
 	}
 }
 
-// end returns the stamp of the last second of a report. It is not before the latest event, unless
-// the clock has stepped back since.
+// end returns the stamp of the last second of a report. It is not earlier than the latest event
+// unless the clock has stepped back after that event.
 func (c *secondClock) end(now time.Time) uint64 {
 	old := c.latest.Load()
 	second, latest := uint64(max(now.Unix(), 0))&secondMask, old&secondMask
@@ -123,7 +125,7 @@ func (c *secondClock) end(now time.Time) uint64 {
 	return old&^secondMask | second
 }
 
-// secondRing has the counts of the last seconds, each in the cell of its stamp.
+// secondRing has the counts of the last seconds, each in the cell selected by its stamp.
 type secondRing [secondCells]secondCounts
 
 type secondCounts struct {

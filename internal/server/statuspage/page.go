@@ -1,5 +1,13 @@
-// Package statuspage counts what a server decides, and shows it. An [Activity] observes the limiter
-// and makes the answer to GET /v1/activity; [Page] serves the page at "/" that reads it.
+// Package statuspage counts what a server decides, and serves a page that shows the counts.
+//
+// An [Activity] observes the limiter. It is divided into segments, each with its own lock. An event
+// is counted in one segment, which is selected by the random part of its lease ID, so that
+// concurrent calls rarely wait for the same lock. The names of limits are numbered in a map that
+// all segments share and that is read without a lock. [Activity.Report] locks one segment after the
+// other, adds up their counts, and returns the body of GET /v1/activity.
+//
+// [Page] serves the page at "/". Its script reads the API with the bearer token that the reader
+// enters. The page itself contains no data.
 package statuspage
 
 import (
@@ -13,8 +21,8 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// pageFiles are the files of the page. The page gets its data from the API, with the bearer token
-// of its reader.
+// pageFiles has the files of the page. The page gets its data from the API, with the bearer token
+// of the reader.
 //
 //go:embed page/index.html page/style.css page/app.js
 var pageFiles embed.FS

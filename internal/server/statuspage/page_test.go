@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// pageHandler is a handler with a status page over a limiter with little in it.
+// pageHandler returns a handler with a status page over a small limiter.
 func pageHandler(t *testing.T, o httphandler.Options) http.Handler {
 	t.Helper()
 	l := observe(t, &weir.Definitions{System: []weir.Limit{{Name: "rpm", Capacity: 10}}})
@@ -36,8 +36,8 @@ func askPage(
 	return w
 }
 
-// TestPageFiles asks for every file of the page, in full and by its header alone. None needs a
-// bearer token, since none has data in it.
+// TestPageFiles gets every file of the page, with GET and with HEAD. None needs a bearer token,
+// because none contains data.
 func TestPageFiles(t *testing.T) {
 	t.Parallel()
 	h := pageHandler(t, httphandler.Options{StatusPage: statuspage.Page(),
@@ -113,8 +113,8 @@ func TestPageRefusals(t *testing.T) {
 	}
 }
 
-// forbidden is what the page's files must not have: text that becomes HTML or code, styles and
-// scripts that the policy would block, and addresses elsewhere.
+// forbidden returns the parts of the page's files that are not allowed: text that becomes HTML or
+// code, styles and scripts that the policy would block, and addresses of other servers.
 func forbidden(text string) []string {
 	text = strings.ReplaceAll(text, "xmlns='http://www.w3.org/2000/svg'", "") // a name, not an address
 	return regexp.MustCompile(`innerHTML|outerHTML|insertAdjacent|document\.write|srcdoc|DOMParser|`+
@@ -153,7 +153,8 @@ func TestPageText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the module asks for by name is in the document, and labels have what they name.
+	// The elements that the module looks up by name are in the document, and each label has the
+	// element that it names.
 	script, err := os.ReadFile("page/app.js")
 	if err != nil {
 		t.Fatal(err)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxEntities is enough entities for the page to suggest names.
+	// maxEntities bounds the entities that are kept, from which the page suggests names.
 	maxEntities = 250
 	maxDenials  = 100
 	// maxExceeded bounds the limits of a denial that are kept.
 	maxExceeded = 8
 )
 
-// recentEntities are the entities that were judged last. Each segment keeps as many as a report
-// has, so the newest of all are among them.
+// recentEntities has the entities that were judged last. Each segment keeps as many as a report
+// has, so the newest of all segments are among them.
 type recentEntities struct {
 	index   map[string]int32
 	entries []recentEntity // a ring linked through entry 0, with the newest next to that
@@ -37,7 +37,7 @@ func (r *recentEntities) touch(entity string, atMS int64, order uint64) string {
 		r.entries = make([]recentEntity, 1, 8)
 	}
 	entity = clip(entity)
-	i := r.entries[0].next // adjacent limits are mostly of one entity
+	i := r.entries[0].next // adjacent limits often have the same entity
 	if i == 0 || r.entries[i].Entity != entity {
 		var ok bool
 		if i, ok = r.index[entity]; !ok {
@@ -52,7 +52,7 @@ func (r *recentEntities) touch(entity string, atMS int64, order uint64) string {
 	return e.Entity
 }
 
-// newEntry returns an entry for a new entity: an unused one, or that of the oldest entity.
+// newEntry returns an entry for a new entity: an unused one, or the entry of the oldest entity.
 func (r *recentEntities) newEntry() int32 {
 	if len(r.entries) <= maxEntities {
 		i := int32(len(r.entries))
@@ -64,7 +64,7 @@ func (r *recentEntities) newEntry() int32 {
 	return i
 }
 
-// front makes an entry the newest.
+// front moves an entry to the front of the list.
 func (r *recentEntities) front(i int32) {
 	e := &r.entries[i]
 	r.entries[e.prev].next, r.entries[e.next].prev = e.next, e.prev
@@ -73,13 +73,14 @@ func (r *recentEntities) front(i int32) {
 	r.entries[0].next = i
 }
 
-// keep returns a copy of a name, because that of a caller may hold a whole request body in memory.
+// keep returns a copy of a name, because the caller's string may keep a whole request body in
+// memory.
 func keep(s string) string { return strings.Clone(clip(s)) }
 
-// denialRing has the last denials. Its cells are used again, with their slices.
+// denialRing has the last denials. It reuses its cells and their slices.
 type denialRing struct {
 	cells []recentDenial
-	n     int // how many cells were used again
+	n     int // the number of used cells
 }
 
 type recentDenial struct {
@@ -87,7 +88,7 @@ type recentDenial struct {
 	order uint64
 }
 
-// next returns an unused cell, or that of the oldest denial.
+// next returns an unused cell, or the cell of the oldest denial.
 func (r *denialRing) next() *recentDenial {
 	if len(r.cells) < maxDenials {
 		r.cells = append(r.cells, recentDenial{})
@@ -107,7 +108,7 @@ func (d *recentDenial) begin(order uint64, at time.Time, denied *weir.DeniedErro
 	}
 }
 
-// exceed adds a limit that denied. The entity and key are copies already.
+// exceed adds a limit that denied. The strings entity and key are already copies.
 func (d *recentDenial) exceed(entity string, key limitKey, l *weir.LimitStatus) {
 	if len(d.Exceeded) == maxExceeded {
 		d.More++
