@@ -42,7 +42,7 @@ type devtoolsMessage struct {
 	} `json:"error,omitempty"`
 }
 
-// startBrowser starts a Chromium, or skips the test if there is none.
+// startBrowser starts a Chromium. If there is none, [testkit.Require] ends the test.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	if runtime.GOOS == "windows" {
