@@ -1,9 +1,15 @@
 // Package lab has the commands that try limits out: replay plays recorded traffic against them,
-// loadtest measures a server, and demo shows one at work. Operators need none of them.
+// loadtest measures a server, and demo shows a server at work. They are not needed to operate a
+// server.
 //
-// What a command computes is in the rooms below: trace reads recorded traffic, replay plays it,
-// report prints what became of it and makes pages, chart draws, live shows a replay while it runs,
-// and loadtest makes calls and measures the answers.
+// This package parses the flags and prints. The packages below it compute:
+//
+// trace reads recorded traffic. replay plays it against limits, in virtual or real time. report
+// formats the report of a replay as text or as a page, and chart draws its figures. live shows a
+// replay while it runs. loadtest makes calls to a server and measures the answers.
+//
+// A replay passes through them in this order: trace reads the calls, replay makes a workload of
+// them and runs it, watchers count each decision, and report formats the result.
 package lab
 
 import (

@@ -7,9 +7,9 @@
 // escaped. All geometry is in integers.
 package chart
 
-// Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison]. All have a
-// title, a note, which is a sentence below the title, and a unit, which is what the values count:
-// "calls", or [Milliseconds]. All three may be empty.
+// Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison]. Each has a
+// title, a note, which is a sentence below the title, and a unit of its values: "calls", or
+// [Milliseconds]. All three may be empty.
 type Figure interface {
 	// text draws the figure on a terminal.
 	text(t *lineBuffer)
@@ -21,7 +21,7 @@ type Figure interface {
 // is a word behind the numbers.
 const Milliseconds = "ms"
 
-// Tone says what a series means, and so its colour.
+// Tone is the meaning of a series, which determines its colour.
 type Tone int
 
 // The tones.
@@ -77,24 +77,24 @@ type Comparison struct {
 	Above, Below      ComparisonSide
 }
 
-// ComparisonSide is one of two things that are compared.
+// ComparisonSide is one side of a [Comparison].
 type ComparisonSide struct {
 	Name   string
 	Series []Series
 }
 
-// Distribution is a figure of how often values of a size occur, such as how long calls waited. The
-// series stand side by side. Its unit is that of the bounds.
+// Distribution is a figure of the number of values of each size, such as the waits of calls. The
+// bars of the series are drawn side by side. The unit is the unit of the bounds.
 type Distribution struct {
 	Title, Note, Unit string
 	// Bounds are the upper ends of the bins, ascending.
 	Bounds []int64
-	// Series count the values in each bin. A series may have one value more than there are bounds, for
-	// what is above all of them.
+	// Series has the number of values in each bin. A series may have one more element than there
+	// are bounds, for the values above all of them.
 	Series []Series
 }
 
-// bins is how many bins there are to draw.
+// bins returns the number of bins to draw.
 func (d *Distribution) bins() int { return max(len(d.Bounds), most(d.Series)) }
 
 // binNames names all bins in words.
@@ -115,7 +115,7 @@ func (d *Distribution) binNames() []string {
 	return out
 }
 
-// most is how many values the longest series has.
+// most returns the length of the longest series.
 func most(series []Series) int {
 	n := 0
 	for _, s := range series {
@@ -141,7 +141,7 @@ func column(series []Series, i int) []uint64 {
 	return out
 }
 
-// highest is the largest sum of the values at one place.
+// highest returns the largest sum of the values at one place.
 func highest(series []Series) uint64 {
 	var top uint64
 	for i := range most(series) {
@@ -150,7 +150,7 @@ func highest(series []Series) uint64 {
 	return top
 }
 
-// largest is the largest single value.
+// largest returns the largest single value.
 func largest(series []Series) uint64 {
 	var top uint64
 	for _, s := range series {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// eighths are how many heights a cell can show.
+// eighths is the number of heights that a cell can show.
 const eighths = 8
 
 // textPlot is an area of cells with a scale on its left and times below.
@@ -29,12 +29,12 @@ func (t *lineBuffer) newPlot(series []Series, times Times, n int, top uint64, un
 	return p
 }
 
-// scaleWidth is how many cells the labels of a scale take.
+// scaleWidth returns the number of cells for the labels of a scale.
 func scaleWidth(top uint64, unit string) int {
 	return max(cells(short(top, unit)), cells(short(top/2, unit)))
 }
 
-// columnsLeft is how many intervals fit beside the scale.
+// columnsLeft returns the number of intervals that fit beside the scale.
 func (t *lineBuffer) columnsLeft(top uint64, unit string) int {
 	return max(t.Width-2-scaleWidth(top, unit), 1)
 }
@@ -187,7 +187,7 @@ func (t *lineBuffer) fitted(unit string, sets ...[]Series) sameScale {
 	return s
 }
 
-// sameScale is what figures on the same scale have in common.
+// sameScale is a common scale of several figures.
 type sameScale struct {
 	n    int // intervals
 	each int // intervals merged into one

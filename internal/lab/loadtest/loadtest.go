@@ -1,9 +1,14 @@
 // Package loadtest makes calls to a [weir.Service] and measures how it answers.
 //
-// A call reserves, thinks, and settles. In a closed loop each caller makes one call after the
-// other, so a slow service is asked less. In an open loop calls begin at planned times, whatever
-// became of earlier ones, and latency counts from those times: if a service stalls for a second,
-// every call that was due in that second is seen to wait, not only the one that was being served.
+// A call reserves, waits for its think time, and settles. In a closed loop each caller makes one
+// call after the other, so a slow service gets fewer calls. In an open loop calls begin at planned
+// times, whatever happens to earlier ones, and latency counts from those times: if a service stalls
+// for a second, every call that was due in that second waits in the report, not only the one that
+// was being served.
+//
+// A [Runner] asks the service about the mix of requests, makes the calls in goroutines, and settles
+// every lease at the end. One generator makes all calls from one stream of random numbers, so that
+// the seed determines them. A lock guards the counts, from which Run makes the [Report].
 package loadtest
 
 import (
@@ -36,7 +41,7 @@ const (
 // LateBy is how much later than planned a call may begin without being counted as late.
 const LateBy = 20 * time.Millisecond
 
-// Options tune a [Runner]. Nil means all defaults.
+// Options configures a [Runner]. A nil *Options means all defaults.
 type Options struct {
 	// Duration is how long calls are begun and measured. Default: 30 seconds.
 	Duration time.Duration
@@ -126,11 +131,10 @@ func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 	return &Runner{service: s, mix: mix, options: options, record: newRecord()}, nil
 }
 
-// Run makes the calls and returns what it measured. It first asks the service about the mix; what
-// is wrong with that (an unknown limit, a cost that can never fit, a caller without permission) is
-// returned at once, without a report. Otherwise there is a report beside every error: a run ends
-// early when ctx does, and after a hundred errors in a row. It then settles at once what is under
-// way.
+// Run makes the calls and returns the report. It first asks the service about the mix. Mistakes in
+// the mix (an unknown limit, a cost that can never fit, a caller without permission) are returned
+// at once, without a report. After that there is a report beside every error. A run ends early when
+// ctx ends, and after a hundred errors in a row; it then settles the live leases at once.
 func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	templates, err := prepareTemplates(ctx, r.service, r.mix)
 	if err != nil {
@@ -161,7 +165,7 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	return report, r.record.failure(report.Stopped)
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	// Elapsed counts from the first call, of Total; both include the warm-up.
 	Elapsed, Total time.Duration
@@ -169,7 +173,7 @@ type Progress struct {
 	Calls, Admitted, Denied, Failed int64
 }
 
-// Progress returns how far the run is at now.
+// Progress returns the progress of the run at now.
 func (r *Runner) Progress(now time.Time) Progress {
 	p := Progress{Total: r.options.Warmup + r.options.Duration}
 	r.mu.Lock()
@@ -185,15 +189,15 @@ func (r *Runner) Progress(now time.Time) Progress {
 	return p
 }
 
-// Report is what a run has measured: the requests that were due between the end of the warm-up and
-// the end of the run.
+// Report is the result of a run. It covers the requests that were due between the end of the
+// warm-up and the end of the run.
 type Report struct {
-	// Options are those of the run, with defaults filled in.
+	// Options has the options of the run, with defaults filled in.
 	Options Options
-	// Elapsed is how long was measured; less than the duration if the run was stopped.
+	// Elapsed is the measured time. It is less than the duration if the run was stopped.
 	Elapsed time.Duration
-	// Served is how long it took to the last answer to what was due in that time, and at least
-	// Elapsed. Rates of answers count over it.
+	// Served is the time until the last answer to a request that was due in the measured time, and
+	// at least Elapsed. Rates of answers are relative to it.
 	Served time.Duration
 	// Rows have the requests by verb and result, without those that did not occur.
 	Rows []Row
@@ -212,7 +216,7 @@ type Report struct {
 	// Taken and Settled are the leases of the whole run and those that are known to have ended. Left
 	// may still be live, including leases whose reservation got no answer.
 	Taken, Settled, Left int64
-	// Stopped is why the run ended early; nil if it did not.
+	// Stopped is the reason that the run ended early, or nil.
 	Stopped error
 }
 
@@ -232,7 +236,7 @@ type DeniedBy struct {
 	Limit    string    `json:"limit,omitempty"`
 	Kind     weir.Kind `json:"kind,omitempty"`
 	Parent   bool      `json:"parent"`
-	// Contended is true for denials in which the store lost to other writers; the rest is empty.
+	// Contended reports whether the store lost to other writers. The other fields are empty then.
 	Contended bool `json:"contended,omitempty"`
 }
 
@@ -271,7 +275,7 @@ const (
 	Cancel   Verb = "cancel"
 )
 
-// Result is what became of a request.
+// Result is the result of a request.
 type Result string
 
 // The results. A denial is an answer; failed is an error, or no answer.

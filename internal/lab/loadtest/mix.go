@@ -200,8 +200,8 @@ func shorten(s string) string {
 // maxTemplates bounds a mix.
 const maxTemplates = 1000
 
-// ParseMix reads a file with a template on each line, as [ParseTemplate] reads it. Empty lines are
-// skipped, and so is what follows a #. All mistakes are returned, each with its file and line.
+// ParseMix reads a file with a template on each line, as [ParseTemplate] reads it. It skips empty
+// lines, and the text after a #. It returns all mistakes, each with its file and line.
 func ParseMix(name string, data []byte) ([]Template, error) {
 	var mix []Template
 	var errs []error

@@ -52,9 +52,9 @@ type resultCounts struct {
 	errors   map[errorKey]int64
 	deniedBy map[DeniedBy]int64
 	out      Report // without rows, errors and denials
-	// lastAnswer is that of a measured request.
+	// lastAnswer is the time of the last answer to a measured request.
 	lastAnswer time.Time
-	// What follows counts from the first call on, measured or not.
+	// The fields below count from the first call on, measured or not.
 	calls, admitted, denied, failed int64
 	leftovers                       []leftover
 	inARow                          int
@@ -71,7 +71,8 @@ func newRecord() *resultCounts {
 // measures reports whether what is due then counts in the report.
 func (r *resultCounts) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
 
-// stop ends measuring early. What is settled in a hurry says nothing about usual calls.
+// stop ends the measured time early. The leases that are settled at once after a stop are not
+// typical calls.
 func (r *resultCounts) stop(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +200,8 @@ const maxLeftovers = 100_000
 // leftover is a lease that may still be live.
 type leftover struct {
 	id weir.LeaseID
-	// taken is true if it was counted. A reservation without an answer may not have made its lease.
+	// taken reports whether the lease was counted. A reservation without an answer may not have
+	// made its lease.
 	taken bool
 }
 

@@ -20,7 +20,7 @@ type Attempt struct {
 	Lease            weir.LeaseID
 	// Estimate is how many output tokens the reservation assumes.
 	Estimate int64
-	// Costs are what it reserves, and Actuals what it uses. Actuals have no slots, because slots
+	// Costs has the reserved units and Actuals the used ones. Actuals has no slots, because slots
 	// return when the call is settled.
 	Costs, Actuals weir.Costs
 
@@ -63,7 +63,7 @@ type Decision struct {
 	// Err is nil or, in virtual time, "never satisfiable". In real time it may be any error; whether
 	// the call was charged is then unknown.
 	Err *weir.Error
-	// Retries is true for a denied call that comes back.
+	// Retries reports whether a denied call comes back.
 	Retries bool
 
 	degraded bool // admitted without being charged

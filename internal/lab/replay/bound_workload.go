@@ -35,7 +35,8 @@ type pricedCaller struct {
 type namedCost struct {
 	limit string
 	cost  Cost
-	// slots is true for a concurrency limit. Its slots return when the call is settled.
+	// slots reports whether the limit is a concurrency limit. Its slots return when the call is
+	// settled.
 	slots bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Cost is what a call costs on a limit: an amount for the call and for each input and output token.
-// No part is negative.
+// Cost is the cost of a call on a limit: an amount for the call and for each input and output
+// token. No part is negative.
 type Cost struct {
 	call, input, output int64
 }

@@ -27,7 +27,7 @@ type LimitReport struct {
 	Admitted   int64     `json:"admitted"`
 	Denied     int64     `json:"denied"`
 	DeniedOnly int64     `json:"denied_only"`
-	// Unit is what Used and Available count: "units", or "slot_seconds" of a concurrency limit.
+	// Unit is the unit of Used and Available: "units", or "slot_seconds" for a concurrency limit.
 	Unit        string      `json:"unit"`
 	Used        *big.Int    `json:"used"`
 	Available   *big.Int    `json:"available"`
@@ -70,7 +70,7 @@ func limitReports(t *callCounts, s timeRange) []*LimitReport {
 	return out
 }
 
-// rowKey is what the limits of a row have in common.
+// rowKey identifies a row: its limits have the same key.
 type rowKey struct {
 	group                   Group
 	entity, resource, limit string

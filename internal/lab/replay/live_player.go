@@ -43,7 +43,7 @@ type livePlayer struct {
 	watchers  watchers
 	estimates *estimates
 	count     liveCount
-	inARow    int   // requests that failed, since the last that did not
+	inARow    int   // failed requests after the last one that succeeded
 	last      error // the latest failure
 }
 

@@ -1,12 +1,14 @@
 // Package replay plays recorded traffic against limits and reports what they admit and deny.
 //
-// A [Workload] is what the traffic asks for: the calls of a trace, who makes them, and what they
-// cost. [Run] plays a workload in virtual time against a limiter of its own. [Compare] runs it once
-// for each of two limits files, and [Suggest] runs it with many capacities to find those that deny
-// few enough calls. [Play] sends a workload to a running service in real time.
+// A [Workload] describes the traffic: the calls of a trace, the entities that make them, and their
+// costs. [Run] plays a workload in virtual time against a limiter of its own. [Compare] runs it
+// once for each of two limits files, and [Suggest] runs it with many capacities to find those that
+// deny few enough calls. [Play] sends a workload to a running service in real time.
 //
-// Every run reports its events to watchers, which do all the counting. The result is a [Report],
-// which holds data only; package report formats it.
+// Every run first binds the workload to the limits that apply to each caller, and then reports each
+// decision and each completion to watchers, which do all the counting. Watchers are called for one
+// event at a time, so they need no locks. The result is a [Report], which holds data only; package
+// report formats it.
 package replay
 
 import (

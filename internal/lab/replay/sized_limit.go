@@ -23,7 +23,8 @@ type sizedLimit struct {
 	calls, most int64
 	// over counts the calls by the index of the smallest round number that is at least their cost.
 	over map[int]int64
-	// denied is what capacities deny by themselves, by the index of the round number.
+	// denied has the number of calls that a capacity denies without other limits, by the index of
+	// the round number.
 	denied map[int]denialCount
 }
 
@@ -75,7 +76,8 @@ func (d *sizedLimit) tooSmall(allowed int64) int {
 	return 0
 }
 
-// units is what costs say of the limit. A concurrency limit that they do not name costs 1.
+// units returns the units of the limit in costs. A concurrency limit that costs do not name costs
+// 1.
 func (d *sizedLimit) units(costs weir.Costs) int64 {
 	n, named := costs[d.limit.Name]
 	if !named && d.limit.Kind == weir.Concurrency {

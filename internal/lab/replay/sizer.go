@@ -177,11 +177,11 @@ func (s *sizer) sizesFor(ctx context.Context, part int64) ([]int64, error) {
 }
 
 // search returns the index of the smallest round capacity that it finds to deny at most allowed
-// calls by itself. What it learns it keeps for the next search.
+// calls by itself. It keeps its results for the next search.
 //
-// More capacity may deny more calls here and there, because a call that is denied leaves room for
-// others. So the result denies few enough and the next smaller one too many, but a much smaller one
-// might do as well; only trying them all would tell.
+// More capacity may deny more calls in places, because a denied call leaves room for others. So the
+// result denies few enough calls and the next smaller capacity too many, but a much smaller one
+// might deny few enough too; only a replay with every capacity would show it.
 func (s *sizer) search(ctx context.Context, d *sizedLimit, allowed int64) (count int, err error) {
 	var alone *isolated // made when it is needed
 	fits := func(i int) (bool, error) {

@@ -33,7 +33,8 @@ type SuggestProgress struct {
 
 // Suggestions are capacities that would have denied at most a share of the calls.
 type Suggestions struct {
-	// Share is what may be denied, in per cent, and MayDeny the same in calls.
+	// Share is the part of the calls that may be denied, in per cent, and MayDeny the number of
+	// calls.
 	Share   string `json:"share_percent"`
 	MayDeny int64  `json:"may_deny"`
 	Calls   int64  `json:"calls"`

@@ -51,7 +51,7 @@ type LimitTimeline struct {
 	Limit    string    `json:"limit"`
 	Kind     weir.Kind `json:"kind"`
 	Shadow   bool      `json:"shadow"`
-	// Capacity is that of all limits of the row together.
+	// Capacity is the sum of the capacities of the row's limits.
 	Capacity int64 `json:"capacity"`
 	// Denied counts the attempts in each interval that exceeded it.
 	Denied []int64 `json:"denied"`

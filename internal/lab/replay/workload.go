@@ -28,7 +28,7 @@ type WorkloadOptions struct {
 	Costs Costs
 }
 
-// Workload is what a replay plays: the calls of a trace and who makes them. It does not change, so
+// Workload is the input of a replay: calls, and the entities that make them. It does not change, so
 // it can be played against several limits, even concurrently.
 type Workload struct {
 	trace   *trace.Trace

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// sparkRows is how many limits are drawn as lines of text.
+	// sparkRows is the number of limits that are drawn as lines of text.
 	sparkRows = 12
 	// barRows is how many limits a figure of bars has.
 	barRows = 40
@@ -67,7 +67,7 @@ func attempts(r *replay.Report) *chart.Columns {
 	return columns
 }
 
-// asked is what the limits judge: calls, or each of their attempts.
+// asked names what the limits judge: calls, or each of their attempts.
 func asked(r *replay.Report) string {
 	if r.Retry != nil {
 		return "attempts"

@@ -75,8 +75,8 @@ func distribution(title, unit string, of ...namedHistogram) *chart.Distribution 
 
 // replaySamples is a watcher that collects the sizes that a page draws of one run.
 type replaySamples struct {
-	// retryAfter is what each denied attempt was told, and waits how long each admitted call had
-	// waited; both in milliseconds.
+	// retryAfter has the retry-after of each denied attempt, and waits the wait of each admitted
+	// call, both in milliseconds.
 	retryAfter, waits *histogram
 	// estimated and used are the output tokens of calls that have ended, as reserved and as used.
 	estimated, used *histogram

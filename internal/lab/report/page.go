@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Page returns the page of the result. Nothing on it differs between two runs of one command;
-// command is what the page says to make it again.
+// Page returns the page of the result. It is the same for two runs of the same command. The
+// argument command is shown as the way to make the page again.
 func (o *Result) Page(command string) *chart.Page {
 	calls, against := text.Plural(o.Calls, "call", "calls"), o.LimitsFile
 	switch {

@@ -63,7 +63,7 @@ func (s *Suggested) limitsTable() *text.Table {
 	return t
 }
 
-// capacityText is a capacity, with the refill of a bucket where that is another number.
+// capacityText returns a capacity, with the refill of a bucket if that is another number.
 func capacityText(kind weir.Kind, capacity, refill int64) string {
 	if kind != weir.Bucket || refill == capacity {
 		return text.FormatInt(capacity)

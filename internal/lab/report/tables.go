@@ -83,7 +83,7 @@ func orMissing(figure string) string {
 	return figure
 }
 
-// rowResource is what a row calls its resources.
+// rowResource returns the name of a row's resources.
 func rowResource(name string) string {
 	if name == "" {
 		return "all"

@@ -47,18 +47,18 @@ type Options struct {
 	// Time, Input and Output are the columns for when a call arrived and for its input and output
 	// tokens. Default: TIMESTAMP, ContextTokens and GeneratedTokens.
 	Time, Input, Output string
-	// Entity is the column for who called. Default: none; a workload spreads the calls.
+	// Entity is the column of the calling entity. Default: none; a workload spreads the calls.
 	Entity string
 	// Model is the column for the resource that was called. Default: none.
 	Model string
 	// Duration is the column for how long the call lasted. Default: none.
 	Duration string
-	// TimeUnit is the unit of times that are numbers, since 1970 or since the trace began. Default:
-	// seconds.
+	// TimeUnit is the unit of numeric times, which count from 1970 or from the beginning of the
+	// trace. Default: seconds.
 	TimeUnit Unit
 	// DurationUnit is the unit of durations that are numbers. Default: milliseconds.
 	DurationUnit Unit
-	// Resource is what every call uses if there is no column for it. Default: llm.
+	// Resource is the resource of every call if the trace has no column for it. Default: llm.
 	Resource string
 	// Sort sorts the calls by their times. Default: calls that are out of order are mistakes.
 	Sort bool
