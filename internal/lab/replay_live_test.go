@@ -23,7 +23,7 @@ import (
 // maxInARow is how many requests may fail one after the other.
 const maxInARow = 100
 
-// liveTrace writes a trace of so many calls of 100 tokens, a second apart.
+// liveTrace writes a trace with a number of calls of 100 tokens, one second apart.
 func liveTrace(t *testing.T, calls int) string {
 	t.Helper()
 	var b strings.Builder

@@ -34,7 +34,7 @@ func TestReplayInterrupted(t *testing.T) {
 	}
 }
 
-// fading is a context that ends when it has been looked at so often.
+// fading is a context that ends after a number of checks.
 type fading struct {
 	context.Context
 

@@ -39,7 +39,7 @@ type logStatus struct {
 	TimeoutMS int64  `json:"timeout_ms"`
 }
 
-// counted is what a log says of one limit of one entity.
+// counted has the counts of a log for one limit of one entity.
 type counted struct {
 	admitted, denied, only int64
 	used                   big.Int

@@ -16,7 +16,7 @@ const hostile = "<script>alert(\"x\")</script>\u202e' onload=x --> \x1b[31m</sty
 // start is when the sample's hour begins.
 func start() time.Time { return time.Date(2023, 11, 16, 18, 15, 46, 0, time.UTC) }
 
-// sample is a page of an hour of traffic in n intervals, with so many limits.
+// sample returns a page of an hour of traffic in n intervals, with the given number of limits.
 func sample(n, limits int) *chart.Page {
 	times := chart.Times{Start: start(), Step: time.Hour / time.Duration(n)}
 	p := &chart.Page{

@@ -40,7 +40,7 @@ func pictured() *replay.State {
 	return s
 }
 
-// pictures are what a terminal shows, from wide to narrow and from high to low.
+// pictures has the expected screens, from wide to narrow and from high to low.
 var pictures = []struct {
 	columns, rows int
 	blocks        bool

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// instantly answers everything at once, and ends a run after so many calls.
+// instantly is a service that answers at once, and ends a run after a number of calls.
 type instantly struct {
 	weir.Service
 
@@ -34,8 +34,8 @@ func (i *instantly) Explain(_ context.Context, entity, resource string) (*weir.E
 	return newFake().Explain(nil, entity, resource) //nolint:staticcheck // The fake looks at no context.
 }
 
-// BenchmarkCall is what a call costs the generator itself: to draw it, and to time and count its
-// two requests.
+// BenchmarkCall measures the generator's own work for a call: to draw it, and to time and count its
+// requests.
 func BenchmarkCall(b *testing.B) {
 	for name, text := range map[string]string{
 		"hot": "acme llm rpm=1 tpm=500", "many": "acme-{1..100000} llm rpm=1 tpm=500..4000",

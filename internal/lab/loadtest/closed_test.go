@@ -44,7 +44,7 @@ func TestClosedLoop(t *testing.T) {
 						t.Fatalf("got a lease kept for %v, want %v", kept, c.think.Least)
 					}
 				}
-				// What a call does at the very end is not measured, and done all the same.
+				// A call that ends after the measured time is completed, but not measured.
 				if done := r.Count(loadtest.Complete, loadtest.Done); done != int64(c.calls-c.concurrency) ||
 					f.completed != c.calls {
 					t.Errorf("got %d completions measured of %d", done, f.completed)

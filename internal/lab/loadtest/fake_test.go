@@ -182,7 +182,7 @@ func runLoad(t *testing.T, f *fake, o *loadtest.Options, texts ...string) *loadt
 	return report
 }
 
-// rowOf is a row of a report; one of zeros where there is none.
+// rowOf returns a row of a report, or a row of zeros if there is none.
 func rowOf(r *loadtest.Report, v loadtest.Verb, result loadtest.Result) loadtest.Row {
 	for _, row := range r.Rows {
 		if row.Verb == v && row.Result == result {

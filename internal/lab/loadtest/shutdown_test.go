@@ -44,7 +44,7 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("rate %d: got %d completed and %d cancelled, want all %d completed",
 					rate, f.completed, f.cancelled, report.Taken)
 			}
-			// What is settled in a hurry is not measured.
+			// Leases that are settled at once after a stop are not measured.
 			if report.Count(loadtest.Complete, loadtest.Done) != 0 || report.Served > 2010*time.Millisecond {
 				t.Errorf("rate %d: got %+v, want no completion measured", rate, report)
 			}

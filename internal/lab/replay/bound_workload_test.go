@@ -38,7 +38,7 @@ func planOver(t *testing.T, s weir.Service, latency string, calls ...trace.Call)
 	return p
 }
 
-// explainer answers so many questions, and ends a context then.
+// explainer answers a number of Explain calls, and then ends a context.
 type explainer struct {
 	weir.Service
 

@@ -99,7 +99,7 @@ func comparedText(c *Comparison) string {
 	return b.String()
 }
 
-// TestCompareIsTwoRuns: each side is what a replay against that file alone reports.
+// TestCompareIsTwoRuns checks that each side equals the report of a replay against that file alone.
 func TestCompareIsTwoRuns(t *testing.T) {
 	t.Parallel()
 	of := [2]Candidate{candidate(t, "a.yaml", firstTwo), candidate(t, "b.yaml", smallOnes)}

@@ -222,7 +222,8 @@ func TestPlayerStopped(t *testing.T) {
 	})
 }
 
-// TestPlayerStoppedWithoutAnswers: a server that does not answer holds nobody up for long.
+// TestPlayerStoppedWithoutAnswers checks that a server that does not answer does not delay the end
+// of a replay for long.
 func TestPlayerStoppedWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBystander()
@@ -362,7 +363,8 @@ func TestPlayerTooLong(t *testing.T) {
 	}
 }
 
-// TestCallCountsOfChangedLimits: a limit that nobody knew of gets a row of its own.
+// TestCallCountsOfChangedLimits checks that a limit that is configured during the replay gets a
+// row.
 func TestCallCountsOfChangedLimits(t *testing.T) {
 	t.Parallel()
 	counts := newCallCounts([]*subject{{entity: "a", caller: true, limits: []weir.Limit{

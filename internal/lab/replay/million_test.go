@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// lineMaker is a trace of so many lines that is never there as a whole.
+// lineMaker generates a trace of a number of lines, and never holds it as a whole.
 type lineMaker struct {
 	left, at int
 	rest     bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// stubborn is a scribe that denies each call so many times, by its cost.
+// stubborn is a scribe that denies each call a number of times, which is the call's cost.
 type stubborn struct {
 	scribe
 

@@ -77,7 +77,7 @@ func shadowOthers(d *weir.Definitions, field string, capacity, refill int64) *we
 	})
 }
 
-// randomQuestion is what a suggestion may be asked for.
+// randomQuestion draws the arguments of a suggestion.
 type randomQuestion struct {
 	*SuggestOptions
 
