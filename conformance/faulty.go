@@ -259,14 +259,6 @@ func (f *faultyStore) edit(ctx context.Context, change func(driver.ConfigEditor)
 	return &weir.Error{Code: weir.Unsupported}
 }
 
-func cloneCharges(charges []weir.Charge) []weir.Charge {
-	out := slices.Clone(charges)
-	for i := range out {
-		out[i].Costs = maps.Clone(out[i].Costs)
-	}
-	return out
-}
-
 // cloneHoldings copies everything that a holding points to, including its limit.
 func cloneHoldings(holdings []driver.Holding) []driver.Holding {
 	out := slices.Clone(holdings)

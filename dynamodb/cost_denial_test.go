@@ -66,7 +66,7 @@ func TestDenialAfterTake(t *testing.T) {
 	p := newScene(t, madeTable(t)).first
 	p.set("", costResource, perMinute("rpm", 10), perMinute("tpm", 10_000))
 	p.take("solo", weir.Costs{"rpm": 10})
-	p.denial("solo", weir.Costs{"rpm": 1})
+	p.refused("solo", weir.Costs{"rpm": 1})
 	for i := range int64(500) {
 		p.take("solo", weir.Costs{"tpm": 1})
 		denied := p.denial("solo", weir.Costs{"rpm": 1, "tpm": 1})

@@ -12,7 +12,7 @@ import (
 type sharedRead struct {
 	subject    weir.Subject
 	generation int64           // of the cache when the read began
-	ctx        context.Context // ends with the store's timeout
+	ctx        context.Context //nolint:containedctx // The read outlives the call that began it.
 	done       chan struct{}   // closed when resolved and err are set
 	resolved   *resolution
 	err        error

@@ -57,7 +57,7 @@ func (c *Comparison) view() *figureView {
 	down := scaleLabels(top, c.Unit)
 	up := slices.Clone(down[:len(down)-1])
 	slices.Reverse(up)
-	p.Scale = append(down, up...)
+	p.Scale = slices.Concat(down, up)
 	p.Shapes = append(shapes(above, rects(above, top, plotHeight, false)),
 		shapes(below, rects(below, top, plotHeight, true))...)
 	return v

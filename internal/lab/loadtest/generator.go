@@ -51,13 +51,11 @@ func newGenerator(templates []*preparedTemplate, o *Options) *generator {
 func (g *generator) next() *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t := g.templates[0]
-	for i, at := 0, g.between(1, g.weights); ; i++ { // draw a template by its weight
-		t = g.templates[i]
-		if at -= t.Weight; at <= 0 {
-			break
-		}
+	i := 0
+	for at := g.between(1, g.weights) - g.templates[0].Weight; at > 0; at -= g.templates[i].Weight {
+		i++ // draw a template by its weight
 	}
+	t := g.templates[i]
 	c := &call{request: &weir.Request{Resource: t.Resource, Costs: t.costs}, actuals: t.actuals}
 	c.request.Entity = t.Entity.name(g.between(0, t.Entity.count()-1))
 	if t.costs == nil {

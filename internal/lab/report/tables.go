@@ -9,60 +9,14 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// limitsTable says what each limit admitted and denied; shadow reports whether there is a shadow
-// limit among them. On a page each head must make sense without those before it.
+// limitsTable returns the table of what each limit admitted and denied, and whether there is a
+// shadow limit in it. On a page each head must make sense without those before it.
 func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 	t = &text.Table{Heads: []string{"ENTITY", "RESOURCE", "LIMIT", "KIND"}}
 	if o.Compare == nil {
-		t.Heads = append(t.Heads,
-			">ADMITTED", ">DENIED", ">ONLY IT", ">USED", ">AVAILABLE", "UNIT", ">USED %")
-		for _, l := range o.Limits {
-			name := l.Limit
-			if l.Shadow {
-				shadow = true
-				name += " *"
-			}
-			t.Add(replay.RowEntity(l), rowResource(l.Resource), name, string(l.Kind),
-				text.FormatInt(l.Admitted), text.FormatInt(l.Denied), text.FormatInt(l.DeniedOnly),
-				text.FormatBig(l.Used), text.FormatBig(l.Available), strings.ReplaceAll(l.Unit, "_", "-"),
-				orMissing(string(l.UsedPercent)))
-		}
+		shadow = o.addLimits(t)
 	} else {
-		t.Heads = append(t.Heads,
-			">ADMITTED A", ">B", ">CHANGE", ">DENIED A", ">B", ">CHANGE", ">USED % A", ">B")
-		if page {
-			t.Heads[5], t.Heads[8], t.Heads[11] = ">ADMITTED B", ">DENIED B", ">USED % B"
-		}
-		for _, l := range o.Compare.Limits {
-			x, y := l.First, l.Second
-			shadow = shadow || x != nil && x.Shadow || y != nil && y.Shadow
-			cells := []string{
-				replay.RowEntity(eitherRow(l)), rowResource(l.Resource), l.Limit, kindsText(x, y),
-			}
-			for _, count := range []func(*replay.LimitReport) int64{
-				func(r *replay.LimitReport) int64 { return r.Admitted },
-				func(r *replay.LimitReport) int64 { return r.Denied },
-			} {
-				a, b, change := missing, missing, ""
-				if x != nil {
-					a = text.FormatInt(count(x))
-				}
-				if y != nil {
-					b = text.FormatInt(count(y))
-				}
-				if x != nil && y != nil {
-					change = text.FormatDifference(count(y) - count(x))
-				}
-				cells = append(cells, a, b, change)
-			}
-			for _, r := range []*replay.LimitReport{x, y} {
-				if r == nil {
-					r = &replay.LimitReport{}
-				}
-				cells = append(cells, orMissing(string(r.UsedPercent)))
-			}
-			t.Add(cells...)
-		}
+		shadow = o.addComparedLimits(t, page)
 	}
 	if o.Resource != "" { // all rows have the same
 		t.Heads = slices.Delete(t.Heads, 1, 2)
@@ -71,6 +25,64 @@ func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 		}
 	}
 	return t, shadow
+}
+
+// addLimits adds the limits of one run to the table.
+func (o *Result) addLimits(t *text.Table) (shadow bool) {
+	t.Heads = append(t.Heads,
+		">ADMITTED", ">DENIED", ">ONLY IT", ">USED", ">AVAILABLE", "UNIT", ">USED %")
+	for _, l := range o.Limits {
+		name := l.Limit
+		if l.Shadow {
+			shadow = true
+			name += " *"
+		}
+		t.Add(replay.RowEntity(l), rowResource(l.Resource), name, string(l.Kind),
+			text.FormatInt(l.Admitted), text.FormatInt(l.Denied), text.FormatInt(l.DeniedOnly),
+			text.FormatBig(l.Used), text.FormatBig(l.Available), strings.ReplaceAll(l.Unit, "_", "-"),
+			orMissing(string(l.UsedPercent)))
+	}
+	return shadow
+}
+
+// addComparedLimits adds the limits of two runs to the table, side by side.
+func (o *Result) addComparedLimits(t *text.Table, page bool) (shadow bool) {
+	t.Heads = append(t.Heads,
+		">ADMITTED A", ">B", ">CHANGE", ">DENIED A", ">B", ">CHANGE", ">USED % A", ">B")
+	if page {
+		t.Heads[5], t.Heads[8], t.Heads[11] = ">ADMITTED B", ">DENIED B", ">USED % B"
+	}
+	for _, l := range o.Compare.Limits {
+		a, b := l.First, l.Second
+		shadow = shadow || a != nil && a.Shadow || b != nil && b.Shadow
+		cells := []string{replay.RowEntity(eitherRow(l)), rowResource(l.Resource), l.Limit, kindsText(a, b)}
+		cells = append(cells, comparedCounts(a, b, func(r *replay.LimitReport) int64 { return r.Admitted })...)
+		cells = append(cells, comparedCounts(a, b, func(r *replay.LimitReport) int64 { return r.Denied })...)
+		for _, r := range []*replay.LimitReport{a, b} {
+			if r == nil {
+				r = &replay.LimitReport{}
+			}
+			cells = append(cells, orMissing(string(r.UsedPercent)))
+		}
+		t.Add(cells...)
+	}
+	return shadow
+}
+
+// comparedCounts returns the cells of a count in both runs and of the difference. Either of a and b
+// may be nil.
+func comparedCounts(a, b *replay.LimitReport, count func(*replay.LimitReport) int64) []string {
+	cells := []string{missing, missing, ""}
+	if a != nil {
+		cells[0] = text.FormatInt(count(a))
+	}
+	if b != nil {
+		cells[1] = text.FormatInt(count(b))
+	}
+	if a != nil && b != nil {
+		cells[2] = text.FormatDifference(count(b) - count(a))
+	}
+	return cells
 }
 
 // missing stands for a figure that there is not.
