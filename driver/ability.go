@@ -31,7 +31,8 @@ type Declarer interface {
 
 // ConfigWriter is a store whose whole configuration can be replaced at once.
 type ConfigWriter interface {
-	// WriteConfig makes d the configuration. d has been validated and is not changed afterwards.
+	// WriteConfig makes d the configuration. d is normalized, see
+	// [weir.Definitions.Normalize], and does not change afterwards.
 	WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error
 }
 

@@ -51,8 +51,9 @@ type Change struct {
 type Counter interface {
 	// Redefine replaces the definition from now on. Units in use stay in use.
 	Redefine(now int64, d Definition)
-	// Available returns the units that are left of the capacity at now, rounded down. A forgotten
-	// counter stays forgotten.
+	// Available returns the units that are left of the capacity at now, rounded down. It moves the
+	// counter's time to now: after that, an earlier now counts as this one. A counter that is
+	// forgotten stays forgotten.
 	Available(now int64) int64
 	// AvailableAt returns what Available would return if d were in force. It does not modify the
 	// counter.
@@ -82,7 +83,7 @@ type Counter interface {
 const ForgetMS = 60_000
 
 // Judge decides whether n units fit if the use must not exceed a ceiling, which is at most the
-// counter's capacity. It takes nothing. available is the number of units left below the ceiling.
+// counter's capacity. It takes nothing, but moves the counter's time to now. available is the number of units left below the ceiling.
 // retryAfter is the time until the same request fits if nothing else is taken; it is 0 if the
 // request fits, or can never fit.
 func Judge(

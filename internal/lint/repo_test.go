@@ -45,7 +45,7 @@ func load(fsys fs.FS) (*repo, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || name == ".git" { // a file in a git worktree
 			return nil
 		}
 		return r.read(fsys, name)
