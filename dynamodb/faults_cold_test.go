@@ -113,6 +113,51 @@ func TestFaultsColdWriteLost(t *testing.T) {
 	}
 }
 
+// TestFaultsLostThenStale loses the answer to a reservation, changes the limits, and repeats the
+// reservation, whose plan is stale by then. The repetition is charged once; the units that the
+// first attempt may have taken are charged at most once, and are counted as ambiguous.
+func TestFaultsLostThenStale(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fault testkit.Fault
+		taken int64 // by the first attempt
+	}{"request lost": {testkit.LostRequest, 0}, "answer lost": {testkit.LostAnswer, 30}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			w.limits(t, "acme", perSecond("rpm", 100, 1))
+			p := &trap{fault: tc.fault, operation: "UpdateItem"}
+			s := w.trapped(t, limiter.Options{}, p)
+			mustTake(t, s, "acme", 10)
+			s.store.running.Wait()
+			p.set(1)
+			r := rpmOf("acme", 30)
+			r.LeaseID = weir.NewLeaseID(w.clock.now())
+			if _, err := s.limiter.Reserve(t.Context(), r); !errors.Is(err, weir.Unavailable) {
+				t.Errorf("got %v, want unavailable", err)
+			}
+			s.store.running.Wait()
+
+			other := w.trapped(t, limiter.Options{})
+			w.limits(t, "acme", perSecond("rpm", 200, 1))
+			mustTake(t, other, "acme", 1) // writes the new limits to the item
+			other.store.running.Wait()
+			lease, err := s.limiter.Reserve(t.Context(), r)
+			if err != nil || lease.Limits[0].Capacity != 200 {
+				t.Fatalf("got %+v, %v, want it admitted by the new limits", lease, err)
+			}
+			if _, err := s.limiter.Reserve(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+			s.store.running.Wait()
+			w.wantTaken(t, "acme", "rpm", 10+tc.taken+1+30)
+			if st := s.store.Stats(); st.Ambiguous != 1 || st.AmbiguousMilli != 30_000 {
+				t.Errorf("got %+v, want 30 units in doubt", st)
+			}
+		})
+	}
+}
+
 // TestColdTakeIsGivenBackAfterClose checks that the units of a reservation without a plan are
 // refunded even if the store is closed before the limiter asks for it.
 func TestColdTakeIsGivenBackAfterClose(t *testing.T) {
