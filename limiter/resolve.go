@@ -214,6 +214,14 @@ func (c *resolutionCache) segment(s weir.Subject) *cacheSegment {
 	return &c.segments[uint64(c.seed.addString(s.Entity))%uint64(len(c.segments))]
 }
 
+// find returns the resolution of a subject, fresh or not, or nil, and whether it is in the young map.
+func (s *cacheSegment) find(of weir.Subject) (e *resolution, young bool) {
+	if e, young = s.young[of]; !young {
+		e = s.old[of]
+	}
+	return e, young
+}
+
 // get returns the resolution of a subject if it is fresh, otherwise nil. It counts a hit or a miss.
 func (c *resolutionCache) get(s weir.Subject, now int64) *resolution {
 	if c.ttl < 0 {
@@ -222,10 +230,7 @@ func (c *resolutionCache) get(s weir.Subject, now int64) *resolution {
 	segment := c.segment(s)
 	segment.mu.Lock()
 	defer segment.mu.Unlock()
-	e, young := segment.young[s]
-	if !young {
-		e = segment.old[s]
-	}
+	e, young := segment.find(s)
 	if segment.rotateAt <= now {
 		c.rotate(segment, now)
 		young = false
@@ -246,14 +251,10 @@ func (c *resolutionCache) peek(s weir.Subject, now int64) *resolution {
 	segment := c.segment(s)
 	segment.mu.Lock()
 	defer segment.mu.Unlock()
-	e, young := segment.young[s]
-	if !young {
-		e = segment.old[s]
+	if e, _ := segment.find(s); e != nil && e.fresh(now, c.ttl) {
+		return e
 	}
-	if e == nil || !e.fresh(now, c.ttl) {
-		return nil
-	}
-	return e
+	return nil
 }
 
 // lastParent returns the parent that a subject last cascaded to, even if that resolution is no
@@ -262,14 +263,10 @@ func (c *resolutionCache) lastParent(s weir.Subject) string {
 	segment := c.segment(s)
 	segment.mu.Lock()
 	defer segment.mu.Unlock()
-	e := segment.young[s]
-	if e == nil {
-		e = segment.old[s]
+	if e, _ := segment.find(s); e != nil {
+		return e.parent
 	}
-	if e == nil {
-		return ""
-	}
-	return e.parent
+	return ""
 }
 
 // put stores a resolution, unless the cache has been dropped since generation. It returns the
