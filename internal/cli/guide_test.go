@@ -245,7 +245,7 @@ func runGuide(t *testing.T, command, file string, environment ...string) string 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), guideTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, command, file) //nolint:gosec // Tests run what they name.
+	cmd := exec.CommandContext(ctx, command, file)
 	cmd.Env = append(append(os.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"), environment...)
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
