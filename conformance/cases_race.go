@@ -23,7 +23,7 @@ func raceCases() []Case {
 		{"a reserve and a cancel at once leave nothing", "6.7", b,
 			onWorld(system(slowLimit(weir.Bucket, "n", 100)), voidAtOnce)},
 		{"no reader sees a part", "3.1", Needs{Kinds: b.Kinds, Exact: true},
-			onWorld(system(slowLimit(weir.Bucket, "n", 1000), slowLimit(weir.Bucket, "m", 1000)), noPart)},
+			onWorld(system(slowLimit(weir.Bucket, "n", 1000), slowLimit(weir.Bucket, "m", 1000)), bothLimitsAtOnce)},
 		{"charges in opposite order", "3.1", b, onWorld(system(hundred...), oppositeOrder)},
 		{"concurrent requests that together pass a parent's limit", "3.1", cascade,
 			onWorld(Setup{Definitions: childAndParent([]weir.Limit{slowLimit(weir.Bucket, "n", 1000)}, hundred)},
@@ -38,8 +38,9 @@ func raceCases() []Case {
 	return cases
 }
 
-// noPart takes and gives back units of two limits at once. Every status shows the same use of both.
-func noPart(s *caseWorld) {
+// bothLimitsAtOnce takes and gives back units of two limits at once. Every status shows the same
+// use of both.
+func bothLimitsAtOnce(s *caseWorld) {
 	both := ask("a", weir.Costs{"n": 1, "m": 1})
 	concurrently(4, func(i int) {
 		for range 50 {

@@ -398,8 +398,8 @@ func failedSettle(s *storeDriver) {
 	}
 }
 
-// ghosts returns subjects that were never charged.
-func ghosts() []weir.Subject {
+// unchargedSubjects returns subjects that were never charged.
+func unchargedSubjects() []weir.Subject {
 	var of []weir.Subject
 	for i := range 50 {
 		of = append(of, weir.Subject{Entity: fmt.Sprintf("ghost%d", i), Resource: resource})
@@ -408,7 +408,7 @@ func ghosts() []weir.Subject {
 }
 
 func statusCreates(s *storeDriver) {
-	for _, st := range s.status(ghosts()...) {
+	for _, st := range s.status(unchargedSubjects()...) {
 		if st.Available != 10 || st.Requested != 0 || st.Exceeded || st.RetryAfter != 0 {
 			s.Fatalf("got %+v of a limit that nobody used", st)
 		}
@@ -420,7 +420,7 @@ func statusUnlisted(s *storeDriver) {
 	if !ok {
 		s.Fatalf("the store is no weir.SubjectLister: its harness must have NoLists")
 	}
-	of := ghosts()
+	of := unchargedSubjects()
 	s.status(of...)
 	for _, subject := range of {
 		names, err := lister.Resources(s.Context(), s.now, subject.Entity)

@@ -94,7 +94,7 @@ func unavailableCases() []storeCase {
 		{"superseded limits are not hidden", "10.4", b, onBroken(allow, supersededShown)},
 		{"silent per-process counters when the store is gone", "10.2", b, onBroken(block, countsNothing)},
 		{"silent per-process counters under allow", "10.2", b, onBroken(allow, countsNothingDegraded)},
-		{"a failed complete swallowed by Do", "11.1", b, onBroken(block, doHearsOf)},
+		{"a failed complete swallowed by Do", "11.1", b, onBroken(block, doReportsUnavailable)},
 		{"a failed complete swallowed", "7.10", b, onBroken(block, completeRepeated)},
 		{"X1: no rollback needed of what the store never heard", "10.2", bubbled,
 			brokenInBubble(allow, callerGone)},
@@ -322,7 +322,7 @@ func countsNothingDegraded(s *faultyWorld) {
 	s.exactly(ask("a", cost(1)), 10, 12)
 }
 
-func doHearsOf(s *faultyWorld) {
+func doReportsUnavailable(s *faultyWorld) {
 	var lease *weir.Lease
 	err := weir.Do(
 		s.Context(),

@@ -94,8 +94,8 @@ func TestNamesOfCasesDiffer(t *testing.T) {
 	}
 }
 
-// TestTableIsThePages compares the cells that the suite checks with the table on the page.
-func TestTableIsThePages(t *testing.T) {
+// TestTableMatchesTheDocs compares the cells that the suite checks with the table on the page.
+func TestTableMatchesTheDocs(t *testing.T) {
 	t.Parallel()
 	var page []string
 	for line := range strings.Lines(readSemantics(t)) {

@@ -15,46 +15,46 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// diary is a store that records the changes made to it.
-type diary struct {
+// changeRecorder is a store that records the changes made to it.
+type changeRecorder struct {
 	*memory.Store
 	steps []string
 }
 
-func (d *diary) note(err error, format string, args ...any) error {
+func (d *changeRecorder) note(err error, format string, args ...any) error {
 	d.steps = append(d.steps, fmt.Sprintf(format, args...))
 	return err
 }
 
-func (d *diary) WriteLimits(
+func (d *changeRecorder) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
 	return d.note(d.Store.WriteLimits(ctx, now, at, limits),
 		"limits %s/%s %d", at.Entity, at.Resource, len(limits))
 }
 
-func (d *diary) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+func (d *changeRecorder) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
 	return d.note(d.Store.WritePolicy(ctx, now, p), "policy %s", p)
 }
 
-func (d *diary) WriteEntity(
+func (d *changeRecorder) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
 	return d.note(d.Store.WriteEntity(ctx, now, name, parent, cascade),
 		"entity %s %s %v", name, parent, cascade)
 }
 
-func (d *diary) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+func (d *changeRecorder) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	return d.note(d.Store.DeleteEntity(ctx, now, name), "delete %s", name)
 }
 
-func openDiary(t *testing.T, depth int) (*diary, *limiter.Limiter) {
+func openChangeRecorder(t *testing.T, depth int) (*changeRecorder, *limiter.Limiter) {
 	t.Helper()
 	m, err := memory.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &diary{Store: m}
+	d := &changeRecorder{Store: m}
 	l, err := limiter.New(d, &limiter.Options{CascadeDepth: depth})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func family(of ...string) *weir.Definitions {
 	return d
 }
 
-func TestEditTakesTheLeastSteps(t *testing.T) {
+func TestEditTakesFewestSteps(t *testing.T) {
 	t.Parallel()
 	rpm := func(capacity int64) []weir.Limit {
 		return []weir.Limit{{Name: "rpm", Capacity: capacity}}
@@ -121,7 +121,7 @@ func TestEditTakesTheLeastSteps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			store, l := openDiary(t, 1)
+			store, l := openChangeRecorder(t, 1)
 			if err := conformance.EditInto(t.Context(), l, c.from); err != nil {
 				t.Fatal(err)
 			}
@@ -136,13 +136,14 @@ func TestEditTakesTheLeastSteps(t *testing.T) {
 	}
 }
 
-// TestEditArrives edits between the configurations of generated scripts, in every order of two.
-func TestEditArrives(t *testing.T) {
+// TestEditReachesTheTarget edits between the configurations of generated scripts, in every order of
+// two.
+func TestEditReachesTheTarget(t *testing.T) {
 	t.Parallel()
 	h := memoryHarness()
 	for seed := range uint64(3) {
 		s := conformance.Generate(t, &h, seed, 1000)
-		_, l := openDiary(t, 8)
+		_, l := openChangeRecorder(t, 8)
 		was := &weir.Definitions{}
 		for i := range s.Sets {
 			for j := range s.Sets {
@@ -199,7 +200,7 @@ func placed(t *testing.T, l *limiter.Limiter, at weir.Subject, want []weir.Limit
 // TestEditRefuses checks that mistakes in the definitions are found before the first step.
 func TestEditRefuses(t *testing.T) {
 	t.Parallel()
-	store, l := openDiary(t, 1)
+	store, l := openChangeRecorder(t, 1)
 	from := family("a - false")
 	if err := conformance.EditInto(t.Context(), l, from); err != nil {
 		t.Fatal(err)

@@ -13,17 +13,17 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// recorder is a T that keeps what is reported.
-type recorder struct {
+// recordingT is a T that keeps what is reported.
+type recordingT struct {
 	conformance.T
 	lines []string
 }
 
-func (r *recorder) Logf(format string, args ...any) {
+func (r *recordingT) Logf(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) Errorf(format string, args ...any) { r.Logf(format, args...) }
+func (r *recordingT) Errorf(format string, args ...any) { r.Logf(format, args...) }
 
 // forgiving returns a harness of models that do not count an overrun.
 func forgiving() conformance.Harness {
@@ -43,7 +43,7 @@ func forgiving() conformance.Harness {
 func TestDifferenceIsShrunk(t *testing.T) {
 	t.Parallel()
 	wrong := forgiving()
-	r := &recorder{T: t}
+	r := &recordingT{T: t}
 	conformance.RandomOperations(r, wrong, 1, 20_000)
 	const mark = "replay it with conformance.Replay:\n"
 	_, text, found := strings.Cut(strings.Join(r.lines, "\n"), mark)
@@ -60,7 +60,7 @@ func TestDifferenceIsShrunk(t *testing.T) {
 		t.Errorf("got %d operations with numbers up to %d, want at most %d up to %d:\n%s",
 			len(s.Ops), largest(s), ops, most, text)
 	}
-	again := &recorder{T: t}
+	again := &recordingT{T: t}
 	conformance.Replay(again, wrong, text)
 	if len(again.lines) == 0 {
 		t.Errorf("the script finds nothing when it is replayed:\n%s", text)
@@ -96,20 +96,20 @@ func largest(s *conformance.Script) int64 {
 	return n
 }
 
-// TestDifferenceThatDoesNotComeBack checks that a script that fails only once is printed as it was.
-func TestDifferenceThatDoesNotComeBack(t *testing.T) {
+// TestDifferenceThatIsNotReproduced checks that a script that fails only once is printed as it was.
+func TestDifferenceThatIsNotReproduced(t *testing.T) {
 	t.Parallel()
 	h := conformance.ModelHarness(nil)
 	open, first := h.Open, true
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		w := open(t, s)
 		if first {
-			w = &panicking{World: w}
+			w = &panickingWorld{World: w}
 		}
 		first = false
 		return w
 	}
-	r := &recorder{T: t}
+	r := &recordingT{T: t}
 	conformance.RandomOperations(r, h, 1, 2000)
 	if text := strings.Join(r.lines, "\n"); !strings.Contains(text, "panic: ten") ||
 		!strings.Contains(text, "replay it with conformance.Replay:\n# seed 1\n") {
@@ -127,13 +127,13 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// panicking is a world that panics at its tenth reservation.
-type panicking struct {
+// panickingWorld is a world that panics at its tenth reservation.
+type panickingWorld struct {
 	conformance.World
 	reserved int
 }
 
-func (p *panicking) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (p *panickingWorld) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if p.reserved++; p.reserved == 10 {
 		panic("ten")
 	}
@@ -145,7 +145,7 @@ func TestPanicIsADifference(t *testing.T) {
 	h := conformance.ModelHarness(nil)
 	open := h.Open
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
-		return &panicking{World: open(t, s)}
+		return &panickingWorld{World: open(t, s)}
 	}
 	got := conformance.FirstDifference(t, h, 1, 2000)
 	if !strings.Contains(got, "panic: ten") {

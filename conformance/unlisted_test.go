@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// unlisted is a memory store that cannot list where something is in use.
-type unlisted struct {
+// unlistedStore is a memory store that cannot list where something is in use.
+type unlistedStore struct {
 	driver.Store
 	driver.ConfigReader
 	driver.ConfigWriter
@@ -26,20 +26,21 @@ func unlistedHarness() conformance.StoreHarness {
 			if err != nil {
 				t.Fatalf("open: %v", err)
 			}
-			return &unlisted{m, m, m, m, m}
+			return &unlistedStore{m, m, m, m, m}
 		},
 	}
 }
 
-// TestUnlisted runs the whole suite on a store that is not a [driver.SubjectLister].
-func TestUnlisted(t *testing.T) {
+// TestServiceWithoutSubjectLister runs the whole suite on a store that is not a
+// [driver.SubjectLister].
+func TestServiceWithoutSubjectLister(t *testing.T) {
 	t.Parallel()
 	conformance.TestStore(t, unlistedHarness())
 }
 
-// TestUnlistedLeavesOut checks that on such a store only the cases that list what is in use are
-// left out.
-func TestUnlistedLeavesOut(t *testing.T) {
+// TestCasesWithoutSubjectLister checks that on such a store only the cases that list what is in use
+// are left out.
+func TestCasesWithoutSubjectLister(t *testing.T) {
 	t.Parallel()
 	h := unlistedHarness()
 	service := h.Service(t)

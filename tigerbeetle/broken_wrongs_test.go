@@ -64,7 +64,7 @@ func caughtBy() map[string]string {
 		"a refill is left out":                            "the largest bucket",
 		"an anchor is set back":                           "available is rounded down",
 		"a changed capacity is not carried out":           "O2: default changes reach live buckets",
-		"a changed capacity counts twice":                 "the first level that has limits wins whole",
+		"a changed capacity counts twice":                 "only the first level that has limits applies",
 		"an overrun is dropped":                           "debt is paid by the refill",
 		"an overrun counts twice":                         "debt is rounded down too",
 		"a refund is dropped":                             "a cost of 0 is denied over the capacity: bucket",
@@ -72,7 +72,7 @@ func caughtBy() map[string]string {
 		"a refund is not bounded by what is spent":        "R1: balance above capacity after many refunds",
 		"a settlement does not end the token before":      "servers: each settles what it knows of a lease",
 		"a lease's header has an ID of its own each time": "the same content",
-		"the attempts of a lease have the same IDs":       "a full shadow limit refuses nobody: window",
+		"the attempts of a lease have the same IDs":       "a full shadow limit denies nothing: window",
 		"a budget has one account for all periods":        "a budget of an hour in UTC",
 		"a cancel before the reserve is not told":         "servers: a cancel comes before its reserve",
 	}

@@ -86,16 +86,17 @@ func TestVariantsAreCaught(t *testing.T) {
 		len(cases)-len(idle), len(cases), idle)
 }
 
-// TestRightIsNotCaught checks that the right model passes, because catching a variant means nothing
+// TestRightModelPasses checks that the right model passes, because catching a variant means nothing
 // otherwise.
-func TestRightIsNotCaught(t *testing.T) {
+func TestRightModelPasses(t *testing.T) {
 	t.Parallel()
 	conformance.TestService(t, broken.Right())
 }
 
-// TestRandomOperationsShrink checks that most plain runs of random operations catch a variant that
-// gives back the wrong units: they shrink leases that took some units after others had returned.
-func TestRandomOperationsShrink(t *testing.T) {
+// TestRandomOperationsCatchWrongRefunds checks that most plain runs of random operations catch a
+// variant that gives back the wrong units: they shrink leases that took some units after others had
+// returned.
+func TestRandomOperationsCatchWrongRefunds(t *testing.T) {
 	t.Parallel()
 	names := []string{"a shrink takes what was added first", "what has returned is not part of a shrink"}
 	for _, v := range broken.Variants() {

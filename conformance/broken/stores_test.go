@@ -30,7 +30,7 @@ func everyCase(h conformance.StoreHarness) []conformance.Case {
 	return append(h.Cases(), conformance.Cases()...)
 }
 
-func TestStoresAreCaught(t *testing.T) {
+func TestStoreVariantsAreCaught(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var rows []string
@@ -64,8 +64,8 @@ func TestStoresAreCaught(t *testing.T) {
 	t.Logf("%d wrong stores caught:\n%s", len(rows), strings.Join(rows, "\n"))
 }
 
-// TestRightStoreIsNotCaught is [TestRightIsNotCaught] for stores.
-func TestRightStoreIsNotCaught(t *testing.T) {
+// TestRightStorePasses is [TestRightModelPasses] for stores.
+func TestRightStorePasses(t *testing.T) {
 	t.Parallel()
 	h := right()
 	for _, c := range h.Cases() {
@@ -75,9 +75,9 @@ func TestRightStoreIsNotCaught(t *testing.T) {
 	}
 }
 
-// TestUnplannedStoreIsNotCaught checks that a store that reserves unplanned passes like one that
+// TestUnplannedStorePasses checks that a store that reserves unplanned passes like one that
 // does not.
-func TestUnplannedStoreIsNotCaught(t *testing.T) {
+func TestUnplannedStorePasses(t *testing.T) {
 	t.Parallel()
 	h := right()
 	open := h.Open

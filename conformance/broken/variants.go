@@ -12,7 +12,7 @@
 //	{"at most 15 charges", "3.2", asking(func(w *wrongWorld, r *weir.Request) error { … })}
 //
 // A variant is caught if a case about its line fails. On a store that can do less, random operations
-// may catch it instead (less_test.go).
+// may catch it instead (minimal_store_test.go).
 package broken
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// cloned has a limit of each kind, and leases for random calls.
-type cloned struct {
+// cloneWorld has a limit of each kind, and leases for random calls.
+type cloneWorld struct {
 	*testing.T
 	random *rand.Rand
 	start  time.Time
@@ -22,7 +22,7 @@ type cloned struct {
 	ids    []weir.LeaseID
 }
 
-func (c *cloned) open() *model.Model {
+func (c *cloneWorld) open() *model.Model {
 	c.Helper()
 	m, err := model.New(&weir.Definitions{System: []weir.Limit{
 		{Name: "b", Kind: weir.Bucket, Capacity: 50, RefillAmount: 1, RefillPeriod: time.Second},
@@ -46,7 +46,7 @@ type cloneCall struct {
 }
 
 // call returns a random call at the current instant.
-func (c *cloned) call() cloneCall {
+func (c *cloneWorld) call() cloneCall {
 	id, seq := c.ids[c.random.IntN(len(c.ids))], c.random.Int64N(5)+1
 	costs := weir.Costs{}
 	for _, name := range []string{"b", "c", "u", "w"} {
@@ -84,7 +84,7 @@ func (c *cloned) call() cloneCall {
 }
 
 // replay opens a model, makes calls on it, and returns it with the last answer.
-func (c *cloned) replay(calls []cloneCall) (m *model.Model, answer string) {
+func (c *cloneWorld) replay(calls []cloneCall) (m *model.Model, answer string) {
 	c.Helper()
 	m = c.open()
 	for _, call := range calls {
@@ -100,7 +100,7 @@ func (c *cloned) replay(calls []cloneCall) (m *model.Model, answer string) {
 func TestCloneFor(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(12, 100)) {
-		c := &cloned{T: t, random: rand.New(rand.NewPCG(seed, 1)), start: time.Unix(1_800_000_000, 0)}
+		c := &cloneWorld{T: t, random: rand.New(rand.NewPCG(seed, 1)), start: time.Unix(1_800_000_000, 0)}
 		c.now = c.start
 		for range 8 {
 			c.ids = append(c.ids, weir.NewLeaseID(c.now))
@@ -137,7 +137,7 @@ func TestCloneFor(t *testing.T) {
 // whatever order of calls they were made.
 func TestSameNow(t *testing.T) {
 	t.Parallel()
-	c := &cloned{T: t, start: time.Unix(1_800_000_000, 0)}
+	c := &cloneWorld{T: t, start: time.Unix(1_800_000_000, 0)}
 	c.now = c.start
 	c.ids = []weir.LeaseID{weir.NewLeaseID(c.now), weir.NewLeaseID(c.now)}
 	reserve := func(i int, n int64) func(*model.Model) {

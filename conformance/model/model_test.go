@@ -10,16 +10,16 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// desk is a model with a clock and one limit, which applies to every entity.
-type desk struct {
+// modelWorld is a model with a clock and one limit, which applies to every entity.
+type modelWorld struct {
 	*model.Model
 	t   *testing.T
 	now time.Time
 }
 
-func newDesk(t *testing.T, points *model.Points, limits ...weir.Limit) *desk {
+func newModelWorld(t *testing.T, points *model.Points, limits ...weir.Limit) *modelWorld {
 	t.Helper()
-	d := &desk{t: t, now: time.UnixMilli(1_700_000_000_000)}
+	d := &modelWorld{t: t, now: time.UnixMilli(1_700_000_000_000)}
 	var err error
 	d.Model, err = model.New(&weir.Definitions{System: limits}, model.Settings{
 		Start: d.now, Options: limiter.Options{Now: func() time.Time { return d.now }},
@@ -31,7 +31,7 @@ func newDesk(t *testing.T, points *model.Points, limits ...weir.Limit) *desk {
 }
 
 // reserve reserves n units. It returns the lease, or the wait of the denial.
-func (d *desk) reserve(n int64) (*weir.Lease, time.Duration) {
+func (d *modelWorld) reserve(n int64) (*weir.Lease, time.Duration) {
 	d.t.Helper()
 	lease, err := d.Reserve(d.t.Context(), &weir.Request{
 		Entity: "e", Resource: "r", Costs: weir.Costs{"n": n},
@@ -46,7 +46,7 @@ func (d *desk) reserve(n int64) (*weir.Lease, time.Duration) {
 	return lease, 0
 }
 
-func (d *desk) left() int64 {
+func (d *modelWorld) left() int64 {
 	d.t.Helper()
 	s, err := d.Status(d.t.Context(), "e", "r")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestKinds(t *testing.T) {
 		{weir.Limit{Kind: weir.Budget, Every: "day"}, time.Hour + 46*time.Minute + 40*time.Second},
 	} {
 		c.limit.Name, c.limit.Capacity = "n", 5
-		d := newDesk(t, nil, c.limit)
+		d := newModelWorld(t, nil, c.limit)
 		if got := d.left(); got != 5 {
 			t.Errorf("%+v: a new limit has %d units, want 5", c.limit, got)
 		}
@@ -110,7 +110,7 @@ func TestSettle(t *testing.T) {
 		{weir.Limit{Kind: weir.Budget, Every: "hour"}, -2, 4, 5},
 	} {
 		c.limit.Name, c.limit.Capacity = "n", 5
-		d := newDesk(t, nil, c.limit)
+		d := newModelWorld(t, nil, c.limit)
 		lease, _ := d.reserve(2)
 		for seq, step := range []struct{ total, left int64 }{{7, c.grown}, {1, c.shrunk}} {
 			if _, err := d.Adjust(t.Context(), lease.ID, int64(seq+1), []weir.Costs{{"n": step.total}}); err != nil {
@@ -132,28 +132,28 @@ func TestSettle(t *testing.T) {
 // TestLeaseTable makes every call on a lease in every state: the table of section 6.
 func TestLeaseTable(t *testing.T) {
 	t.Parallel()
-	type verb = func(d *desk, id weir.LeaseID) error
+	type verb = func(d *modelWorld, id weir.LeaseID) error
 	settle := func(n int64) verb {
-		return func(d *desk, id weir.LeaseID) error {
+		return func(d *modelWorld, id weir.LeaseID) error {
 			_, err := d.Complete(d.t.Context(), id, []weir.Costs{{"n": n}})
 			return err
 		}
 	}
 	reserve := func(n int64) verb {
-		return func(d *desk, id weir.LeaseID) error {
+		return func(d *modelWorld, id weir.LeaseID) error {
 			r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
 			_, err := d.Reserve(d.t.Context(), r)
 			return err
 		}
 	}
-	cancel := func(d *desk, id weir.LeaseID) error { _, err := d.Cancel(d.t.Context(), id); return err }
-	extend := func(d *desk, id weir.LeaseID) error { _, err := d.Extend(d.t.Context(), id); return err }
-	adjust := func(d *desk, id weir.LeaseID) error {
+	cancel := func(d *modelWorld, id weir.LeaseID) error { _, err := d.Cancel(d.t.Context(), id); return err }
+	extend := func(d *modelWorld, id weir.LeaseID) error { _, err := d.Extend(d.t.Context(), id); return err }
+	adjust := func(d *modelWorld, id weir.LeaseID) error {
 		_, err := d.Adjust(d.t.Context(), id, 1, nil)
 		return err
 	}
-	expire := func(d *desk, _ weir.LeaseID) error { d.now = d.now.Add(time.Hour); return nil }
-	nothing := func(*desk, weir.LeaseID) error { return nil }
+	expire := func(d *modelWorld, _ weir.LeaseID) error { d.now = d.now.Add(time.Hour); return nil }
+	nothing := func(*modelWorld, weir.LeaseID) error { return nil }
 	none, conflict, ended := weir.Code(""), weir.Conflict, weir.Ended
 	for _, row := range []struct {
 		name string
@@ -169,7 +169,7 @@ func TestLeaseTable(t *testing.T) {
 		{"extend", extend, [4]weir.Code{none, ended, ended, ended}},
 	} {
 		for i, before := range []verb{nothing, settle(1), cancel, expire} {
-			d := newDesk(t, nil, weir.Limit{Name: "n", Capacity: 5})
+			d := newModelWorld(t, nil, weir.Limit{Name: "n", Capacity: 5})
 			lease, _ := d.reserve(2)
 			if err := before(d, lease.ID); err != nil {
 				t.Fatal(err)

@@ -19,33 +19,33 @@ func TestPointsReplaceValues(t *testing.T) {
 		name  string
 		wrong model.Points
 		// play returns the value that differs.
-		play func(d *desk) int64
+		play func(d *modelWorld) int64
 		want int64 // if nothing is wrong
 	}{
 		{"statuses", model.Points{Status: func(_ *model.Judged, right weir.LimitStatus) weir.LimitStatus {
 			right.Available = 50
 			return right
-		}}, (*desk).left, 5},
+		}}, (*modelWorld).left, 5},
 		{"judging", model.Points{Fits: func(*model.Judged, bool) bool { return true }},
-			func(d *desk) int64 { d.reserve(4); d.reserve(4); return d.left() }, 1},
+			func(d *modelWorld) int64 { d.reserve(4); d.reserve(4); return d.left() }, 1},
 		{"taking", model.Points{Taking: func(j *model.JudgedRequest, right []*model.Take) []*model.Take {
 			if !j.Denied {
 				right[0].Parts[0].Units = 0
 			}
 			return right
-		}}, func(d *desk) int64 { d.reserve(4); return d.left() }, 1},
+		}}, func(d *modelWorld) int64 { d.reserve(4); return d.left() }, 1},
 		{"instants", model.Points{Until: func(t model.Expiry, right int64) int64 {
 			if t.Cause == model.Leased {
 				return t.From
 			}
 			return right
-		}}, func(d *desk) int64 { l, _ := d.reserve(4); return int64(l.Expires.Sub(d.now)) }, int64(time.Hour)},
+		}}, func(d *modelWorld) int64 { l, _ := d.reserve(4); return int64(l.Expires.Sub(d.now)) }, int64(time.Hour)},
 		{"checks", model.Points{Refuse: func(c model.Check, right error) error {
 			if c.Line == "3.5" {
 				return nil
 			}
 			return right
-		}}, func(d *desk) int64 {
+		}}, func(d *modelWorld) int64 {
 			_, err := d.Reserve(d.t.Context(), &weir.Request{
 				Entity: "e", Resource: "r", Costs: weir.Costs{"n": 6},
 			})
@@ -54,7 +54,7 @@ func TestPointsReplaceValues(t *testing.T) {
 		}, 0},
 		{"settling", model.Points{StandFor: func(s *model.UpdatedHolding, _ []driver.Part) []driver.Part {
 			return s.Parts
-		}}, func(d *desk) int64 {
+		}}, func(d *modelWorld) int64 {
 			l, _ := d.reserve(4)
 			if _, err := d.Cancel(d.t.Context(), l.ID); err != nil {
 				d.t.Fatal(err)
@@ -62,10 +62,10 @@ func TestPointsReplaceValues(t *testing.T) {
 			return d.left()
 		}, 5},
 	} {
-		if got := c.play(newDesk(t, nil, window)); got != c.want {
+		if got := c.play(newModelWorld(t, nil, window)); got != c.want {
 			t.Errorf("%s: the right model gives %d, want %d", c.name, got, c.want)
 		}
-		if got := c.play(newDesk(t, &c.wrong, window)); got == c.want {
+		if got := c.play(newModelWorld(t, &c.wrong, window)); got == c.want {
 			t.Errorf("%s: the wrong model gives %d too", c.name, got)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// less returns a harness that can do no more than a store of buckets with every leeway.
-func less(h conformance.Harness) conformance.Harness {
+// minimalHarness returns a harness that can do no more than a store of buckets with every leeway.
+func minimalHarness(h conformance.Harness) conformance.Harness {
 	h.Traits = driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
 		EntitySlash: h.Traits.EntitySlash}
 	h.Leeway = conformance.Leeway{
@@ -23,10 +23,10 @@ func less(h conformance.Harness) conformance.Harness {
 	return h
 }
 
-// TestVariantsAreCaughtOnLess checks that mistakes about buckets are caught with every leeway too,
-// by the cases that are left or by random operations. The other variants are about abilities that
-// such a store does not have.
-func TestVariantsAreCaughtOnLess(t *testing.T) {
+// TestVariantsAreCaughtOnMinimalStore checks that mistakes about buckets are caught with every
+// leeway too, by the cases that are left or by random operations. The other variants are about
+// abilities that such a store does not have.
+func TestVariantsAreCaughtOnMinimalStore(t *testing.T) {
 	t.Parallel()
 	all := conformance.Cases()
 	var mu sync.Mutex
@@ -37,7 +37,7 @@ func TestVariantsAreCaughtOnLess(t *testing.T) {
 		for _, v := range broken.Variants() {
 			t.Run(v.Name, func(t *testing.T) {
 				t.Parallel()
-				h := less(v.Harness)
+				h := minimalHarness(v.Harness)
 				own, _ := matching(all, v.Breaks)
 				own = slices.DeleteFunc(own, func(c conformance.Case) bool {
 					return c.LeftOut(&h) != ""
@@ -70,8 +70,8 @@ func TestVariantsAreCaughtOnLess(t *testing.T) {
 	}
 }
 
-// TestRightIsNotCaughtOnLess is [TestRightIsNotCaught] for such a store.
-func TestRightIsNotCaughtOnLess(t *testing.T) {
+// TestRightModelPassesOnMinimalStore is [TestRightModelPasses] for such a store.
+func TestRightModelPassesOnMinimalStore(t *testing.T) {
 	t.Parallel()
-	conformance.TestService(t, less(broken.Right()))
+	conformance.TestService(t, minimalHarness(broken.Right()))
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// less is a store that can do less than memory: it has buckets, one ancestor, no shadow limits, and
-// a configuration that is changed a piece at a time. It complains of everything that it has not
-// said it can do.
-type less struct {
+// minimalStore is a store that can do less than memory: it has buckets, one ancestor, no shadow
+// limits, and a configuration that is changed a piece at a time. It complains of everything that it
+// has not said it can do.
+type minimalStore struct {
 	*memory.Store
 	t conformance.T
 }
 
-// lessStore hides what memory can do beyond that.
-type lessStore struct {
+// minimalAbilities hides what memory can do beyond that.
+type minimalAbilities struct {
 	driver.Store
 	driver.ConfigReader
 	driver.ConfigEditor
@@ -31,12 +31,12 @@ type lessStore struct {
 	driver.SubjectLister
 }
 
-func (s *less) Traits() driver.Traits {
+func (s *minimalStore) Traits() driver.Traits {
 	return driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
 }
 
-// enforces reports limits that the limiter should have refused.
-func (s *less) enforces(limits []weir.Limit) {
+// checkLimits reports limits that the limiter should have refused.
+func (s *minimalStore) checkLimits(limits []weir.Limit) {
 	for i := range limits {
 		if limits[i].Kind != weir.Bucket || limits[i].Shadow {
 			s.t.Errorf("the store got the limit %+v", limits[i])
@@ -44,22 +44,22 @@ func (s *less) enforces(limits []weir.Limit) {
 	}
 }
 
-func (s *less) Reserve(
+func (s *minimalStore) Reserve(
 	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	if n, most := len(p.Subjects), 2*p.Charges; n > most {
 		s.t.Errorf("the store got a plan over %d subjects for %d charges", n, p.Charges)
 	}
 	for i := range p.Subjects {
-		s.enforces(p.Subjects[i].Limits)
+		s.checkLimits(p.Subjects[i].Limits)
 	}
 	return s.Store.Reserve(ctx, now, p, out)
 }
 
-func (s *less) WriteLimits(
+func (s *minimalStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	s.enforces(limits)
+	s.checkLimits(limits)
 	for i := range limits {
 		if limits[i].RefillPeriod%time.Second != 0 {
 			s.t.Errorf("the store got a period of %v", limits[i].RefillPeriod)
@@ -68,44 +68,47 @@ func (s *less) WriteLimits(
 	return s.Store.WriteLimits(ctx, now, at, limits)
 }
 
-// lessLeeway returns the leeway of such a store.
-func lessLeeway() conformance.Leeway {
+// minimalLeeway returns the leeway of such a store.
+func minimalLeeway() conformance.Leeway {
 	return conformance.Leeway{
 		WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 	}
 }
 
-// openLess opens such a store. wrap, which may be nil, makes it wrong.
-func openLess(wrap func(*less) driver.Store) func(conformance.T, conformance.Setup) driver.Store {
+// openMinimalStore opens such a store. wrap, which may be nil, makes it wrong.
+func openMinimalStore(
+	wrap func(*minimalStore) driver.Store,
+) func(conformance.T, conformance.Setup) driver.Store {
 	return func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		m, err := memory.Open(nil)
 		if err != nil {
 			t.Fatalf("open: %v", err)
 		}
-		bare := &less{m, t}
+		bare := &minimalStore{m, t}
 		var b driver.Store = bare
 		if wrap != nil {
 			b = wrap(bare)
 		}
-		store := &lessStore{b, bare, bare, bare, bare}
+		store := &minimalAbilities{b, bare, bare, bare, bare}
 		conformance.Define(t, store, s)
 		return store
 	}
 }
 
-// TestLess runs the whole suite on a store that can do less, leaving out what it cannot do.
-func TestLess(t *testing.T) {
+// TestServiceOnMinimalStore runs the whole suite on a store that can do less, leaving out what it
+// cannot do.
+func TestServiceOnMinimalStore(t *testing.T) {
 	t.Parallel()
 	conformance.TestStore(t,
-		conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()})
+		conformance.StoreHarness{Open: openMinimalStore(nil), Leeway: minimalLeeway()})
 }
 
-// TestLessMeetsEverything checks that random operations meet each outcome that such a store can
-// have, often.
-func TestLessMeetsEverything(t *testing.T) {
+// TestMinimalStoreReachesEveryOutcome checks that random operations meet each outcome that such a
+// store can have, often.
+func TestMinimalStoreReachesEveryOutcome(t *testing.T) {
 	t.Parallel()
-	h := conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
+	h := conformance.StoreHarness{Open: openMinimalStore(nil), Leeway: minimalLeeway()}.Service(t)
 	table := conformance.RandomOperations(t, h, seedOf(t), 14_000)
 	t.Logf("\n%s", table)
 	if rare := table.Rare(&h, 5); len(rare) > 0 {
@@ -113,11 +116,11 @@ func TestLessMeetsEverything(t *testing.T) {
 	}
 }
 
-// TestLessRefuses checks that the limiter refuses what such a store cannot do, wherever it comes
-// from.
-func TestLessRefuses(t *testing.T) {
+// TestMinimalStoreRefuses checks that the limiter refuses what such a store cannot do, wherever it
+// comes from.
+func TestMinimalStoreRefuses(t *testing.T) {
 	t.Parallel()
-	store := openLess(nil)(t,
+	store := openMinimalStore(nil)(t,
 		conformance.Setup{Start: time.Unix(1e9, 0), Definitions: &weir.Definitions{}})
 	l, err := limiter.New(store, nil)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// fickle is a store that uses its leeway as often as it can.
-type fickle struct {
-	*less
+// leewayStore is a store that uses its leeway as often as it can.
+type leewayStore struct {
+	*minimalStore
 	lee   conformance.Leeway
 	takes bool // takes what it denies as contended
 	loses bool // keeps what it should give back
@@ -24,16 +24,18 @@ type fickle struct {
 }
 
 // wrap wraps a store.
-func (f *fickle) wrap(s *less) driver.Store {
-	return &fickle{less: s, lee: f.lee, takes: f.takes, loses: f.loses}
+func (f *leewayStore) wrap(s *minimalStore) driver.Store {
+	return &leewayStore{minimalStore: s, lee: f.lee, takes: f.takes, loses: f.loses}
 }
 
-func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (f *leewayStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	const many = 90 // most of the concurrent calls, so that the others do not fill a limit of 100
 	n := f.calls.Add(1)
 	if f.lee.MayContend && n <= many {
 		if f.takes {
-			if err := f.less.Reserve(ctx, now, p, p.Outcome()); err != nil {
+			if err := f.minimalStore.Reserve(ctx, now, p, p.Outcome()); err != nil {
 				return err
 			}
 		}
@@ -45,12 +47,12 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out
 			return err
 		}
 	}
-	return f.less.Reserve(ctx, now, p, out)
+	return f.minimalStore.Reserve(ctx, now, p, out)
 }
 
 // takeAndGiveBack takes a reservation on several entities and gives it back, so that other calls
 // see it for a moment.
-func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.Plan) error {
+func (f *leewayStore) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.Plan) error {
 	if !slices.ContainsFunc(p.Takes, func(t *driver.Take) bool { return t.Subject != p.Takes[0].Subject }) {
 		return nil // a reservation on one entity is atomic
 	}
@@ -79,14 +81,14 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.P
 	return f.Store.Update(ctx, now, back, back.Outcome())
 }
 
-// atOnce checks that concurrent calls are linearizable.
-func atOnce(t conformance.T, h conformance.Harness) {
+// checkConcurrentCalls checks that concurrent calls are linearizable.
+func checkConcurrentCalls(t conformance.T, h conformance.Harness) {
 	conformance.Linearizable(t, h,
 		conformance.Load{Seed: 1, Histories: 5, Goroutines: 8, Calls: 100})
 }
 
-// races returns a function that plays the cases whose titles contain name.
-func races(name string) func(conformance.T, conformance.Harness) {
+// runCasesNamed returns a function that plays the cases whose titles contain name.
+func runCasesNamed(name string) func(conformance.T, conformance.Harness) {
 	return func(t conformance.T, h conformance.Harness) {
 		for _, c := range conformance.Cases() {
 			if strings.Contains(c.Title(), name) && c.LeftOut(&h) == "" {
@@ -96,30 +98,30 @@ func races(name string) func(conformance.T, conformance.Harness) {
 	}
 }
 
-// TestLeewayIsNoExcuse checks that with a leeway the suites still find mistakes that the leeway
-// does not allow.
-func TestLeewayIsNoExcuse(t *testing.T) {
+// TestLeewayHidesNoOtherMistake checks that with a leeway the suites still find mistakes that the
+// leeway does not allow.
+func TestLeewayHidesNoOtherMistake(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		does *fickle
+		does *leewayStore
 		run  func(conformance.T, conformance.Harness)
 	}{
 		{"what is contended is taken, in histories",
-			&fickle{lee: conformance.Leeway{MayContend: true}, takes: true}, atOnce},
+			&leewayStore{lee: conformance.Leeway{MayContend: true}, takes: true}, checkConcurrentCalls},
 		{"what is contended is taken, on one limit",
-			&fickle{lee: conformance.Leeway{MayContend: true}, takes: true},
-			races("pass a limit: bucket")},
+			&leewayStore{lee: conformance.Leeway{MayContend: true}, takes: true},
+			runCasesNamed("pass a limit: bucket")},
 		{"what is to be given back is lost",
-			&fickle{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
-			races("pass a parent's limit")},
+			&leewayStore{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
+			runCasesNamed("pass a parent's limit")},
 		{"what is to be given back is lost, over several charges",
-			&fickle{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
-			races("opposite order")},
+			&leewayStore{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
+			runCasesNamed("opposite order")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := conformance.StoreHarness{Open: openLess(c.does.wrap), Leeway: lessLeeway()}
+			h := conformance.StoreHarness{Open: openMinimalStore(c.does.wrap), Leeway: minimalLeeway()}
 			r := conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
 			if !r.Failed {
 				t.Error("it was not found")
@@ -128,8 +130,9 @@ func TestLeewayIsNoExcuse(t *testing.T) {
 	}
 }
 
-// TestLeewayOfStores checks that a store that uses a leeway passes with it, and not without it.
-func TestLeewayOfStores(t *testing.T) {
+// TestStoreNeedsItsLeeway checks that a store that uses a leeway passes with it, and not without
+// it.
+func TestStoreNeedsItsLeeway(t *testing.T) {
 	t.Parallel()
 	// Each row names the part of the suite that the leeway affects.
 	random := func(t conformance.T, h conformance.Harness) {
@@ -144,18 +147,18 @@ func TestLeewayOfStores(t *testing.T) {
 		run  func(conformance.T, conformance.Harness)
 	}{
 		{"periods of whole seconds", conformance.Leeway{WholeSeconds: true}, random},
-		{"contends, in histories", contends, atOnce},
-		{"contends, on one limit", contends, races("pass a limit: bucket")},
-		{"contends, on a parent", contends, races("pass a parent's limit")},
-		{"compensates, in histories", conformance.Leeway{NotAtomicAcrossEntities: true}, atOnce},
+		{"contends, in histories", contends, checkConcurrentCalls},
+		{"contends, on one limit", contends, runCasesNamed("pass a limit: bucket")},
+		{"contends, on a parent", contends, runCasesNamed("pass a parent's limit")},
+		{"compensates, in histories", conformance.Leeway{NotAtomicAcrossEntities: true}, checkConcurrentCalls},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			play := func(lee conformance.Leeway) conformance.Result {
 				// The store must keep to this as well.
 				lee.WholeSeconds = lee.WholeSeconds || !c.does.WholeSeconds
-				does := &fickle{lee: c.does}
-				h := conformance.StoreHarness{Open: openLess(does.wrap), Leeway: lee}
+				does := &leewayStore{lee: c.does}
+				h := conformance.StoreHarness{Open: openMinimalStore(does.wrap), Leeway: lee}
 				return conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
 			}
 			if r := play(c.does); r.Failed {
