@@ -38,10 +38,10 @@
 //
 // Reservation without a plan: a limiter without a fresh configuration calls
 // [Store.ReserveUnplanned] and reads the configuration at the same time
-// (docs/adr/0023-blind-writes.md). The store takes the units by the limits that the items have. If
-// the plan made from the configuration takes exactly the same, the reservation stands; otherwise
-// the limiter returns the units with a [driver.Update] that is marked unplanned, and reserves with
-// the plan.
+// (docs/adr/0023-unplanned-reservations.md). The store takes the units by the limits that the items
+// have. If the plan made from the configuration takes exactly the same, the reservation stands;
+// otherwise the limiter returns the units with a [driver.Update] that is marked unplanned, and
+// reserves with the plan.
 //
 // An update of a lease (adjust, complete, cancel) goes through the same queues and is never denied.
 // A write whose answer was lost may have been applied. The store does not send it again by itself.
