@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// unreaching returns stores that miss changes of the configuration, or pay too much to see them.
-func unreaching() []*wrong {
+// missedChanges returns stores that miss changes of the configuration, or pay too much to see them.
+func missedChanges() []*wrong {
 	const o2 = "O2: default changes reach "
 	return []*wrong{
 		{name: "a process without a configuration goes by the item alone",
@@ -22,21 +22,21 @@ func unreaching() []*wrong {
 				o2 + "an idle process, not cached", o2 + "everybody, all", o2 + "everybody, one",
 				o2 + "everybody, another", o2 + "several callers",
 			},
-			store: func(s *Store) driver.Store { return itemOnly{s} }},
+			store: func(s *Store) driver.Store { return itemAsConfig{s} }},
 		{name: "the configuration is read each time", caught: []string{"reads: none"},
-			store: func(s *Store) driver.Store { return rereading{s} }},
+			store: func(s *Store) driver.Store { return readsEachTime{s} }},
 		{name: "a denial leaves the item as it was", caught: []string{o2 + "one-shot processes, raised"},
 			update: swallowedDefinitions},
 		{name: "a parent that is not declared is an error", caught: []string{"undeclared: a parent"},
-			store: func(s *Store) driver.Store { return strict{s} }},
+			store: func(s *Store) driver.Store { return requiresParents{s} }},
 	}
 }
 
-// itemOnly returns the bucket item's limits as the configuration.
-type itemOnly struct{ *Store }
+// itemAsConfig returns the bucket item's limits as the configuration.
+type itemAsConfig struct{ *Store }
 
 // ReadConfig returns the limits of the bucket item.
-func (o itemOnly) ReadConfig(
+func (o itemAsConfig) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	if consistent || of.Entity == "" || of.Resource == "" {
@@ -61,22 +61,24 @@ func (o itemOnly) ReadConfig(
 	}, nil
 }
 
-// rereading makes the limiter read the configuration again for every reservation.
-type rereading struct{ *Store }
+// readsEachTime makes the limiter read the configuration again for every reservation.
+type readsEachTime struct{ *Store }
 
 // Reserve reports every first plan of a reservation as stale.
-func (o rereading) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (o readsEachTime) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	if !p.Again {
 		return &driver.StaleError{}
 	}
 	return o.Store.Reserve(ctx, now, p, out)
 }
 
-// strict rejects parents that are not declared.
-type strict struct{ *Store }
+// requiresParents rejects parents that are not declared.
+type requiresParents struct{ *Store }
 
 // Traits returns the store's traits without UndeclaredParents.
-func (o strict) Traits() driver.Traits {
+func (o requiresParents) Traits() driver.Traits {
 	t := o.Store.Traits()
 	t.UndeclaredParents = false
 	return t

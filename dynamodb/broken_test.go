@@ -14,13 +14,13 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestWrongsAreCaught checks the checks: with each of the wrongs between weir and the table, the
-// cases that are about it fail. A plain run takes a sixth of the wrongs and the first case of each;
-// a long run takes all of them.
-func TestWrongsAreCaught(t *testing.T) {
+// TestWrongStoresAreCaught checks the checks: with each of the wrongs between weir and the table,
+// the cases that are about it fail. A plain run takes a sixth of the wrongs and the first case of
+// each; a long run takes all of them.
+func TestWrongStoresAreCaught(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
-	cases := neverCases()
+	cases := mistakeCases()
 	var mu sync.Mutex
 	var rows []string
 	some := wrongs()
@@ -33,7 +33,7 @@ func TestWrongsAreCaught(t *testing.T) {
 			t.Run(x.name, func(t *testing.T) {
 				t.Parallel()
 				for _, about := range x.caught[:soak.Amount(1, len(x.caught))] {
-					i := slices.IndexFunc(cases, func(c neverCase) bool { return strings.HasPrefix(c.name, about) })
+					i := slices.IndexFunc(cases, func(c mistakeCase) bool { return strings.HasPrefix(c.name, about) })
 					if i < 0 {
 						t.Fatalf("no case is about %q", about)
 					}
@@ -55,12 +55,12 @@ func TestWrongsAreCaught(t *testing.T) {
 
 // recorded runs a case with something wrong. The case also fails if it waits for something that
 // never happens.
-func recorded(t *testing.T, table *Table, x *wrong, c neverCase) conformance.Result {
+func recorded(t *testing.T, table *Table, x *wrong, c mistakeCase) conformance.Result {
 	t.Helper()
 	return conformance.Record(t, func(rt conformance.T) {
 		ctx, cancel := context.WithTimeout(rt.Context(), time.Minute)
 		defer cancel()
-		onNever(bounded{rt, ctx}, table, x, c.play)
+		inTableWorld(bounded{rt, ctx}, table, x, c.play)
 	})
 }
 
@@ -73,9 +73,9 @@ type bounded struct {
 // Context returns a context that ends with the time limit of a case.
 func (b bounded) Context() context.Context { return b.ctx }
 
-// TestEveryMistakeIsGuarded checks that each of the mistakes has a case here or in the suite, or
+// TestEveryMistakeHasACaseHere checks that each of the mistakes has a case here or in the suite, or
 // cannot be made on this store.
-func TestEveryMistakeIsGuarded(t *testing.T) {
+func TestEveryMistakeHasACaseHere(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{
 		"U1: usage": "the aggregator writes usage", "U2: usage": "the aggregator writes usage",
@@ -88,7 +88,7 @@ func TestEveryMistakeIsGuarded(t *testing.T) {
 	all := append(conformance.Cases(), h.Cases()...)
 	for _, m := range conformance.Mistakes() {
 		here, there := 0, 0
-		for _, c := range neverCases() {
+		for _, c := range mistakeCases() {
 			if strings.HasPrefix(c.name, m.Name) {
 				here++
 			}

@@ -18,7 +18,7 @@ import (
 // wrongs returns the faults that a writer could have, each with the names of the cases that catch
 // it.
 func wrongs() []*wrong {
-	return slices.Concat(unconditional(), miscounted(), missent(), misstored(), wrongWrites(), unreaching())
+	return slices.Concat(unconditional(), miscounted(), misdirectedWrites(), wrongItems(), wrongWrites(), missedChanges())
 }
 
 // dropped returns a wrong that removes a condition.
@@ -79,7 +79,7 @@ func unconditional() []*wrong {
 					u.requires = without(u.requires, u.of(schema.AttrRF))
 				}
 			}},
-		{name: "a new item takes the place of another", caught: []string{"write rule: two make an item"},
+		{name: "a new item takes the place of another", caught: []string{"write rule: two processes create an item"},
 			put: func(in *ddb.PutItemInput) {
 				in.ConditionExpression, in.ExpressionAttributeNames = nil, nil
 			}},
@@ -189,8 +189,8 @@ func (u *bucketUpdate) refund() bool {
 	return gives
 }
 
-// swallowed returns a wrong that drops the selected updates and reports them as applied.
-func swallowed(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
+// dropsUpdates returns a wrong that drops the selected updates and reports them as applied.
+func dropsUpdates(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
 	return func(u *bucketUpdate) {
 		if which(u) {
 			u.adds = without(u.adds, func(c string) bool { return !strings.Contains(u.attribute(c), schema.WritesLimit) })
@@ -198,8 +198,8 @@ func swallowed(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
 	}
 }
 
-// missent returns writes that go to another item, are sent twice, or are not sent.
-func missent() []*wrong {
+// misdirectedWrites returns writes that go to another item, are sent twice, or are not sent.
+func misdirectedWrites() []*wrong {
 	return []*wrong{
 		{name: "a refund goes to the first shard", caught: []string{"W2", "W3"}, update: func(u *bucketUpdate) {
 			if u.refund() && u.id.Shard > 0 {
@@ -210,12 +210,12 @@ func missent() []*wrong {
 			}
 		}},
 		{name: "a lease from a second shard is not settled", caught: []string{"W3"},
-			update: swallowed(func(u *bucketUpdate) bool { return u.id.Shard > 0 && u.kind() != "cold" })},
+			update: dropsUpdates(func(u *bucketUpdate) bool { return u.id.Shard > 0 && u.kind() != "cold" })},
 		{name: "a parent is not charged", caught: []string{"W4", "concurrent requests that together pass a limit, a parent's"},
-			update: swallowed(func(u *bucketUpdate) bool { return u.id.Entity == "parent" || u.id.Entity == neverEntity })},
+			update: dropsUpdates(func(u *bucketUpdate) bool { return u.id.Entity == "parent" || u.id.Entity == testEntity })},
 		{name: "what was taken in vain is kept", caught: []string{"X1", "denied by one limit", "over-reservation",
-			"O2: default changes reach everybody, all limits removed"},
-			update: swallowed((*bucketUpdate).refund)},
+			"O2: default changes reach every process, all limits removed"},
+			update: dropsUpdates((*bucketUpdate).refund)},
 		{name: "a write without an answer is made again", caught: []string{"an unanswered charge", "double refunds, of which"},
 			send: func(_ context.Context, _ *bucketUpdate, send func() error) error {
 				err := send()
@@ -228,8 +228,8 @@ func missent() []*wrong {
 	}
 }
 
-// misstored returns items and stores with other faults.
-func misstored() []*wrong {
+// wrongItems returns items and stores with other faults.
+func wrongItems() []*wrong {
 	return []*wrong{
 		{name: "a removed limit stays", caught: []string{"removed limits", "N1"},
 			update: func(u *bucketUpdate) {
@@ -256,16 +256,16 @@ func misstored() []*wrong {
 			delete(in.Item, schema.AttrGSI4SK)
 		}},
 		{name: "brought limits are not looked at", caught: []string{"O1"},
-			store: func(s *Store) driver.Store { return deaf{s} }},
+			store: func(s *Store) driver.Store { return withoutBrought{s} }},
 		{name: "nobody hears that the clock is fast", caught: []string{"C1: clock skew, ten"},
-			store: func(s *Store) driver.Store { return clockless{s} }},
+			store: func(s *Store) driver.Store { return withoutClock{s} }},
 		{name: "nobody hears that a refund is in doubt", caught: []string{
 			"a refund without an answer is in doubt, the answer", "a refund without an answer is in doubt, the request"},
-			store: func(s *Store) driver.Store { return certain{s, false} }},
+			store: func(s *Store) driver.Store { return fixedDoubt{s, false} }},
 		{name: "every refund is in doubt", caught: []string{"a refund with an answer is not in doubt"},
-			store: func(s *Store) driver.Store { return certain{s, true} }},
+			store: func(s *Store) driver.Store { return fixedDoubt{s, true} }},
 		{name: "the process counts when the table is gone", caught: []string{"H1: errors around on_unavailable, block"},
-			store: func(s *Store) driver.Store { return lenient{s} }},
+			store: func(s *Store) driver.Store { return admitsUnavailable{s} }},
 	}
 }
 
@@ -286,11 +286,13 @@ func inlined(u *bucketUpdate) {
 	}
 }
 
-// deaf ignores the limits that a request brings.
-type deaf struct{ *Store }
+// withoutBrought ignores the limits that a request brings.
+type withoutBrought struct{ *Store }
 
 // Reserve takes up to the capacities.
-func (d deaf) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (d withoutBrought) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	c := p.Clone()
 	for _, t := range c.Takes {
 		t.Ceiling = t.Limit.Capacity
@@ -298,20 +300,20 @@ func (d deaf) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *d
 	return d.Store.Reserve(ctx, now, c, out)
 }
 
-// clockless does not know the table's clock.
-type clockless struct{ *Store }
+// withoutClock does not know the table's clock.
+type withoutClock struct{ *Store }
 
 // ClockOffset returns 0.
-func (clockless) ClockOffset() time.Duration { return 0 }
+func (withoutClock) ClockOffset() time.Duration { return 0 }
 
-// certain returns the same for every settlement: whether a refund is in doubt.
-type certain struct {
+// fixedDoubt returns the same for every settlement: whether a refund is in doubt.
+type fixedDoubt struct {
 	*Store
 	doubt bool
 }
 
 // Update updates, and sets RefundInDoubt.
-func (c certain) Update(
+func (c fixedDoubt) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	err := c.Store.Update(ctx, now, u, out)
@@ -321,11 +323,13 @@ func (c certain) Update(
 	return err
 }
 
-// lenient admits reservations if the table does not answer.
-type lenient struct{ *Store }
+// admitsUnavailable admits reservations if the table does not answer.
+type admitsUnavailable struct{ *Store }
 
 // Reserve reserves, and admits if the table does not answer.
-func (l lenient) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (l admitsUnavailable) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	err := l.Store.Reserve(ctx, now, p, out)
 	if isUnavailable(err) {
 		return nil
@@ -334,7 +338,7 @@ func (l lenient) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out
 }
 
 // ReserveUnplanned reserves, or returns without a reservation if the table does not answer.
-func (l lenient) ReserveUnplanned(
+func (l admitsUnavailable) ReserveUnplanned(
 	ctx context.Context, now time.Time, u *driver.Unplanned,
 ) (*driver.Plan, *driver.Outcome, error) {
 	p, out, err := l.Store.ReserveUnplanned(ctx, now, u)

@@ -19,9 +19,9 @@ func series(prefix string, n int, capacity int64) []weir.Limit {
 	return limits
 }
 
-// TestMostLimits changes all limits of a place that has the largest number of them. Each process
-// goes on with the new limits.
-func TestMostLimits(t *testing.T) {
+// TestLargestNumberOfLimits changes all limits of a place that has the largest number of them. Each
+// process goes on with the new limits.
+func TestLargestNumberOfLimits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ before, after []weir.Limit }{
 		"redefined": {series("old", admin.MaxLimits, 100), series("old", admin.MaxLimits, 50)},

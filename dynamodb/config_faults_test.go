@@ -40,7 +40,7 @@ func TestConfigUnderFaults(t *testing.T) {
 		if has[e] = 0; random.IntN(3) > 0 {
 			limits, has[e] = []weir.Limit{rate("rpm", int64(i+1))}, int64(i+1)
 		}
-		insist(t, func() error {
+		repeatUntilKnown(t, func() error {
 			return faulty.admin.WriteLimits(t.Context(), now, weir.Subject{Entity: e, Resource: "gpt-4o"}, limits)
 		})
 	}
@@ -62,7 +62,7 @@ func TestConfigUnderFaults(t *testing.T) {
 	for i := range 30 {
 		s.bucket(t, "a", "gpt-4o", i, 1)
 	}
-	insist(t, func() error {
+	repeatUntilKnown(t, func() error {
 		err := faulty.admin.DeleteEntity(t.Context(), now, "a")
 		if errors.Is(err, weir.NotFound) {
 			return nil // an attempt whose answer was lost was applied
@@ -80,8 +80,8 @@ func TestConfigUnderFaults(t *testing.T) {
 	}
 }
 
-// insist repeats a change while its outcome is unknown.
-func insist(t *testing.T, change func() error) {
+// repeatUntilKnown repeats a change while its outcome is unknown.
+func repeatUntilKnown(t *testing.T, change func() error) {
 	t.Helper()
 	var err error
 	for range 20 {

@@ -33,8 +33,8 @@ func (s pyStep) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{s.method, with})
 }
 
-// asked is a step and its expected result in JSON; empty if the result does not matter.
-type asked struct {
+// pythonStep is a step and its expected result in JSON; empty if the result does not matter.
+type pythonStep struct {
 	pyStep
 
 	want string
@@ -74,7 +74,7 @@ func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 
 // judgePython compares the library's results with the expected ones: every field of an expected
 // object, and any other value as a whole.
-func (s *Store) judgePython(t *testing.T, questions ...asked) {
+func (s *Store) judgePython(t *testing.T, questions ...pythonStep) {
 	t.Helper()
 	steps := make([]pyStep, len(questions))
 	for i, q := range questions {
@@ -157,38 +157,38 @@ func TestPythonReadsConfig(t *testing.T) {
 	s.put(t, used.Item())
 	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }
 	s.judgePython(t,
-		asked{pyStep{"get_entity", entity("bot")},
+		pythonStep{pyStep{"get_entity", entity("bot")},
 			`{"id": "bot", "name": "bot", "parent_id": "acme", "cascade": true, "metadata": {}}`},
-		asked{pyStep{"get_entity", entity("nobody")}, `null`},
-		asked{pyStep{"get_children", map[string]any{"parent_id": "acme"}}, `[{"id": "bot"}]`},
-		asked{pyStep{"get_limits", map[string]any{"entity_id": "bot", "resource": gpt}}, `[["rpm", 100, 100, 60]]`},
-		asked{pyStep{"get_limits", entity("bot")}, `[["rpm", 50, 50, 60]]`},
-		asked{pyStep{"get_resource_defaults", map[string]any{"resource": gpt}},
+		pythonStep{pyStep{"get_entity", entity("nobody")}, `null`},
+		pythonStep{pyStep{"get_children", map[string]any{"parent_id": "acme"}}, `[{"id": "bot"}]`},
+		pythonStep{pyStep{"get_limits", map[string]any{"entity_id": "bot", "resource": gpt}}, `[["rpm", 100, 100, 60]]`},
+		pythonStep{pyStep{"get_limits", entity("bot")}, `[["rpm", 50, 50, 60]]`},
+		pythonStep{pyStep{"get_resource_defaults", map[string]any{"resource": gpt}},
 			`[["rpm", 500, 500, 60], ["t-p.m_cp", 1000, 1000, 60]]`},
-		asked{pyStep{"get_system_defaults", nil}, `[[["rpm", 600, 600, 60]], "allow"]`},
-		asked{pyStep{"resolve_limits", map[string]any{"entity_id": "bot", "resource": "o"}},
+		pythonStep{pyStep{"get_system_defaults", nil}, `[[["rpm", 600, 600, 60]], "allow"]`},
+		pythonStep{pyStep{"resolve_limits", map[string]any{"entity_id": "bot", "resource": "o"}},
 			`[[["rpm", 50, 50, 60]], "allow", "entity_default"]`},
-		asked{pyStep{"resolve_limits", map[string]any{"entity_id": "x", "resource": "o"}},
+		pythonStep{pyStep{"resolve_limits", map[string]any{"entity_id": "x", "resource": "o"}},
 			`[[["rpm", 600, 600, 60]], "allow", "system"]`},
-		asked{pyStep{"list_resources_with_defaults", nil}, `["gpt-4o"]`},
-		asked{pyStep{"list_resources_with_entity_configs", nil}, `["_default_", "gpt-4o"]`},
-		asked{pyStep{"list_entities_with_custom_limits", map[string]any{"resource": gpt}}, `[["bot"], null]`},
-		asked{pyStep{"get_audit_events", entity("$RESOURCE:" + gpt)}, `[{"action": "limits_set", "resource": "gpt-4o",
+		pythonStep{pyStep{"list_resources_with_defaults", nil}, `["gpt-4o"]`},
+		pythonStep{pyStep{"list_resources_with_entity_configs", nil}, `["_default_", "gpt-4o"]`},
+		pythonStep{pyStep{"list_entities_with_custom_limits", map[string]any{"resource": gpt}}, `[["bot"], null]`},
+		pythonStep{pyStep{"get_audit_events", entity("$RESOURCE:" + gpt)}, `[{"action": "limits_set", "resource": "gpt-4o",
 			"principal": "tester", "timestamp": "2026-03-04T05:06:07Z", "details": {"limits": [
 			{"name": "rpm", "capacity": 500, "refill_amount": 500, "refill_period_seconds": 60},
 			{"name": "t-p.m_cp", "capacity": 1000, "refill_amount": 1000, "refill_period_seconds": 60}]}}]`},
-		asked{pyStep{"get_audit_events", entity("acme")}, `[{"action": "entity_created", "details":
+		pythonStep{pyStep{"get_audit_events", entity("acme")}, `[{"action": "entity_created", "details":
 			{"name": "acme", "parent_id": null, "cascade": false, "metadata": {}}}]`},
-		asked{pyStep{"get_usage_snapshots", entity("bot")}, `[[{"window_type": "daily", "resource": "gpt-4o",
+		pythonStep{pyStep{"get_usage_snapshots", entity("bot")}, `[[{"window_type": "daily", "resource": "gpt-4o",
 			"window_start": "2026-03-04T00:00:00Z", "counters": {"rpm": 12}, "total_events": 3}], null]`},
-		asked{pyStep{"get_usage_snapshots", map[string]any{"resource": gpt, "window_type": "daily"}},
+		pythonStep{pyStep{"get_usage_snapshots", map[string]any{"resource": gpt, "window_type": "daily"}},
 			`[[{"entity_id": "bot"}], null]`},
 		// The library can go on from there: its own changes of the same items succeed.
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "bot", "parent_id": nil}}, `{"error": "VersionMismatchError"}`},
-		asked{pyStep{"delete_limits", map[string]any{"entity_id": "bot", "resource": gpt}}, ""},
-		asked{pyStep{"list_resources_with_entity_configs", nil}, `["_default_"]`},
-		asked{pyStep{"delete_entity", entity("bot")}, ""},
-		asked{pyStep{"get_children", map[string]any{"parent_id": "acme"}}, `[]`},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "bot", "parent_id": nil}}, `{"error": "VersionMismatchError"}`},
+		pythonStep{pyStep{"delete_limits", map[string]any{"entity_id": "bot", "resource": gpt}}, ""},
+		pythonStep{pyStep{"list_resources_with_entity_configs", nil}, `["_default_"]`},
+		pythonStep{pyStep{"delete_entity", entity("bot")}, ""},
+		pythonStep{pyStep{"get_children", map[string]any{"parent_id": "acme"}}, `[]`},
 	)
 }
 
@@ -208,17 +208,17 @@ func TestConfigOfPython(t *testing.T) {
 	}
 	limits := func(l ...map[string]any) map[string]any { return map[string]any{"limits": l} }
 	s.judgePython(t,
-		asked{pyStep{"set_system_defaults", with(limits(pyLimit("rpm", 75, 50, 60)), map[string]any{"on_unavailable": "block"})}, ""},
-		asked{pyStep{"set_resource_defaults", with(gpt, limits(pyLimit("rpm", 10, 10, 1), pyLimit("tph", 5000, 2500, 3600)))}, ""},
-		asked{pyStep{"create_entity", map[string]any{"entity_id": "acme", "name": "Acme Inc."}}, ""},
-		asked{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "acme", "cascade": true,
+		pythonStep{pyStep{"set_system_defaults", with(limits(pyLimit("rpm", 75, 50, 60)), map[string]any{"on_unavailable": "block"})}, ""},
+		pythonStep{pyStep{"set_resource_defaults", with(gpt, limits(pyLimit("rpm", 10, 10, 1), pyLimit("tph", 5000, 2500, 3600)))}, ""},
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "acme", "name": "Acme Inc."}}, ""},
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "acme", "cascade": true,
 			"metadata": map[string]any{"team": "a", "n": 7, "deep": map[string]any{"list": []any{1, nil, true}}}}}, ""},
-		asked{pyStep{"create_entity", map[string]any{"entity_id": "top"}}, ""},
-		asked{pyStep{"set_limits", with(gpt, with(map[string]any{"entity_id": "bot"}, limits(pyLimit("rpm", 7, 7, 60))))}, ""},
-		asked{pyStep{"set_limits", with(map[string]any{"entity_id": "loose"}, limits(pyLimit("rpm", 9, 9, 60)))}, ""},
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": "top"}}, "0"},
-		asked{pyStep{"disable_entity", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, ""},
-		asked{pyStep{"count", map[string]any{"windows": []string{"hourly", "daily"}, "entity_id": "bot", "resource": "gpt-4o",
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "top"}}, ""},
+		pythonStep{pyStep{"set_limits", with(gpt, with(map[string]any{"entity_id": "bot"}, limits(pyLimit("rpm", 7, 7, 60))))}, ""},
+		pythonStep{pyStep{"set_limits", with(map[string]any{"entity_id": "loose"}, limits(pyLimit("rpm", 9, 9, 60)))}, ""},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": "top"}}, "0"},
+		pythonStep{pyStep{"disable_entity", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, ""},
+		pythonStep{pyStep{"count", map[string]any{"windows": []string{"hourly", "daily"}, "entity_id": "bot", "resource": "gpt-4o",
 			"limit_name": "rpm", "tokens_delta": 12000, "timestamp_ms": configNow.UnixMilli()}}, ""},
 	)
 	ctx := t.Context()
@@ -322,16 +322,16 @@ func (s *Store) editAfterPython(t *testing.T) {
 		t.Error(err)
 	}
 	s.judgePython(t,
-		asked{pyStep{"get_entity", map[string]any{"entity_id": "bot"}}, `{"name": "BOT", "parent_id": "top", "cascade": false,
+		pythonStep{pyStep{"get_entity", map[string]any{"entity_id": "bot"}}, `{"name": "BOT", "parent_id": "top", "cascade": false,
 			"metadata": {"team": "a", "n": 8, "deep": {"list": [1, null, true]}}}`},
-		asked{pyStep{"get_entity_disabled", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, `true`},
-		asked{pyStep{"get_limits", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, `[["rpm", 8, 8, 60]]`},
-		asked{pyStep{"list_resources_with_entity_configs", nil}, `["gpt-4o"]`},
-		asked{pyStep{"get_children", map[string]any{"parent_id": "top"}}, `[{"id": "acme"}, {"id": "bot"}]`},
-		asked{pyStep{"delete_limits", map[string]any{"entity_id": "bot", "resource": "gpt-4o"}}, ""},
-		asked{pyStep{"delete_limits", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, ""},
-		asked{pyStep{"list_resources_with_entity_configs", nil}, `[]`},
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "bot", "parent_id": nil}}, "0"},
+		pythonStep{pyStep{"get_entity_disabled", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, `true`},
+		pythonStep{pyStep{"get_limits", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, `[["rpm", 8, 8, 60]]`},
+		pythonStep{pyStep{"list_resources_with_entity_configs", nil}, `["gpt-4o"]`},
+		pythonStep{pyStep{"get_children", map[string]any{"parent_id": "top"}}, `[{"id": "acme"}, {"id": "bot"}]`},
+		pythonStep{pyStep{"delete_limits", map[string]any{"entity_id": "bot", "resource": "gpt-4o"}}, ""},
+		pythonStep{pyStep{"delete_limits", map[string]any{"entity_id": "top", "resource": "gpt-4o"}}, ""},
+		pythonStep{pyStep{"list_resources_with_entity_configs", nil}, `[]`},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "bot", "parent_id": nil}}, "0"},
 	)
 }
 
@@ -352,18 +352,18 @@ func TestPythonRefuses(t *testing.T) {
 		}}
 	}
 	s.judgePython(t,
-		asked{pyStep{"create_entity", map[string]any{"entity_id": "acme"}}, ""},
-		asked{pyStep{"create_entity", map[string]any{"entity_id": "acme-bot", "parent_id": "acme", "cascade": true}}, ""},
-		asked{pyStep{"set_resource_defaults", map[string]any{"resource": "gpt-4o", "limits": plain}}, ""},
-		asked{set(pyLimit("rpm", 10, 10, 60)), ""},
-		asked{pyStep{"disable_resource", map[string]any{"resource": "o3"}}, ""},
-		asked{pyStep{"bypass_resource", map[string]any{"resource": "gpt-4o"}}, refused},
-		asked{pyStep{"bypass_entity", map[string]any{"entity_id": "acme"}}, refused},
-		asked{set(soft), refused},
-		asked{set(daily), refused},
-		asked{pyStep{"set_resource_cascade", map[string]any{"resource": "gpt-4o", "cascade": true}}, refused},
-		asked{pyStep{"set_entity_cascade", map[string]any{"entity_id": "acme-bot", "cascade": false}}, refused},
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme-bot", "parent_id": nil}}, refused},
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "acme"}}, ""},
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "acme-bot", "parent_id": "acme", "cascade": true}}, ""},
+		pythonStep{pyStep{"set_resource_defaults", map[string]any{"resource": "gpt-4o", "limits": plain}}, ""},
+		pythonStep{set(pyLimit("rpm", 10, 10, 60)), ""},
+		pythonStep{pyStep{"disable_resource", map[string]any{"resource": "o3"}}, ""},
+		pythonStep{pyStep{"bypass_resource", map[string]any{"resource": "gpt-4o"}}, refused},
+		pythonStep{pyStep{"bypass_entity", map[string]any{"entity_id": "acme"}}, refused},
+		pythonStep{set(soft), refused},
+		pythonStep{set(daily), refused},
+		pythonStep{pyStep{"set_resource_cascade", map[string]any{"resource": "gpt-4o", "cascade": true}}, refused},
+		pythonStep{pyStep{"set_entity_cascade", map[string]any{"entity_id": "acme-bot", "cascade": false}}, refused},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "acme-bot", "parent_id": nil}}, refused},
 	)
 	if e := s.meta(t, "acme-bot"); e.Parent != "acme" || !e.Cascade {
 		t.Errorf("a refused change was made: %+v", e)

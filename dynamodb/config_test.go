@@ -210,9 +210,9 @@ func (s *Store) registriesEmpty(t *testing.T) {
 	}
 }
 
-// TestLimitsKeepTheRest checks that the other attributes of an item stay when its limits change,
-// except schedules.
-func TestLimitsKeepTheRest(t *testing.T) {
+// TestLimitsKeepOtherAttributes checks that the other attributes of an item stay when its limits
+// change, except schedules.
+func TestLimitsKeepOtherAttributes(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
@@ -265,9 +265,9 @@ func TestLimitsRefused(t *testing.T) {
 	}
 }
 
-// TestUnjudged checks that attributes that weir cannot judge by are an error if their level wins,
-// and none if it is hidden.
-func TestUnjudged(t *testing.T) {
+// TestUnusableAttributes checks that attributes that weir cannot judge by are an error if their
+// level wins, and none if it is hidden.
+func TestUnusableAttributes(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
@@ -299,7 +299,8 @@ func TestUnjudged(t *testing.T) {
 		if _, err := s.admin.ReadEntity(t.Context(), "acme"); err != nil {
 			t.Errorf("%s: reading the entity: %v", name, err)
 		}
-		// The entity's own limits hide the resource's limits, but not that the resource is disabled.
+		// The entity's own limits hide the resource's limits, but not that the resource is
+		// disabled.
 		s.mustSet(t, acme, rate("rpm", 1))
 		_, err = s.ReadConfig(t.Context(), acme, true)
 		hidden := c.want
@@ -323,8 +324,8 @@ func codeOf(err error) weir.Code {
 	return ""
 }
 
-// TestAccessOfTheStrongest checks that the strongest level that sets access or cascade decides.
-func TestAccessOfTheStrongest(t *testing.T) {
+// TestStrongestLevelSetsAccess checks that the strongest level that sets access or cascade decides.
+func TestStrongestLevelSetsAccess(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	s.mustSet(t, weir.Subject{}, rate("rpm", 5))
@@ -364,9 +365,9 @@ func TestPolicyOnTheTable(t *testing.T) {
 	}
 }
 
-// TestPlannedAnew checks that a change that conflicts with another is planned again, and fails
-// after too many plans.
-func TestPlannedAnew(t *testing.T) {
+// TestConflictingChangeIsPlannedAgain checks that a change that conflicts with another is planned
+// again, and fails after too many plans.
+func TestConflictingChangeIsPlannedAgain(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	key := schema.SystemConfigKey(s.config.Namespace)

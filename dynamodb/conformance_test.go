@@ -71,8 +71,8 @@ func TestRandomOperations(t *testing.T) {
 	}
 }
 
-// TestRandomOperationsSlowly delays one answer in 20 by three seconds, as on a busy machine.
-func TestRandomOperationsSlowly(t *testing.T) {
+// TestRandomOperationsOnSlowNetwork delays one answer in 20 by three seconds, as on a busy machine.
+func TestRandomOperationsOnSlowNetwork(t *testing.T) {
 	t.Parallel()
 	h := harness(t, func(o *Options) {
 		o.HTTP = &http.Client{Transport: &slowNetwork{rng: rand.New(rand.NewPCG(8, 0))}}

@@ -9,7 +9,7 @@ import (
 
 // cascadeCosts returns the rows of reservations on a child and its parent.
 func cascadeCosts() []costRow {
-	take := func(_ *scene, p *party) { p.take("bot", one()) }
+	take := func(_ *costWorld, p *costProcess) { p.take("bot", one()) }
 	return []costRow{
 		{
 			what:    "cascade, warm",
@@ -20,7 +20,7 @@ func cascadeCosts() []costRow {
 		{
 			what:   "cascade, warm, the parent lacks a limit of the child",
 			python: "4 BatchGetItem, 1 TransactWriteItems, 3 UpdateItem (1 refused); 13",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				s.first.set("team", costResource, perMinute("rpm", 1000))
 				return warmFamily(s)
 			},
@@ -29,7 +29,7 @@ func cascadeCosts() []costRow {
 		},
 		{
 			what: "cascade, the configuration was kept long enough",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				p := warmFamily(s)
 				s.clock.Advance(61 * time.Second)
 				return p
@@ -40,7 +40,7 @@ func cascadeCosts() []costRow {
 		{
 			what:   "cascade, cold: the parent is known from the child's item",
 			python: "1 GetItem, 2 UpdateItem; 4",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				warmFamily(s)
 				return s.join()
 			},
@@ -49,12 +49,12 @@ func cascadeCosts() []costRow {
 		},
 		{
 			what: "cascade, the child's first: its item is made",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				p := warmFamily(s)
 				p.declare("bot2", "team")
 				return p
 			},
-			do:     func(_ *scene, p *party) { p.take("bot2", one()) },
+			do:     func(_ *costWorld, p *costProcess) { p.take("bot2", one()) },
 			before: "3 BatchGetItem, 1 PutItem, 2 UpdateItem (1 refused)",
 			full:   costUnits{5000, 7000}, lean: costUnits{5000, 6000},
 		},
@@ -68,7 +68,7 @@ func familyCosts() []costRow {
 			what:    "cascade, denied by the parent: the child gets it back",
 			python:  "3 UpdateItem (1 refused); 5",
 			prepare: drainedParent,
-			do:      func(_ *scene, p *party) { p.refused("bot", weir.Costs{"rpm": 150}) },
+			do:      func(_ *costWorld, p *costProcess) { p.refused("bot", weir.Costs{"rpm": 150}) },
 			later:   secondWrite("bot"),
 			before:  "2 UpdateItem (1 refused)", after: "1 UpdateItem",
 			full: costUnits{0, 5000}, lean: costUnits{0, 3000},
@@ -76,27 +76,27 @@ func familyCosts() []costRow {
 		{
 			what:   "cascade, denied by the parent again within a second",
 			python: "3 UpdateItem (1 refused); 5",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				p := drainedParent(s)
 				p.refused("bot", weir.Costs{"rpm": 150})
 				return p
 			},
-			do:     func(_ *scene, p *party) { p.refused("bot", weir.Costs{"rpm": 150}) },
+			do:     func(_ *costWorld, p *costProcess) { p.refused("bot", weir.Costs{"rpm": 150}) },
 			before: "none",
 		},
-		settledFamily("cascade: complete with less", "", func(p *party, l *weir.Lease) error {
+		settledFamily("cascade: complete with less", "", func(p *costProcess, l *weir.Lease) error {
 			_, err := l.Complete(p.t.Context(), weir.Costs{"tpm": 50})
 			return err
 		}),
-		settledFamily("cascade: cancel", "2 UpdateItem; 4", func(p *party, l *weir.Lease) error {
+		settledFamily("cascade: cancel", "2 UpdateItem; 4", func(p *costProcess, l *weir.Lease) error {
 			_, err := l.Cancel(p.t.Context())
 			return err
 		}),
 	}
 }
 
-// warmFamily returns a party that has reserved once on a child and its parent.
-func warmFamily(s *scene) *party {
+// warmFamily returns a process that has reserved once on a child and its parent.
+func warmFamily(s *costWorld) *costProcess {
 	s.t.Helper()
 	s.twoLimits()
 	s.first.declare("team", "")
@@ -105,8 +105,8 @@ func warmFamily(s *scene) *party {
 	return s.first
 }
 
-// drainedParent returns a party for which the parent has less left than the child.
-func drainedParent(s *scene) *party {
+// drainedParent returns a process for which the parent has less left than the child.
+func drainedParent(s *costWorld) *costProcess {
 	s.t.Helper()
 	p := warmFamily(s)
 	p.take("team", weir.Costs{"rpm": 900})
@@ -120,16 +120,16 @@ func secondWrite(entity string) func(sentRequest) bool {
 }
 
 // settledFamily returns the row of a settlement on a child and its parent.
-func settledFamily(what, python string, settle func(p *party, l *weir.Lease) error) costRow {
+func settledFamily(what, python string, settle func(p *costProcess, l *weir.Lease) error) costRow {
 	var lease *weir.Lease
 	return costRow{
 		what: what, python: python,
-		prepare: func(s *scene) *party {
+		prepare: func(s *costWorld) *costProcess {
 			p := warmFamily(s)
 			lease = p.take("bot", one())
 			return p
 		},
-		do: func(_ *scene, p *party) {
+		do: func(_ *costWorld, p *costProcess) {
 			if err := settle(p, lease); err != nil {
 				p.t.Fatal(err)
 			}

@@ -12,11 +12,11 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestCostOfCold checks that a process that has not seen an item writes it at once, and reads the
-// configuration once for each cache time, at the same time as a write.
-func TestCostOfCold(t *testing.T) {
+// TestCostOfColdItem checks that a process that has not seen an item writes it at once, and reads
+// the configuration once for each cache time, at the same time as a write.
+func TestCostOfColdItem(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t))
 	warmFlat(s)
 	s.first.settled()
 	p := s.join()
@@ -35,30 +35,31 @@ func TestCostOfCold(t *testing.T) {
 	}
 }
 
-// TestCostOfColdCrowd checks that all callers that come while the configuration is being read wait
-// for that read. The first caller has written already; the others share the writes that follow.
-func TestCostOfColdCrowd(t *testing.T) {
+// TestCostOfConcurrentColdReserves checks that all callers that come while the configuration is
+// being read wait for that read. The first caller has written already; the others share the writes
+// that follow.
+func TestCostOfConcurrentColdReserves(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t))
 	s.plenty("")
 	s.first.take("solo", one())
 	s.first.settled()
 	p := s.join()
 	p.reset()
-	waiting := newMeeting(crowdCallers)
+	waiting := newBarrier(groupCallers)
 	p.wire.hold(func(r sentRequest) {
 		if isRead(r) && !waiting.wait() { // hold the read until all callers are there
 			t.Error("the callers did not come")
 		}
 	})
 	var wg sync.WaitGroup
-	errs := make([]error, crowdCallers)
+	errs := make([]error, groupCallers)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range errs {
 		wg.Go(func() {
 			if i > 0 {
-				waiting.come()
+				waiting.arrive()
 			}
 			_, errs[i] = p.reserve(ctx, "solo")
 		})
@@ -71,23 +72,23 @@ func TestCostOfColdCrowd(t *testing.T) {
 		}
 	}
 	got := p.calls.Snapshot()
-	t.Logf("%d callers: %s", crowdCallers, inCalls(got))
-	if got.Reads() != 1 || got.Writes() > crowdCallers {
+	t.Logf("%d callers: %s", groupCallers, inCalls(got))
+	if got.Reads() != 1 || got.Writes() > groupCallers {
 		t.Errorf("got %s, want one read", inCalls(got))
 	}
-	s.holds("solo", "rpm", 10_000_000, 1+crowdCallers)
+	s.holds("solo", "rpm", 10_000_000, 1+groupCallers)
 }
 
-// TestColdIsOneTrip checks that the read and the write of a process without any state are in flight
-// at the same time, and that its answer waits for both.
-func TestColdIsOneTrip(t *testing.T) {
+// TestColdReserveIsOneRoundTrip checks that the read and the write of a process without any state
+// are in flight at the same time, and that its answer waits for both.
+func TestColdReserveIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t))
 	warmFlat(s)
 	s.first.settled()
 	p := s.join()
 	p.reset()
-	both := newMeeting(2)
+	both := newBarrier(2)
 	p.wire.hold(func(sentRequest) {
 		if !both.wait() {
 			t.Error("the read and the write were not in flight at the same time")
@@ -99,9 +100,9 @@ func TestColdIsOneTrip(t *testing.T) {
 	}
 }
 
-// TestColdReadFails checks that a call is unavailable if the configuration cannot be read, and that
-// the units it took are refunded.
-func TestColdReadFails(t *testing.T) {
+// TestColdReserveRefundsIfReadFails checks that a call is unavailable if the configuration cannot
+// be read, and that the units it took are refunded.
+func TestColdReserveRefundsIfReadFails(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 100, 1))

@@ -13,19 +13,21 @@ import (
 // The callers of the group commit tests. Each makes its next call when it has the answer to the
 // last.
 const (
-	crowdCallers = 64
-	crowdTurns   = 30
-	crowdCalls   = crowdCallers * crowdTurns
+	groupCallers = 64
+	groupTurns   = 30
+	groupCalls   = groupCallers * groupTurns
 )
 
-// crowd makes all callers take the given number of turns.
-func (p *party) crowd(turn func(ctx context.Context, caller int) error, turns int) {
+// concurrently makes all callers take the given number of turns.
+func (p *costProcess) reserveConcurrently(
+	turn func(ctx context.Context, caller int) error, turns int,
+) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
-	for caller := range crowdCallers {
+	for caller := range groupCallers {
 		wg.Go(func() {
 			for range turns {
 				if err := turn(ctx, caller); err != nil {
@@ -45,14 +47,14 @@ func (p *party) crowd(turn func(ctx context.Context, caller int) error, turns in
 }
 
 // reserve makes one reservation.
-func (p *party) reserve(ctx context.Context, entity string) (*weir.Lease, error) {
+func (p *costProcess) reserve(ctx context.Context, entity string) (*weir.Lease, error) {
 	return p.Reserve(ctx, &weir.Request{
 		Entity: entity, Resource: costResource, Costs: weir.Costs{"rpm": 1, "tpm": 100},
 	})
 }
 
 // plenty sets limits that are never exceeded.
-func (s *scene) plenty(entity string) {
+func (s *costWorld) plenty(entity string) {
 	s.t.Helper()
 	s.first.set(entity, costResource, perMinute("rpm", 10_000_000), perMinute("tpm", 1_000_000_000))
 }
@@ -65,26 +67,26 @@ func TestCostOfOneBucket(t *testing.T) {
 	for name, settle := range map[string]bool{"reserve": false, "reserve and complete": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, table)
+			s := newCostWorld(t, table)
 			s.plenty("")
 			p := s.first
 			p.take("hot", one())
 			p.settled()
 			p.reset()
-			p.crowd(func(ctx context.Context, _ int) error {
+			p.reserveConcurrently(func(ctx context.Context, _ int) error {
 				lease, err := p.reserve(ctx, "hot")
 				if err == nil && settle {
 					_, err = lease.Complete(ctx, weir.Costs{"tpm": 40})
 				}
 				return err
-			}, crowdTurns)
+			}, groupTurns)
 			got := p.calls.Snapshot()
-			t.Logf("%d callers on one bucket: %d × %s: %s; %s writes each", crowdCallers, crowdCalls, name,
+			t.Logf("%d callers on one bucket: %d × %s: %s; %s writes each", groupCallers, groupCalls, name,
 				inCalls(got), perCall(got.Writes()))
 			if got.Reads() != 0 || refusedWrites(got) != 0 {
 				t.Errorf("got %s, want writes alone", inCalls(got))
 			}
-			bound := int64(crowdCalls / 10)
+			bound := int64(groupCalls / 10)
 			tokens := int64(100)
 			if settle {
 				bound, tokens = 2*bound, 40
@@ -92,8 +94,8 @@ func TestCostOfOneBucket(t *testing.T) {
 			if got.Writes() > bound {
 				t.Errorf("got %d writes, want at most %d", got.Writes(), bound)
 			}
-			s.holds("hot", "rpm", 10_000_000, 1+crowdCalls)
-			s.holds("hot", "tpm", 1_000_000_000, 100+crowdCalls*tokens)
+			s.holds("hot", "rpm", 10_000_000, 1+groupCalls)
+			s.holds("hot", "tpm", 1_000_000_000, 100+groupCalls*tokens)
 		})
 	}
 }
@@ -101,12 +103,12 @@ func TestCostOfOneBucket(t *testing.T) {
 // perCall formats a number of writes as writes for each reservation.
 func perCall(writes int64) string {
 	const scale = 10_000
-	return fmt.Sprintf("0.%04d", writes*scale/crowdCalls)
+	return fmt.Sprintf("0.%04d", writes*scale/groupCalls)
 }
 
 // holds checks the stored balance and consumption of a limit after the given number of units was
 // taken.
-func (s *scene) holds(entity, limit string, capacity, taken int64) {
+func (s *costWorld) holds(entity, limit string, capacity, taken int64) {
 	s.t.Helper()
 	l := s.bucket(entity, 0).Limit(limit)
 	if l.Consumed != 1000*taken || l.Balance != 1000*(capacity-taken) {
@@ -119,54 +121,54 @@ func (s *scene) holds(entity, limit string, capacity, taken int64) {
 func TestCostOfOneParent(t *testing.T) {
 	t.Parallel()
 	_, table := costKinds(t) // the lean table is faster
-	s := newScene(t, table)
+	s := newCostWorld(t, table)
 	s.plenty("")
 	p := s.first
 	child := func(i int) string { return fmt.Sprintf("bot-%d", i) }
 	p.declare("team", "")
-	for i := range crowdCallers {
+	for i := range groupCallers {
 		p.declare(child(i), "team")
 	}
-	p.crowd(func(ctx context.Context, caller int) error { // makes the items
+	p.reserveConcurrently(func(ctx context.Context, caller int) error { // makes the items
 		_, err := p.reserve(ctx, child(caller))
 		return err
 	}, 1)
 	p.reset()
-	p.crowd(func(ctx context.Context, caller int) error {
+	p.reserveConcurrently(func(ctx context.Context, caller int) error {
 		_, err := p.reserve(ctx, child(caller))
 		return err
-	}, crowdTurns)
+	}, groupTurns)
 	got := p.calls.Snapshot()
 	parent := p.wire.count(func(r sentRequest) bool { return r.entity == "team" })
-	t.Logf("%d children of one parent: %d reserves: %s; %s writes of the parent each", crowdCallers,
-		crowdCalls, inCalls(got), perCall(int64(parent)))
-	if parent > crowdCalls/10 {
-		t.Errorf("got %d writes of the parent, want at most %d", parent, crowdCalls/10)
+	t.Logf("%d children of one parent: %d reserves: %s; %s writes of the parent each", groupCallers,
+		groupCalls, inCalls(got), perCall(int64(parent)))
+	if parent > groupCalls/10 {
+		t.Errorf("got %d writes of the parent, want at most %d", parent, groupCalls/10)
 	}
-	if children := got.Writes() - int64(parent); children != crowdCalls || got.Reads() != 0 {
+	if children := got.Writes() - int64(parent); children != groupCalls || got.Reads() != 0 {
 		t.Errorf("got %d writes of the children and %d reads, want %d and none",
-			children, got.Reads(), crowdCalls)
+			children, got.Reads(), groupCalls)
 	}
-	s.holds("team", "rpm", 10_000_000, crowdCallers+crowdCalls)
-	s.holds(child(0), "rpm", 10_000_000, 1+crowdTurns)
+	s.holds("team", "rpm", 10_000_000, groupCallers+groupCalls)
+	s.holds(child(0), "rpm", 10_000_000, 1+groupTurns)
 }
 
-// TestCascadeAtOnce holds the write of the child until the parent's write has come, and the other
-// way round: both are sent in one round trip.
-func TestCascadeAtOnce(t *testing.T) {
+// TestCascadeWritesAreConcurrent holds the write of the child until the parent's write has come,
+// and the other way round: both are sent in one round trip.
+func TestCascadeWritesAreConcurrent(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	for name, lacking := range map[string]bool{"same limits": false, "the parent lacks one": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, table)
+			s := newCostWorld(t, table)
 			if lacking {
 				s.first.set("team", costResource, perMinute("rpm", 1000))
 			}
 			p := warmFamily(s)
 			p.settled()
 			p.reset()
-			both := newMeeting(2)
+			both := newBarrier(2)
 			p.wire.hold(func(r sentRequest) {
 				if !both.wait() {
 					t.Errorf("the write of %s went alone", r.entity)

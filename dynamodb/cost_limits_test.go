@@ -78,7 +78,7 @@ func TestCostOfIndexes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, tc.table)
+			s := newCostWorld(t, tc.table)
 			s.twoLimits()
 			p := s.first
 			p.reset()
@@ -103,7 +103,7 @@ func TestCostOfIndexes(t *testing.T) {
 // cost of a warm reservation.
 func limitsOn(t *testing.T, table *Table, n int) (bytes int, milli int64) {
 	t.Helper()
-	s := newScene(t, table)
+	s := newCostWorld(t, table)
 	names := []string{
 		"rpm", "tpm", "rpd", "tpd", "images", "audio", "input", "output", "cached", "batch",
 	}

@@ -15,11 +15,11 @@ import (
 // with the refusal and needs one more write.
 func TestCostOfCreationRace(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t))
 	s.twoLimits()
 	s.first.settled()
-	racers := []*party{s.join(), s.join()}
-	both := newMeeting(len(racers))
+	racers := []*costProcess{s.join(), s.join()}
+	both := newBarrier(len(racers))
 	for _, p := range racers {
 		p.reset()
 		p.wire.hold(func(r sentRequest) {
@@ -69,7 +69,7 @@ func TestStaleConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, table)
+			s := newCostWorld(t, table)
 			stale, fresh := s.first, s.join()
 			stale.set(tc.entity, costResource, perMinute("rpm", tc.before))
 			r := weir.Costs{"rpm": 1}
@@ -108,7 +108,7 @@ func TestStaleConfiguration(t *testing.T) {
 }
 
 // redefined returns the number of times that the process wrote a definition to an existing item.
-func (p *party) redefined() int {
+func (p *costProcess) redefined() int {
 	return p.wire.count(func(r sentRequest) bool { return r.redefines })
 }
 
@@ -124,7 +124,7 @@ func TestRefundAfterTrim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, table)
+			s := newCostWorld(t, table)
 			before := perMinute("rpm", 1000)
 			if tc.asked < 100 {
 				before = perMinute("rpm", 100)

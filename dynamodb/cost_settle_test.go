@@ -6,7 +6,7 @@ import (
 
 // settleCosts returns the rows of updates of a lease.
 func settleCosts() []costRow {
-	row := func(what, python, calls string, settle func(p *party, l *weir.Lease) error) costRow {
+	row := func(what, python, calls string, settle func(p *costProcess, l *weir.Lease) error) costRow {
 		var lease *weir.Lease
 		var full, lean costUnits
 		if calls != "none" {
@@ -15,26 +15,26 @@ func settleCosts() []costRow {
 		return costRow{
 			full: full, lean: lean,
 			what: what, python: python, before: calls,
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				p := warmFlat(s)
 				lease = p.take("solo", one())
 				return p
 			},
-			do: func(_ *scene, p *party) {
+			do: func(_ *costWorld, p *costProcess) {
 				if err := settle(p, lease); err != nil {
 					p.t.Fatal(err)
 				}
 			},
 		}
 	}
-	adjust := func(tokens int64) func(p *party, l *weir.Lease) error {
-		return func(p *party, l *weir.Lease) error {
+	adjust := func(tokens int64) func(p *costProcess, l *weir.Lease) error {
+		return func(p *costProcess, l *weir.Lease) error {
 			_, err := l.Adjust(p.t.Context(), weir.Costs{"tpm": tokens})
 			return err
 		}
 	}
-	complete := func(tokens int64) func(p *party, l *weir.Lease) error {
-		return func(p *party, l *weir.Lease) error {
+	complete := func(tokens int64) func(p *costProcess, l *weir.Lease) error {
+		return func(p *costProcess, l *weir.Lease) error {
 			_, err := l.Complete(p.t.Context(), weir.Costs{"tpm": tokens})
 			return err
 		}
@@ -47,11 +47,11 @@ func settleCosts() []costRow {
 		row("complete with the same", "", "none", complete(100)),
 		row("complete with more", "", update, complete(150)),
 		row("complete with less", "", update, complete(50)),
-		row("cancel", "1 UpdateItem; 2", update, func(p *party, l *weir.Lease) error {
+		row("cancel", "1 UpdateItem; 2", update, func(p *costProcess, l *weir.Lease) error {
 			_, err := l.Cancel(p.t.Context())
 			return err
 		}),
-		row("extend", "", "none", func(p *party, l *weir.Lease) error {
+		row("extend", "", "none", func(p *costProcess, l *weir.Lease) error {
 			_, err := l.Extend(p.t.Context())
 			return err
 		}),

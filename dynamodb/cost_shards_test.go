@@ -20,43 +20,44 @@ func shardCosts() []costRow {
 	return []costRow{
 		{
 			what:    "4 shards: reserve, warm",
-			prepare: warmShards, do: func(_ *scene, p *party) { p.take("solo", one()) },
+			prepare: warmShards, do: func(_ *costWorld, p *costProcess) { p.take("solo", one()) },
 			before: "1 UpdateItem",
 			full:   costUnits{0, 2000}, lean: costUnits{0, 1000},
 		},
 		{
 			what:    "4 shards: more than any one has, drawn from all",
-			prepare: warmShards, do: func(_ *scene, p *party) { p.take("solo", weir.Costs{"rpm": 1000}) },
+			prepare: warmShards, do: func(_ *costWorld, p *costProcess) { p.take("solo", weir.Costs{"rpm": 1000}) },
 			before: "1 BatchGetItem, 5 UpdateItem (1 refused)",
 			full:   costUnits{4000, 9000}, lean: costUnits{4000, 5000},
 		},
 		{
 			what: "4 shards: denied",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				p := warmShards(s)
 				p.take("solo", weir.Costs{"rpm": 1000})
 				return p
 			},
-			do:     func(_ *scene, p *party) { p.refused("solo", one()) },
+			do:     func(_ *costWorld, p *costProcess) { p.refused("solo", one()) },
 			before: "1 BatchGetItem, 1 UpdateItem (1 refused)",
 			full:   costUnits{4000, 1000}, lean: costUnits{4000, 1000},
 		},
 		{
 			what: "4 shards: denied again within a second",
-			prepare: func(s *scene) *party {
+			prepare: func(s *costWorld) *costProcess {
 				p := warmShards(s)
 				p.take("solo", weir.Costs{"rpm": 1000})
 				p.refused("solo", one())
 				return p
 			},
-			do:     func(_ *scene, p *party) { p.refused("solo", one()) },
+			do:     func(_ *costWorld, p *costProcess) { p.refused("solo", one()) },
 			before: "none",
 		},
 	}
 }
 
-// warmShards returns a party that knows all shards, each of which exists and has exactly its share.
-func warmShards(s *scene) *party {
+// warmShards returns a process that knows all shards, each of which exists and has exactly its
+// share.
+func warmShards(s *costWorld) *costProcess {
 	s.t.Helper()
 	p := warmFlat(s)
 	p.take("solo", weir.Costs{"rpm": 999, "tpm": 99_900})
@@ -76,7 +77,7 @@ func warmShards(s *scene) *party {
 }
 
 // refill makes a process write every shard, so that it has current images of all of them.
-func (s *scene) refill(p *party, entity string) {
+func (s *costWorld) refill(p *costProcess, entity string) {
 	s.t.Helper()
 	spot := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: costResource})
 	defer spot.Release()
@@ -92,7 +93,7 @@ func (s *scene) refill(p *party, entity string) {
 }
 
 // split sets the shard count on a bucket's item to four.
-func (s *scene) split(entity string) {
+func (s *costWorld) split(entity string) {
 	s.t.Helper()
 	id := schema.BucketID{
 		Namespace: s.first.store.config.Namespace, Entity: entity, Resource: costResource,
@@ -111,7 +112,7 @@ func (s *scene) split(entity string) {
 }
 
 // made returns the number of shards that exist.
-func (s *scene) made(entity string) int {
+func (s *costWorld) made(entity string) int {
 	s.t.Helper()
 	n := 0
 	for shard := range costShards {

@@ -20,8 +20,8 @@ type costRow struct {
 	// tune sets options of the measured process.
 	tune func(*Options)
 	// prepare sets up the state before the call, and returns the measured process.
-	prepare func(s *scene) *party
-	do      func(s *scene, p *party)
+	prepare func(s *costWorld) *costProcess
+	do      func(s *costWorld, p *costProcess)
 	// later selects the requests that the answer does not wait for. They are held until the answer
 	// is there.
 	later func(sentRequest) bool
@@ -100,14 +100,14 @@ func (r *costRow) on(t *testing.T, table *Table, want costUnits) {
 	}
 }
 
-// measure runs the row in a scene of its own.
+// measure runs the row in a world of its own.
 func (r *costRow) measure(t *testing.T, table *Table) (before, after string, units costUnits) {
 	t.Helper()
-	var s *scene
+	var s *costWorld
 	if r.tune != nil {
-		s = newScene(t, table, r.tune)
+		s = newCostWorld(t, table, r.tune)
 	} else {
-		s = newScene(t, table)
+		s = newCostWorld(t, table)
 	}
 	p := r.prepare(s)
 	s.first.settled()
@@ -138,14 +138,14 @@ func (r *costRow) measure(t *testing.T, table *Table) (before, after string, uni
 }
 
 // reset sets the counters to zero.
-func (p *party) reset() {
+func (p *costProcess) reset() {
 	p.calls.Reset()
 	p.wire.reset()
 }
 
 // units returns the units that calls consumed. If the items of a transaction cost the same,
 // DynamoDB Local 3.1 reports only one of them; in these rows they all cost the same.
-func (p *party) units(c testkit.Counts) costUnits {
+func (p *costProcess) units(c testkit.Counts) costUnits {
 	all := c.Total()
 	units := costUnits{all.Capacity.ReadMilli, all.Capacity.WriteMilli + 1000*refusedWrites(c)}
 	p.wire.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // atTransaction calls do just before the first transaction of a process is sent, to act as another
 // process.
-func (p *party) atTransaction(do func()) {
+func (p *costProcess) atTransaction(do func()) {
 	first := sync.OnceFunc(do)
 	p.wire.hold(func(r sentRequest) {
 		if r.operation == "TransactWriteItems" {
@@ -22,9 +22,9 @@ func (p *party) atTransaction(do func()) {
 	})
 }
 
-// TestParentDeletedMeanwhile checks that one of two callers fails if one declares a child while the
-// other deletes the parent.
-func TestParentDeletedMeanwhile(t *testing.T) {
+// TestParentDeletedWhileChildIsDeclared checks that one of two callers fails if one declares a
+// child while the other deletes the parent.
+func TestParentDeletedWhileChildIsDeclared(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	limits := []weir.Limit{perMinute("rpm", 10)}
@@ -32,7 +32,7 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 		name string
 		meta bool // otherwise the parent has only limits, as the Python library leaves it
 	}{{"with a META", true}, {"by its limits", false}} {
-		parent := func(s *scene) {
+		parent := func(s *costWorld) {
 			if tt.meta {
 				s.first.declare("top", "")
 				return
@@ -43,7 +43,7 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 		}
 		t.Run("the child is first, "+tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, table)
+			s := newCostWorld(t, table)
 			s.first.set("", costResource, limits...)
 			parent(s)
 			deleter := s.join()
@@ -54,7 +54,7 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 		})
 		t.Run("the deletion is first, "+tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, table)
+			s := newCostWorld(t, table)
 			s.first.set("", costResource, limits...)
 			parent(s)
 			declarer := s.join()
@@ -74,9 +74,9 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestChildThatTheIndexHasNotYet checks that a deletion sees the child that was declared last, and
-// no entity that is no longer a child, even if the index is behind.
-func TestChildThatTheIndexHasNotYet(t *testing.T) {
+// TestDeleteSeesChildMissingFromIndex checks that a deletion sees the child that was declared last,
+// and no entity that is no longer a child, even if the index is behind.
+func TestDeleteSeesChildMissingFromIndex(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	s.mustEntity(t, "top", "", false)
@@ -93,9 +93,9 @@ func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	}
 }
 
-// TestChildrenDoNotWaitForOneAnother checks that many children that write to one parent do not
+// TestChildrenDoNotConflict checks that many children that write to one parent do not
 // conflict.
-func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
+func TestChildrenDoNotConflict(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	s.mustEntity(t, "top", "", false)
@@ -130,12 +130,12 @@ func TestPythonKeepsParents(t *testing.T) {
 	s.also(t, schema.VersionKey(), functions) // otherwise the library refuses to change a parent
 	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }
 	s.judgePython(t,
-		asked{pyStep{"get_entity", entity("mid")}, `{"id": "mid", "parent_id": null}`},
-		asked{pyStep{"get_children", map[string]any{"parent_id": "mid"}}, `[{"id": "acme"}]`},
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": nil}}, ""},
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": "mid"}}, ""},
-		asked{pyStep{"set_parent", map[string]any{"entity_id": "mid", "parent_id": "top"}}, ""},
-		asked{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "mid"}}, ""},
+		pythonStep{pyStep{"get_entity", entity("mid")}, `{"id": "mid", "parent_id": null}`},
+		pythonStep{pyStep{"get_children", map[string]any{"parent_id": "mid"}}, `[{"id": "acme"}]`},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": nil}}, ""},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": "mid"}}, ""},
+		pythonStep{pyStep{"set_parent", map[string]any{"entity_id": "mid", "parent_id": "top"}}, ""},
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "mid"}}, ""},
 	)
 	e := s.meta(t, "mid")
 	if e.Parent != "top" || e.Version != 1 || client.TextOf(e.Extra, admin.AttrNewestChild) != "acme" {
@@ -144,11 +144,11 @@ func TestPythonKeepsParents(t *testing.T) {
 	err := s.admin.DeleteEntity(t.Context(), configNow, "mid")
 	wantError(t, err, weir.Conflict, "entity", "is the parent of acme")
 	s.judgePython(t,
-		asked{pyStep{"delete_entity", entity("acme")}, ""},
-		asked{pyStep{"delete_entity", entity("bot")}, ""},
+		pythonStep{pyStep{"delete_entity", entity("acme")}, ""},
+		pythonStep{pyStep{"delete_entity", entity("bot")}, ""},
 	)
 	if err := s.admin.DeleteEntity(t.Context(), configNow, "mid"); err != nil {
 		t.Errorf("without children: %v", err)
 	}
-	s.judgePython(t, asked{pyStep{"get_entity", entity("mid")}, `null`})
+	s.judgePython(t, pythonStep{pyStep{"get_entity", entity("mid")}, `null`})
 }

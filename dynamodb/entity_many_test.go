@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// tired is a transport whose caller leaves after a given number of requests.
-type tired struct {
+// leavingCaller is a transport whose caller leaves after a given number of requests.
+type leavingCaller struct {
 	base    http.RoundTripper
 	left    atomic.Int64
 	going   context.CancelFunc
@@ -28,7 +28,7 @@ type tired struct {
 }
 
 // RoundTrip sends a request if the caller has not left.
-func (r *tired) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *leavingCaller) RoundTrip(req *http.Request) (*http.Response, error) {
 	if r.left.Add(-1) < 0 {
 		r.going()
 		return nil, context.Canceled
@@ -50,7 +50,7 @@ func (r *tired) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // tries repeats a change, each time with the given number of requests, until it succeeds, and
 // returns the number of attempts. The result of left must decrease each time.
-func (r *tired) tries(
+func (r *leavingCaller) tries(
 	t *testing.T, requests int64, change func(context.Context) error, left func() int,
 ) int {
 	t.Helper()
@@ -76,7 +76,7 @@ func (r *tired) tries(
 const manyResources = 100
 
 // manyBuckets creates an entity with buckets on many resources, some with two shards.
-func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
+func manyBuckets(t *testing.T) (*Store, *Store, *leavingCaller, []schema.BucketID) {
 	t.Helper()
 	s := configured(t)
 	s.mustEntity(t, "top", "", false)
@@ -88,7 +88,7 @@ func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
 			ids = append(ids, s.bucket(t, "acme", fmt.Sprintf("model-%03d", i), shard, shards))
 		}
 	}
-	r := &tired{base: http.DefaultTransport.(*http.Transport).Clone()}
+	r := &leavingCaller{base: http.DefaultTransport.(*http.Transport).Clone()}
 	r.left.Store(1 << 30)
 	return s, s.behind(t, testkit.NewFaults(&testkit.FaultOptions{Base: r})), r, ids
 }
@@ -134,9 +134,9 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	}
 }
 
-// TestManyBucketsAreToldInParts checks that a change of parent stamps all buckets in the end, and
-// none of them twice.
-func TestManyBucketsAreToldInParts(t *testing.T) {
+// TestManyBucketsAreStampedInParts checks that a change of parent stamps all buckets in the end,
+// and none of them twice.
+func TestManyBucketsAreStampedInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
 	quiet := schema.ResourceConfigKey(s.config.Namespace, "model-007")

@@ -81,9 +81,10 @@ func TestEntityWritten(t *testing.T) {
 	}
 }
 
-// TestEntityForeignCycle checks that a cycle of parents stored by another program is reported as a
-// cycle: by a reservation that would cascade through it, and by giving an entity a parent in it.
-func TestEntityForeignCycle(t *testing.T) {
+// TestEntityCycleOfAnotherProgram checks that a cycle of parents stored by another program is
+// reported as a cycle: by a reservation that would cascade through it, and by giving an entity a
+// parent in it.
+func TestEntityCycleOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	for name, entities := range map[string][]string{
 		"itself": {"a"}, "two": {"a", "b"}, "three": {"a", "b", "c"}, "four": {"a", "b", "c", "d"},
@@ -187,9 +188,9 @@ func TestEntityByItsLimits(t *testing.T) {
 	}
 }
 
-// TestBucketsAreTold checks that a change of parent stamps every shard, and overwrites no later
+// TestBucketsAreStamped checks that a change of parent stamps every shard, and overwrites no later
 // stamp.
-func TestBucketsAreTold(t *testing.T) {
+func TestBucketsAreStamped(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	s.mustEntity(t, "top", "", false)
@@ -356,8 +357,9 @@ func TestEntityMetadata(t *testing.T) {
 	}
 }
 
-// TestRacingParents checks that of two changes that would make a cycle together, one fails.
-func TestRacingParents(t *testing.T) {
+// TestConcurrentParentChanges checks that of two changes that would make a cycle together, one
+// fails.
+func TestConcurrentParentChanges(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	for range 5 {

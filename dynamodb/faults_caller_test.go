@@ -23,8 +23,8 @@ type faultCaller struct {
 	counts   map[string]int // of outcomes
 }
 
-// stormPatience is the longest wait of a caller while faults are injected.
-const stormPatience = 330 * time.Millisecond
+// faultPatience is the longest wait of a caller while faults are injected.
+const faultPatience = 330 * time.Millisecond
 
 // mostLeases is the largest number of live leases of a caller.
 const mostLeases = 12
@@ -32,7 +32,7 @@ const mostLeases = 12
 // step makes one call.
 func (c *faultCaller) step(t *testing.T) {
 	t.Helper()
-	patience := stormPatience
+	patience := faultPatience
 	if c.random.IntN(20) == 0 { // leave before the answer
 		patience = time.Duration(1+c.random.IntN(30)) * time.Millisecond
 	}

@@ -158,9 +158,9 @@ func TestFaultsLostThenStale(t *testing.T) {
 	}
 }
 
-// TestColdTakeIsGivenBackAfterClose checks that the units of a reservation without a plan are
-// refunded even if the store is closed before the limiter asks for it.
-func TestColdTakeIsGivenBackAfterClose(t *testing.T) {
+// TestUnplannedReserveIsRefundedAfterClose checks that the units of a reservation without a plan
+// are refunded even if the store is closed before the limiter asks for it.
+func TestUnplannedReserveIsRefundedAfterClose(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 100, 1))

@@ -123,9 +123,9 @@ func TestFaultsReserveRepeated(t *testing.T) {
 	}
 }
 
-// TestFaultsSettleInPart makes one half of a settlement on a child and its parent fail. A
+// TestFaultsPartialSettlement makes one half of a settlement on a child and its parent fail. A
 // repetition makes only that half, also with another verb.
-func TestFaultsSettleInPart(t *testing.T) {
+func TestFaultsPartialSettlement(t *testing.T) {
 	t.Parallel()
 	complete := func(n int64) func(context.Context, *weir.Lease) error {
 		return func(ctx context.Context, l *weir.Lease) error {
@@ -174,9 +174,9 @@ func TestFaultsSettleInPart(t *testing.T) {
 	}
 }
 
-// TestFaultsSettleTwo settles two leases on one bucket while its writes fail. Neither settles the
-// other, and both succeed in the end.
-func TestFaultsSettleTwo(t *testing.T) {
+// TestFaultsTwoSettlements settles two leases on one bucket while its writes fail. Neither settles
+// the other, and both succeed in the end.
+func TestFaultsTwoSettlements(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 40, 1))
@@ -211,8 +211,8 @@ func TestFaultsSettleTwo(t *testing.T) {
 	}
 }
 
-// held is a transport that can hold requests back.
-type held struct {
+// holdingTransport is a transport that can hold requests back.
+type holdingTransport struct {
 	base http.RoundTripper
 	text string
 
@@ -221,7 +221,7 @@ type held struct {
 	open    chan struct{} // closed to let them go on
 }
 
-func (h *held) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h *holdingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mu.Lock()
 	arrived, open := h.arrived, h.open
 	if arrived != nil && r.GetBody != nil && r.Header.Get("X-Amz-Target") == "DynamoDB_20120810.UpdateItem" {
@@ -245,7 +245,7 @@ func (h *held) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // hold holds the next write.
-func (h *held) hold() (arrived <-chan struct{}, release func()) {
+func (h *holdingTransport) hold() (arrived <-chan struct{}, release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.arrived, h.open = make(chan struct{}), make(chan struct{})
@@ -261,7 +261,7 @@ func TestFaultsCallerLeaves(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
 			w.family(t, 20, 20)
-			h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
+			h := &holdingTransport{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
 			s := w.side(t, "held", Options{}, limiter.Options{}, &testkit.FaultOptions{Base: h})
 			mustTake(t, s, "acme", 4)
 			s.store.running.Wait()
@@ -298,13 +298,13 @@ func TestFaultsCallerLeaves(t *testing.T) {
 	}
 }
 
-// TestFaultsSettlerLeaves checks that a caller that leaves while its settlement is in flight can
-// repeat it, and that it counts once.
-func TestFaultsSettlerLeaves(t *testing.T) {
+// TestFaultsCallerLeavesSettlement checks that a caller that leaves while its settlement is in
+// flight can repeat it, and that it counts once.
+func TestFaultsCallerLeavesSettlement(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 20, 1))
-	h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
+	h := &holdingTransport{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
 	s := w.side(t, "held", Options{}, limiter.Options{}, &testkit.FaultOptions{Base: h})
 	lease := mustTake(t, s, "acme", 4)
 	s.store.running.Wait()

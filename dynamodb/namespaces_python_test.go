@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// pythonTold is the output of testdata/namespaces.py.
-type pythonTold struct {
+// pythonVersion is the output of testdata/namespaces.py.
+type pythonVersion struct {
 	Default    string             `json:"default"`
 	Version    map[string]*string `json:"version"`
 	FromWeir   string             `json:"from_weir"`
@@ -80,7 +80,7 @@ func TestNamespacesWithPython(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	var told pythonTold
+	var told pythonVersion
 	if err := json.Unmarshal(out, &told); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -128,7 +128,7 @@ func checkPythonVersion(t *testing.T, record map[string]*string) {
 
 // checkRegistry reads the registry that Python left.
 func checkRegistry(
-	t *testing.T, table *Table, ids map[string]string, told *pythonTold, deleted *Namespace,
+	t *testing.T, table *Table, ids map[string]string, told *pythonVersion, deleted *Namespace,
 ) {
 	t.Helper()
 	if n, err := table.Namespace(t.Context(), "from-python"); err != nil || n.ID != told.FromPython {

@@ -110,7 +110,7 @@ func TestNamespaceNames(t *testing.T) {
 	}
 }
 
-func TestNamespaceRegisteredAtOnce(t *testing.T) {
+func TestNamespaceRegisteredConcurrently(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	var mu sync.Mutex

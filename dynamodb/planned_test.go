@@ -8,20 +8,20 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// eager is a store that the limiter gives only plans.
-type eager struct{ *Store }
+// plannedOnly is a store that the limiter gives only plans.
+type plannedOnly struct{ *Store }
 
 // ReserveUnplanned hides the store's method behind another signature.
-func (eager) ReserveUnplanned() {}
+func (plannedOnly) ReserveUnplanned() {}
 
-// TestConformanceEager runs the suite with a plan for every reservation.
-func TestConformanceEager(t *testing.T) {
+// TestConformancePlanned runs the suite with a plan for every reservation.
+func TestConformancePlanned(t *testing.T) {
 	t.Parallel()
 	soak.Only(t)
 	h := harness(t, nil)
 	open := h.Open
 	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
-		b := eager{open(t, s).(*Store)}
+		b := plannedOnly{open(t, s).(*Store)}
 		if _, unplanned := driver.Store(b).(driver.UnplannedReserver); unplanned {
 			t.Fatalf("it reserves without a plan")
 		}
@@ -29,7 +29,7 @@ func TestConformanceEager(t *testing.T) {
 	}
 	elsewhere := h.OpenSecond
 	h.OpenSecond = func(t conformance.T, b driver.Store) driver.Store {
-		return eager{elsewhere(t, b.(eager).Store).(*Store)}
+		return plannedOnly{elsewhere(t, b.(plannedOnly).Store).(*Store)}
 	}
 	conformance.TestStore(t, h)
 }

@@ -242,9 +242,9 @@ func dialer(dial func() (net.Conn, error)) *http.Transport {
 	}
 }
 
-// TestNeverSent checks that a write without a connection was not applied and is sent again, and
-// that a write whose connection was cut is not sent again.
-func TestNeverSent(t *testing.T) {
+// TestWriteWithoutConnection checks that a write without a connection was not applied and is sent
+// again, and that a write whose connection was cut is not sent again.
+func TestWriteWithoutConnection(t *testing.T) {
 	t.Parallel()
 	t.Run("no connection", func(t *testing.T) {
 		t.Parallel()
@@ -315,8 +315,8 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// TestForeignRetryer checks that a write is not sent twice with another retryer either.
-func TestForeignRetryer(t *testing.T) {
+// TestCustomRetryer checks that a write is not sent twice with another retryer either.
+func TestCustomRetryer(t *testing.T) {
 	t.Parallel()
 	transport := script(dies(), fine())
 	c := wired(t, transport)

@@ -14,9 +14,9 @@ import (
 // units are the balances of a shard by limit, in units.
 type units map[string]int64
 
-// lay writes the shards of a bucket with the given balances; nil leaves a shard out. All of them
-// have the same shard count.
-func (w *neverWorld) lay(entity string, count int, limits []weir.Limit, shards ...units) {
+// putShards writes the shards of a bucket with the given balances; nil leaves a shard out. All of
+// them have the same shard count.
+func (w *tableWorld) putShards(entity string, count int, limits []weir.Limit, shards ...units) {
 	w.Helper()
 	all, err := admin.StoredLimits(limits)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *neverWorld) lay(entity string, count int, limits []weir.Limit, shards .
 }
 
 // erase deletes shards, as DynamoDB deletes them after they expire.
-func (w *neverWorld) erase(entity string, shards ...int) {
+func (w *tableWorld) erase(entity string, shards ...int) {
 	w.Helper()
 	for _, shard := range shards {
 		in := &ddb.DeleteItemInput{TableName: &w.table.Name, Key: w.id(entity, shard).Key().Item()}
@@ -50,7 +50,7 @@ func (w *neverWorld) erase(entity string, shards ...int) {
 }
 
 // count returns the shard count on the first shard.
-func (w *neverWorld) count(entity string) int {
+func (w *tableWorld) count(entity string) int {
 	w.Helper()
 	b := w.bucket(entity, 0)
 	if b == nil {
@@ -60,7 +60,7 @@ func (w *neverWorld) count(entity string) int {
 }
 
 // together checks the sum of a limit over all shards of a bucket, in milli-units.
-func (w *neverWorld) together(entity, limit string, milli int64) {
+func (w *tableWorld) together(entity, limit string, milli int64) {
 	w.Helper()
 	left, _ := w.sum(entity, limit)
 	equal(w, "all shards of "+entity+" together", left, milli)
@@ -70,9 +70,9 @@ func (w *neverWorld) together(entity, limit string, milli int64) {
 // is never picked in that many with a probability of 10^-12.
 const mostDraws = 1000
 
-// summon makes requests with a cost of 0 until the given number of shards exist. Each request picks
-// a shard, creates it if needed, and is admitted.
-func (p *process) summon(entity, limit string, shards int) {
+// createShards makes requests with a cost of 0 until the given number of shards exist. Each request
+// picks a shard, creates it if needed, and is admitted.
+func (p *process) createShards(entity, limit string, shards int) {
 	p.w.Helper()
 	for range mostDraws {
 		if len(p.w.shards(entity)) >= shards {
@@ -122,7 +122,7 @@ func meanwhile(f func(n int)) *wrong {
 }
 
 // trial returns an entity for each trial of a case that depends on random picks.
-func trial(n int) string { return fmt.Sprintf("%s-%d", neverEntity, n) }
+func trial(n int) string { return fmt.Sprintf("%s-%d", testEntity, n) }
 
 // isDenied reports whether an error is a denial by a limit.
 func isDenied(err error) bool {

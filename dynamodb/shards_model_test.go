@@ -28,9 +28,9 @@ const (
 // shardModel makes random calls of several processes, one after the other, on a bucket that is
 // doubled again and again, and compares it with one exact bucket.
 type shardModel struct {
-	*neverWorld
+	*tableWorld
 	random *rand.Rand
-	how    how
+	how    processOptions
 	told   bool // the count is raised on all shards at once, as another program would
 	procs  []*process
 	ever   []*process // including those that only settle now
@@ -47,29 +47,29 @@ type shardModel struct {
 	denied       int
 }
 
-// TestShardsAsOne checks that the shards of a bucket that is split again and again never have more
-// together than one bucket would, that no request is denied that they have enough for together, and
-// that no units are lost for good.
-func TestShardsAsOne(t *testing.T) {
+// TestShardsEqualOneBucket checks that the shards of a bucket that is split again and again never
+// have more together than one bucket would, that no request is denied that they have enough for
+// together, and that no units are lost for good.
+func TestShardsEqualOneBucket(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	for _, c := range []struct {
 		name string
-		how  how
+		how  processOptions
 		told bool
 		seed uint64
 	}{
-		{"split by its writes", how{}, false, 1},
-		{"split by others", how{}, true, 2},
-		{"split by its writes, without speculation", how{store: Options{NoSpeculation: true}}, false, 3},
-		{"split by others, with transactions", how{store: Options{Transactional: true}}, true, 4},
+		{"split by its writes", processOptions{}, false, 1},
+		{"split by others", processOptions{}, true, 2},
+		{"split by its writes, without speculation", processOptions{store: Options{NoSpeculation: true}}, false, 3},
+		{"split by others, with transactions", processOptions{store: Options{Transactional: true}}, true, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			t.Logf("seed %d", c.seed)
-			onNever(t, table, nil, func(w *neverWorld) {
+			inTableWorld(t, table, nil, func(w *tableWorld) {
 				m := &shardModel{
-					neverWorld: w, random: rand.New(rand.NewPCG(c.seed, 7)), how: c.how, told: c.told,
+					tableWorld: w, random: rand.New(rand.NewPCG(c.seed, 7)), how: c.how, told: c.told,
 					balance: modelCapacity * 1000, at: w.clock.Now().UnixMilli(),
 				}
 				m.play()
@@ -83,7 +83,7 @@ func (m *shardModel) play() {
 	for range 3 {
 		m.procs = append(m.procs, m.begin())
 	}
-	m.procs[0].admit(neverEntity, weir.Costs{"n": 0})
+	m.procs[0].admit(testEntity, weir.Costs{"n": 0})
 	m.compare()
 	for range soak.Amount(modelOperations/2, modelOperations) {
 		p := m.procs[m.random.IntN(len(m.procs))]
@@ -136,7 +136,7 @@ func (m *shardModel) compare() {
 		p.quiet()
 	}
 	m.refill()
-	found := m.shards(neverEntity)
+	found := m.shards(testEntity)
 	if found[0] == nil {
 		m.fail("the first shard is gone")
 	}
@@ -163,7 +163,7 @@ func (m *shardModel) request(p *process) {
 	if m.random.IntN(6) == 0 {
 		cost = m.random.Int64N(modelCapacity)
 	}
-	l, err := p.ask(neverEntity, weir.Costs{"n": cost})
+	l, err := p.ask(testEntity, weir.Costs{"n": cost})
 	switch {
 	case err == nil:
 		m.admitted++
@@ -235,26 +235,26 @@ func (m *shardModel) double(p *process) {
 		return
 	}
 	if m.told {
-		for shard := range m.shards(neverEntity) {
-			m.edit(neverEntity, shard, map[string]int64{schema.AttrShardCount: int64(2 * was)})
+		for shard := range m.shards(testEntity) {
+			m.edit(testEntity, shard, map[string]int64{schema.AttrShardCount: int64(2 * was)})
 		}
 	} else {
 		room := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
-		m.edit(neverEntity, 0, map[string]int64{room: -1_000_000_000})
+		m.edit(testEntity, 0, map[string]int64{room: -1_000_000_000})
 		for range 12 { // the first picks may all be other shards
 			m.nothing(p)
-			if m.neverWorld.count(neverEntity) != was {
+			if m.tableWorld.count(testEntity) != was {
 				break
 			}
 		}
-		m.edit(neverEntity, 0, map[string]int64{room: 1_000_000})
+		m.edit(testEntity, 0, map[string]int64{room: 1_000_000})
 	}
 	m.note("%d shards, doubled", was)
 }
 
 // nothing makes a request with a cost of 0, which is denied on a bucket in debt.
 func (m *shardModel) nothing(p *process) {
-	if _, err := p.ask(neverEntity, weir.Costs{"n": 0}); err != nil && !isDenied(err) {
+	if _, err := p.ask(testEntity, weir.Costs{"n": 0}); err != nil && !isDenied(err) {
 		m.fail("nothing was asked: %v", err)
 	}
 }
@@ -276,7 +276,7 @@ func (m *shardModel) strands() {
 	m.clock.Advance(modelPeriod)
 	m.compare()
 	least := int64(modelCapacity * m.there / m.count)
-	got := m.procs[0].takeAll(neverEntity, "n", modelCapacity)
+	got := m.procs[0].takeAll(testEntity, "n", modelCapacity)
 	if got < least || got > modelCapacity {
 		m.fail("%d were admitted in the end, want %d to %d", got, least, modelCapacity)
 	}

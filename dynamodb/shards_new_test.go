@@ -8,104 +8,104 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverNewShards returns cases of shards that do not exist yet, or do not exist any more. The units
+// newShardCases returns cases of shards that do not exist yet, or do not exist any more. The units
 // of a new shard are in no other shard.
-func neverNewShards() []neverCase {
-	return []neverCase{
+func newShardCases() []mistakeCase {
+	return []mistakeCase{
 		{"new shard: has half of what a cold charge left", halvedBeside(100, 100, false)},
 		{"new shard: has half of what a known charge left", halvedBeside(50, 49, true)},
-		{"new shard: has half where nobody charges", halvedBeside(100, 0, false)},
-		{"new shard: is not made where others are quicker twice", overtakenTwice},
-		{"new shard: has what the nearest that is there has", countJumped},
-		{"new shard: denies nobody before it is made", deniesOnceMade},
-		{"new shard: waits for the first where all are gone", allGone},
-		{"new shard: a first one made anew has what no other can have", firstAnew},
-		{"new shard: says a count that shards can have", listedCount},
-		{"new shard: says a count above its number when settled on", settledCount},
-		{"new shard: a first one of several never expires", firstStays},
-		{"new shard: a first one made anew beside others never expires", firstAnewStays},
+		{"new shard: has half if there are no charges", halvedBeside(100, 0, false)},
+		{"new shard: is not made if other writers win twice", overtakenTwice},
+		{"new shard: has what the nearest existing shard has", countJumped},
+		{"new shard: denies nothing before it is made", deniesOnceMade},
+		{"new shard: waits for the first if all have expired", allGone},
+		{"new shard: the first one, recreated, has what no other can have", firstRecreated},
+		{"new shard: stores a count that shards can have", listedCount},
+		{"new shard: stores a count above its number after a settlement", settledCount},
+		{"new shard: the first one of several never expires", firstStays},
+		{"new shard: the first one, recreated beside others, never expires", firstRecreatedStays},
 	}
 }
 
 // halvedBeside: units that another process takes while a shard is created are not moved into it
 // too.
-func halvedBeside(has, takes int64, known bool) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		limit := []weir.Limit{still("n", 100)}
+func halvedBeside(has, takes int64, known bool) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		limit := []weir.Limit{noRefill("n", 100)}
 		w.system(limit...)
 		other := w.process()
 		if known { // the process knows the item from before the split
-			w.lay(neverEntity, 1, limit, units{"n": has})
-			other.admit(neverEntity, weir.Costs{"n": 0})
-			other.admit(neverEntity, weir.Costs{"n": 0})
-			w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 2})
+			w.putShards(testEntity, 1, limit, units{"n": has})
+			other.admit(testEntity, weir.Costs{"n": 0})
+			other.admit(testEntity, weir.Costs{"n": 0})
+			w.edit(testEntity, 0, map[string]int64{schema.AttrShardCount: 2})
 		} else {
-			w.lay(neverEntity, 2, limit, units{"n": has})
+			w.putShards(testEntity, 2, limit, units{"n": has})
 		}
-		p := w.hooked(how{}, meanwhile(func(n int) {
+		p := w.hooked(processOptions{}, meanwhile(func(n int) {
 			if n == 1 && takes > 0 {
-				other.admit(neverEntity, weir.Costs{"n": takes})
+				other.admit(testEntity, weir.Costs{"n": takes})
 			}
 		}))
-		p.summon(neverEntity, "n", 2)
-		w.together(neverEntity, "n", (has-takes)*1000)
-		equal(w, "the new one's half", w.stored(neverEntity, 1, "n").Balance, (has-takes)*1000/2)
-		p.exactly(neverEntity, "n", 100, has-takes)
-		w.together(neverEntity, "n", 0)
+		p.createShards(testEntity, "n", 2)
+		w.together(testEntity, "n", (has-takes)*1000)
+		equal(w, "the new one's half", w.stored(testEntity, 1, "n").Balance, (has-takes)*1000/2)
+		p.exactly(testEntity, "n", 100, has-takes)
+		w.together(testEntity, "n", 0)
 	}
 }
 
 // overtakenTwice: no empty shard is created beside one that keeps the whole, because it would gain
 // its share in addition.
-func overtakenTwice(w *neverWorld) {
+func overtakenTwice(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
-	w.lay(neverEntity, 2, limit, units{"n": 320})
+	w.putShards(testEntity, 2, limit, units{"n": 320})
 	losses := 0
-	p := w.hooked(how{}, meanwhile(func(n int) {
+	p := w.hooked(processOptions{}, meanwhile(func(n int) {
 		if losses = n; n > 2 {
 			return
 		}
 		w.clock.Advance(time.Millisecond)
-		w.edit(neverEntity, 0, map[string]int64{ // as a normal write by Python does
+		w.edit(testEntity, 0, map[string]int64{ // as a normal write by Python does
 			schema.BucketAttribute("n", schema.FieldBalance): 320_000 - int64(n)*1000,
 			schema.AttrRF: w.clock.Now().UnixMilli(),
 		})
 	}))
 	for range mostDraws { // a request that loses is admitted by another shard
-		if losses >= 2 || len(w.shards(neverEntity)) > 1 {
+		if losses >= 2 || len(w.shards(testEntity)) > 1 {
 			break
 		}
-		p.admit(neverEntity, weir.Costs{"n": 0})
+		p.admit(testEntity, weir.Costs{"n": 0})
 	}
-	p.summon(neverEntity, "n", 2)
-	w.together(neverEntity, "n", 320_000-int64(min(losses, 2))*1000)
+	p.createShards(testEntity, "n", 2)
+	w.together(testEntity, "n", 320_000-int64(min(losses, 2))*1000)
 	w.clock.Advance(3 * time.Minute)
-	p.exactly(neverEntity, "n", 320, 320)
+	p.exactly(testEntity, "n", 320, 320)
 }
 
 // countJumped: the shard that a new one would be split from may not exist, if no request picked it.
-func countJumped(w *neverWorld) {
+func countJumped(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
-	w.lay(neverEntity, bucketitem.MaxShards, limit, units{"n": 320})
+	w.putShards(testEntity, bucketitem.MaxShards, limit, units{"n": 320})
 	p := w.process()
-	p.summon(neverEntity, "n", bucketitem.MaxShards)
-	w.together(neverEntity, "n", 320_000)
+	p.createShards(testEntity, "n", bucketitem.MaxShards)
+	w.together(testEntity, "n", 320_000)
 	w.clock.Advance(3 * time.Minute)
-	p.exactly(neverEntity, "n", 320, 320)
+	p.exactly(testEntity, "n", 320, 320)
 	w.clock.Advance(30 * time.Second)
-	p.exactly(neverEntity, "n", 320, 160)
+	p.exactly(testEntity, "n", 320, 160)
 }
 
 // deniesOnceMade: a request whose shard is created with too little goes on to the shard that it was
 // split from, and finds the rest there.
-func deniesOnceMade(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func deniesOnceMade(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
 	for n := range 24 { // half of them pick the second shard
-		w.lay(trial(n), 2, limit, units{"n": 40})
+		w.putShards(trial(n), 2, limit, units{"n": 40})
 		p.admit(trial(n), weir.Costs{"n": 0})
 		p.admit(trial(n), weir.Costs{"n": 30})
 		w.together(trial(n), "n", 10_000)
@@ -116,20 +116,20 @@ func deniesOnceMade(w *neverWorld) {
 
 // allGone: an idle bucket whose items have expired is full again, also for a process that knows its
 // shard count.
-func allGone(w *neverWorld) {
+func allGone(w *tableWorld) {
 	limit := []weir.Limit{per("n", 100, 100, time.Minute)}
 	w.system(limit...)
 	p := w.process()
 	share := units{"n": 25}
 	const trials = 12
 	for n := range trials {
-		w.lay(trial(n), 4, limit, share, share, share, share)
+		w.putShards(trial(n), 4, limit, share, share, share, share)
 		p.admit(trial(n), weir.Costs{"n": 1})
 	}
 	w.clock.Advance(20 * time.Minute)
 	for n := range trials {
 		w.erase(trial(n), 0, 1, 2, 3)
-		found, err := p.Status(w.Context(), trial(n), neverResource)
+		found, err := p.Status(w.Context(), trial(n), testResource)
 		if err != nil || len(found) != 1 || found[0].Available != 100 {
 			w.Errorf("status: got %+v, %v, want 100", found, err)
 		}
@@ -139,10 +139,10 @@ func allGone(w *neverWorld) {
 	}
 }
 
-// firstAnew: a first shard of four that is created again leaves a quarter of the hundred to each
-// other shard that exists.
-func firstAnew(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+// firstRecreated: a first shard of four that is created again leaves a quarter of the hundred to
+// each other shard that exists.
+func firstRecreated(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	share := units{"n": 25}
 	for n, c := range []struct {
@@ -156,7 +156,7 @@ func firstAnew(w *neverWorld) {
 		{"beside the fourth", []units{share, nil, nil, share}, 100},
 		{"beside all", []units{share, share, share, share}, 100},
 	} {
-		w.lay(trial(n), 4, limit, c.there...)
+		w.putShards(trial(n), 4, limit, c.there...)
 		p := w.process()
 		p.admit(trial(n), weir.Costs{"n": 0}) // shows the process the shard count
 		w.erase(trial(n), 0)
@@ -167,15 +167,15 @@ func firstAnew(w *neverWorld) {
 }
 
 // listedCount: a listing shows which shards exist, and not the shard count.
-func listedCount(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func listedCount(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
 	for n, made := 0, 0; made < 3; n++ {
 		if n == 200 {
 			w.Fatalf("the second shard was made %d times, want 3", made)
 		}
-		w.lay(trial(n), 4, limit, units{"n": 50}, nil, units{"n": 25})
+		w.putShards(trial(n), 4, limit, units{"n": 50}, nil, units{"n": 25})
 		if _, err := p.store.admin.Resources(w.Context(), w.clock.Now(), trial(n)); err != nil {
 			w.Fatalf("list: %v", err)
 		}
@@ -190,15 +190,15 @@ func listedCount(w *neverWorld) {
 
 // settledCount: a process that has forgotten a bucket learns from the shard of a lease that it was
 // split.
-func settledCount(w *neverWorld) {
-	w.system(still("n", 100))
-	w.drained(neverEntity)
+func settledCount(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	w.drained(testEntity)
 	p := w.process()
-	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	l := p.admit(testEntity, weir.Costs{"n": 10})
 	p.store.buckets.Subjects = bucketitem.NewSubjectCache(bucketitem.KnownSize)
-	w.erase(neverEntity, 1)
+	w.erase(testEntity, 1)
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 15}))
-	b := w.bucket(neverEntity, 1)
+	b := w.bucket(testEntity, 1)
 	if b == nil {
 		w.Fatalf("what was used is counted nowhere")
 	}
@@ -208,7 +208,7 @@ func settledCount(w *neverWorld) {
 
 // firstStays: the first shard of several never expires. A process without state begins with it, and
 // would create it full beside the others.
-func firstStays(w *neverWorld) {
+func firstStays(w *tableWorld) {
 	w.system(per("n", 1000, 1000, time.Minute))
 	p := w.process()
 	refilled := func(shard int) int64 { // the item's ttl after a refill
@@ -216,34 +216,35 @@ func firstStays(w *neverWorld) {
 		w.clock.Advance(10 * time.Second)
 		now := w.clock.Now().UnixMilli()
 		for range mostDraws {
-			if b := w.bucket(neverEntity, shard); b != nil && b.RefilledMS >= now {
+			if b := w.bucket(testEntity, shard); b != nil && b.RefilledMS >= now {
 				return b.TTL
 			}
-			p.admit(neverEntity, weir.Costs{"n": 1})
+			p.admit(testEntity, weir.Costs{"n": 1})
 		}
 		w.Fatalf("shard %d is not refilled", shard)
 		return 0
 	}
-	p.admit(neverEntity, weir.Costs{"n": 900})
+	p.admit(testEntity, weir.Costs{"n": 900})
 	if refilled(0) == 0 {
 		w.Errorf("the only shard never expires")
 	}
-	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 2})
+	w.edit(testEntity, 0, map[string]int64{schema.AttrShardCount: 2})
 	equal(w, "the first of two expires at", refilled(0), 0)
 	if refilled(1) == 0 {
 		w.Errorf("the second shard never expires")
 	}
 }
 
-// firstAnewStays: the same for a first shard that had expired and is created beside the others.
-func firstAnewStays(w *neverWorld) {
+// firstRecreatedStays: the same for a first shard that had expired and is created beside the
+// others.
+func firstRecreatedStays(w *tableWorld) {
 	limit := []weir.Limit{per("n", 1000, 1000, time.Minute)}
 	w.system(limit...)
-	w.lay(neverEntity, 2, limit, units{"n": 500}, units{"n": 500})
+	w.putShards(testEntity, 2, limit, units{"n": 500}, units{"n": 500})
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 0}) // shows the process that there are two
-	w.erase(neverEntity, 0)
-	p.summon(neverEntity, "n", 2)
-	equal(w, "the first one made anew expires at", w.bucket(neverEntity, 0).TTL, 0)
-	w.together(neverEntity, "n", 1_000_000)
+	p.admit(testEntity, weir.Costs{"n": 0}) // shows the process that there are two
+	w.erase(testEntity, 0)
+	p.createShards(testEntity, "n", 2)
+	equal(w, "the first one made anew expires at", w.bucket(testEntity, 0).TTL, 0)
+	w.together(testEntity, "n", 1_000_000)
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
-// neverSplit returns cases about the number of shards that a bucket is split into.
-func neverSplit() []neverCase {
-	return []neverCase{
+// splitCases returns cases about the number of shards that a bucket is split into.
+func splitCases() []mistakeCase {
+	return []mistakeCase{
 		{"split: as far as the capacity divides", splitsTo(8, per("n", 321, 32_000, time.Minute))},
 		{"split: as far as the refill divides", splitsTo(8, per("n", 32_000, 321, time.Minute))},
-		{"split: to the bound where all divides", splitsTo(bucketitem.MaxShards, per("n", 336, 32, time.Minute))},
+		{"split: to the bound if everything divides", splitsTo(bucketitem.MaxShards, per("n", 336, 32, time.Minute))},
 		{"split: as far as ten units are left", splitsTo(8, per("n", 96, 96, time.Minute))},
 		{
 			"split: as far as the smallest of several limits lets it",
 			splitsTo(2, per("n", 3200, 3200, time.Minute), per("m", 20, 16, time.Minute)),
 		},
-		{"split: not at all where nothing divides", splitsTo(1, per("n", 15, 15, time.Minute))},
-		{"split: as far as a limit divides that is not on the item yet", splitsByAdded},
+		{"split: not at all if nothing divides", splitsTo(1, per("n", 15, 15, time.Minute))},
+		{"split: as far as a limit that is not on the item yet divides", splitsByAdded},
 	}
 }
 
@@ -28,21 +28,21 @@ func neverSplit() []neverCase {
 func (p *process) crowdedOut() int {
 	w := p.w
 	w.Helper()
-	p.admit(neverEntity, weir.Costs{"n": 1})
-	was := w.count(neverEntity)
+	p.admit(testEntity, weir.Costs{"n": 1})
+	was := w.count(testEntity)
 	for crowded := 0; crowded < 2; { // shard 0 was crowded twice without a split
 		w.clock.Advance(2 * bucketitem.SpreadMS * time.Millisecond)
-		for i := range w.shards(neverEntity) {
-			w.crowded(neverEntity, i)
+		for i := range w.shards(testEntity) {
+			w.crowded(testEntity, i)
 		}
 		p.log.take()
 		for draws := 0; !wroteFirst(p.log.take()); draws++ {
 			if draws == mostDraws {
 				w.Fatalf("the first shard was not drawn")
 			}
-			p.admit(neverEntity, weir.Costs{"n": 0})
+			p.admit(testEntity, weir.Costs{"n": 0})
 		}
-		if n := w.count(neverEntity); n != was {
+		if n := w.count(testEntity); n != was {
 			if n != 2*was || n > bucketitem.MaxShards {
 				w.Fatalf("%d shards became %d", was, n)
 			}
@@ -66,30 +66,30 @@ func wroteFirst(writes []loggedWrite) bool {
 
 // splitsTo: a limit is not divided further than it divides evenly. A remainder would be lost, and
 // the whole capacity denied for ever.
-func splitsTo(shards int, limits ...weir.Limit) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func splitsTo(shards int, limits ...weir.Limit) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.system(limits...)
 		p := w.process()
 		if got := p.crowdedOut(); got != shards {
 			w.Fatalf("the bucket was split into %d, want %d", got, shards)
 		}
-		p.summon(neverEntity, "n", shards)
+		p.createShards(testEntity, "n", shards)
 		w.clock.Advance(time.Minute * time.Duration(1+limits[0].Capacity/limits[0].RefillAmount))
-		p.admit(neverEntity, weir.Costs{"n": limits[0].Capacity}) // the whole capacity is available
-		w.together(neverEntity, "n", 0)
+		p.admit(testEntity, weir.Costs{"n": limits[0].Capacity}) // the whole capacity is available
+		w.together(testEntity, "n", 0)
 	}
 }
 
 // splitsByAdded: a limit counts that is configured and that no write has brought to the item yet.
-func splitsByAdded(w *neverWorld) {
+func splitsByAdded(w *tableWorld) {
 	w.system(per("n", 32_000, 32_000, time.Minute))
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 1})
+	p.admit(testEntity, weir.Costs{"n": 1})
 	w.system(per("n", 32_000, 32_000, time.Minute), per("m", 322, 320, time.Minute))
 	w.clock.Advance(2 * time.Minute) // longer than the cache time
-	p.admit(neverEntity, weir.Costs{"n": 0})
+	p.admit(testEntity, weir.Costs{"n": 0})
 	equal(w, "shards", p.crowdedOut(), 16)
-	if _, err := p.ask(neverEntity, weir.Costs{"m": 1}); err != nil {
+	if _, err := p.ask(testEntity, weir.Costs{"m": 1}); err != nil {
 		w.Errorf("of the limit that was added: %v", err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// lagging is a transport that answers a number of descriptions after the deletion of a table with
-// the one from before.
-type lagging struct {
+// staleDescriptions is a transport that answers a number of descriptions after the deletion of a
+// table with the one from before.
+type staleDescriptions struct {
 	base    http.RoundTripper
 	before  string
 	lag     int
@@ -22,7 +22,7 @@ type lagging struct {
 	asked   int // the number of descriptions after the deletion
 }
 
-func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *staleDescriptions) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	describes := operation == "DescribeTable"
 	if l.deleted && describes {
@@ -51,9 +51,9 @@ func (t *Table) through(network http.RoundTripper) *Table {
 	return &Table{Name: t.Name, NoStream: t.NoStream, Options: &o}
 }
 
-// TestTableStale checks that Create waits for a table that the descriptions do not show yet, and
-// Delete for one that they still show.
-func TestTableStale(t *testing.T) {
+// TestTableStaleDescription checks that Create waits for a table that the descriptions do not show
+// yet, and Delete for one that they still show.
+func TestTableStaleDescription(t *testing.T) {
 	t.Parallel()
 	table := localTable(t)
 	faults := testkit.NewFaults(&testkit.FaultOptions{Rules: []testkit.FaultRule{{
@@ -64,7 +64,7 @@ func TestTableStale(t *testing.T) {
 	if err != nil || !made || faults.Count(testkit.Refuse) != 2 {
 		t.Fatalf("create: got %t, %v after %d refusals", made, err, faults.Count(testkit.Refuse))
 	}
-	network := &lagging{base: testkit.NewFaults(nil), lag: 2}
+	network := &staleDescriptions{base: testkit.NewFaults(nil), lag: 2}
 	if err := table.through(network).Delete(t.Context()); err != nil || network.asked != 3 {
 		t.Errorf("delete: got %v after %d descriptions, want three", err, network.asked)
 	}
@@ -72,11 +72,11 @@ func TestTableStale(t *testing.T) {
 	wantError(t, err, weir.NotFound, "store.table", "does not exist")
 }
 
-// TestTableStaleForGood checks that these waits end.
-func TestTableStaleForGood(t *testing.T) {
+// TestTableStaleDescriptionTimeout checks that these waits end.
+func TestTableStaleDescriptionTimeout(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
-	network := &lagging{base: testkit.NewFaults(nil)}
+	network := &staleDescriptions{base: testkit.NewFaults(nil)}
 	if _, err := table.through(network).Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestTableCreate(t *testing.T) {
 	}
 }
 
-func TestTableCreateAtOnce(t *testing.T) {
+func TestTableCreatedConcurrently(t *testing.T) {
 	t.Parallel()
 	table := localTable(t)
 	var wg sync.WaitGroup
@@ -183,8 +183,8 @@ func undefine(in *ddb.CreateTableInput, prefix string) {
 		func(a types.AttributeDefinition) bool { return strings.HasPrefix(*a.AttributeName, prefix) })
 }
 
-// TestForeignTable checks that another program's table is neither used nor deleted.
-func TestForeignTable(t *testing.T) {
+// TestTableOfAnotherProgram checks that another program's table is neither used nor deleted.
+func TestTableOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		alter func(*ddb.CreateTableInput)

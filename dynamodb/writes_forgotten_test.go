@@ -9,16 +9,16 @@ import (
 // writesForgotten returns cases of buckets that count as never used (docs/semantics.md, 8.4): only
 // an admitted reservation or a settlement makes the process remember them. A raised capacity shows
 // it: a forgotten bucket starts full, another one keeps its balance.
-func writesForgotten() []neverCase {
-	var cases []neverCase
+func writesForgotten() []mistakeCase {
+	var cases []mistakeCase
 	for name, o := range map[string]Options{
 		"": {}, ", without speculation": {NoSpeculation: true}, ", with transactions": {Transactional: true},
 	} {
 		cases = append(cases,
-			neverCase{"forgotten: denied by another limit" + name, deniedBeside(how{store: o})},
-			neverCase{"forgotten: denied by a parent" + name, deniedAbove(how{store: o})},
-			neverCase{"forgotten: full at a lower capacity" + name, fullWhenLowered(how{store: o})},
-			neverCase{"forgotten: limits that nobody has asked" + name, neverAsked(how{store: o})},
+			mistakeCase{"forgotten: denied by another limit" + name, deniedBeside(processOptions{store: o})},
+			mistakeCase{"forgotten: denied by a parent" + name, deniedAbove(processOptions{store: o})},
+			mistakeCase{"forgotten: full at a lower capacity" + name, fullWhenLowered(processOptions{store: o})},
+			mistakeCase{"forgotten: limits that were never named" + name, neverAsked(processOptions{store: o})},
 		)
 	}
 	return cases
@@ -36,7 +36,7 @@ func (p *process) set(at weir.Subject, limits ...weir.Limit) {
 // has checks the available units of a limit.
 func (p *process) has(entity, limit string, want int64) {
 	p.w.Helper()
-	statuses, err := p.Status(p.w.Context(), entity, neverResource)
+	statuses, err := p.Status(p.w.Context(), entity, testResource)
 	if err != nil {
 		p.w.Fatalf("status: %v", err)
 	}
@@ -48,27 +48,27 @@ func (p *process) has(entity, limit string, want int64) {
 }
 
 // deniedBeside: another limit denies twice, the second time from memory, and the clock steps back.
-func deniedBeside(o how) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		spent := still("spent", 1)
+func deniedBeside(o processOptions) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		spent := noRefill("spent", 1)
 		w.system(per("n", 10, 10, time.Minute), spent)
 		p := w.process(o)
-		p.admit(neverEntity, weir.Costs{"n": 5, "spent": 1})
+		p.admit(testEntity, weir.Costs{"n": 5, "spent": 1})
 		w.clock.Advance(time.Hour)
-		p.deny(neverEntity, weir.Costs{"n": 1, "spent": 1})
-		p.deny(neverEntity, weir.Costs{"n": 1, "spent": 1})
+		p.deny(testEntity, weir.Costs{"n": 1, "spent": 1})
+		p.deny(testEntity, weir.Costs{"n": 1, "spent": 1})
 		w.clock.Advance(-5 * time.Second)
-		p.set(weir.Subject{}, still("n", 30), spent)
-		p.has(neverEntity, "n", 30)
-		p.exactly(neverEntity, "n", 30, 30)
+		p.set(weir.Subject{}, noRefill("n", 30), spent)
+		p.has(testEntity, "n", 30)
+		p.exactly(testEntity, "n", 30, 30)
 	}
 }
 
 // deniedAbove: the child's item is charged or created before the parent denies, and then refunded.
-func deniedAbove(o how) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func deniedAbove(o processOptions) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.system(per("n", 10, 10, time.Minute))
-		w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 10))
+		w.limits(weir.Subject{Entity: "parent", Resource: testResource}, noRefill("n", 10))
 		w.family("used", "parent")
 		w.family("unused", "parent")
 		p := w.process(o)
@@ -78,7 +78,7 @@ func deniedAbove(o how) func(w *neverWorld) {
 		p.deny("used", weir.Costs{"n": 1})
 		p.deny("unused", weir.Costs{"n": 1})
 		w.clock.Advance(time.Second)
-		p.set(weir.Subject{}, still("n", 30))
+		p.set(weir.Subject{}, noRefill("n", 30))
 		for _, e := range []string{"used", "unused"} {
 			p.has(e, "n", 30)
 			if err := p.SetEntity(w.Context(), e, "", false); err != nil {
@@ -91,40 +91,40 @@ func deniedAbove(o how) func(w *neverWorld) {
 
 // fullWhenLowered: a request that a parent denies still touches the child's bucket. If the capacity
 // was lowered, the touch trims the bucket, which is then full, and forgotten a minute later.
-func fullWhenLowered(o how) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		w.system(still("n", 10))
-		w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 1))
-		w.family(neverEntity, "parent")
+func fullWhenLowered(o processOptions) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		w.system(noRefill("n", 10))
+		w.limits(weir.Subject{Entity: "parent", Resource: testResource}, noRefill("n", 1))
+		w.family(testEntity, "parent")
 		p := w.process(o)
-		p.admit(neverEntity, weir.Costs{"n": 1})
-		p.set(weir.Subject{}, still("n", 5))
-		p.deny(neverEntity, weir.Costs{"n": 1})
+		p.admit(testEntity, weir.Costs{"n": 1})
+		p.set(weir.Subject{}, noRefill("n", 5))
+		p.deny(testEntity, weir.Costs{"n": 1})
 		w.clock.Advance(59 * time.Second)
-		p.has(neverEntity, "n", 5)
+		p.has(testEntity, "n", 5)
 		w.clock.Advance(time.Second)
-		p.set(weir.Subject{}, still("n", 10))
-		p.has(neverEntity, "n", 10)
+		p.set(weir.Subject{}, noRefill("n", 10))
+		p.has(testEntity, "n", 10)
 	}
 }
 
 // neverAsked: a limit that is on the item only because a request named another one.
-func neverAsked(o how) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		asked := still("asked", 10)
-		w.system(asked, still("n", 10))
+func neverAsked(o processOptions) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		asked := noRefill("asked", 10)
+		w.system(asked, noRefill("n", 10))
 		p := w.process(o)
-		p.admit(neverEntity, weir.Costs{"asked": 1})
-		p.set(weir.Subject{}, asked, still("n", 30), still("added", 10))
-		p.has(neverEntity, "n", 30)
-		p.admit(neverEntity, weir.Costs{"asked": 1})
-		p.set(weir.Subject{}, asked, still("n", 40), still("added", 20))
-		p.has(neverEntity, "n", 40)
-		p.has(neverEntity, "added", 20)
-		p.admit(neverEntity, weir.Costs{"n": 1, "added": 1})
-		p.set(weir.Subject{}, asked, still("n", 50), still("added", 30))
-		p.has(neverEntity, "n", 39)
-		p.has(neverEntity, "added", 19)
-		p.has(neverEntity, "asked", 8)
+		p.admit(testEntity, weir.Costs{"asked": 1})
+		p.set(weir.Subject{}, asked, noRefill("n", 30), noRefill("added", 10))
+		p.has(testEntity, "n", 30)
+		p.admit(testEntity, weir.Costs{"asked": 1})
+		p.set(weir.Subject{}, asked, noRefill("n", 40), noRefill("added", 20))
+		p.has(testEntity, "n", 40)
+		p.has(testEntity, "added", 20)
+		p.admit(testEntity, weir.Costs{"n": 1, "added": 1})
+		p.set(weir.Subject{}, asked, noRefill("n", 50), noRefill("added", 30))
+		p.has(testEntity, "n", 39)
+		p.has(testEntity, "added", 19)
+		p.has(testEntity, "asked", 8)
 	}
 }

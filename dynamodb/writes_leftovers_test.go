@@ -9,75 +9,75 @@ import (
 
 // writesLeftovers returns cases of items that other programs left incomplete: with parts of a
 // limit, as a stub, or without wcu.
-func writesLeftovers() []neverCase {
-	return []neverCase{
+func writesLeftovers() []mistakeCase {
+	return []mistakeCase{
 		{"leftovers: of a limit that was removed, of the system's", leftOfRemoved(weir.Subject{})},
-		{"leftovers: of a limit that was removed, of an entity's", leftOfRemoved(neverSubject())},
-		{"leftovers: what is counted on a stub while it is made an item", countedOnStub},
+		{"leftovers: of a limit that was removed, of an entity's", leftOfRemoved(testSubject())},
+		{"leftovers: what is counted on a stub while it becomes an item", countedOnStub},
 		{"leftovers: nothing is taken from an item that counts no writes", uncountedItem},
 	}
 }
 
-// neverSubject returns the subject of the cases.
-func neverSubject() weir.Subject {
-	return weir.Subject{Entity: neverEntity, Resource: neverResource}
+// testSubject returns the subject of the cases.
+func testSubject() weir.Subject {
+	return weir.Subject{Entity: testEntity, Resource: testResource}
 }
 
 // leftOfRemoved: an adjustment for a limit that is no longer on the item leaves a balance without a
 // definition. The item stays usable for all processes.
-func leftOfRemoved(at weir.Subject) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func leftOfRemoved(at weir.Subject) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		a, b := per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute)
 		w.limits(at, a, b)
 		p := w.process()
-		l := p.admit(neverEntity, weir.Costs{"a": 1, "b": 1})
+		l := p.admit(testEntity, weir.Costs{"a": 1, "b": 1})
 		w.limits(at, a)
 		w.clock.Advance(cacheTime + time.Second)
-		p.reread(neverEntity)
+		p.reread(testEntity)
 		w.clock.Advance(2 * time.Second) // the bucket is full, so the next write refills
-		p.admit(neverEntity, weir.Costs{"a": 1})
-		if w.bucket(neverEntity, 0).Limit("b") != nil {
+		p.admit(testEntity, weir.Costs{"a": 1})
+		if w.bucket(testEntity, 0).Limit("b") != nil {
 			w.Fatalf("b is still on the item")
 		}
-		w.add(neverEntity, adjusted("b", 5)) // of a lease of the Python library
+		w.add(testEntity, adjusted("b", 5)) // of a lease of the Python library
 		w.clock.Advance(time.Second)
-		p.admit(neverEntity, weir.Costs{"a": 1})
+		p.admit(testEntity, weir.Costs{"a": 1})
 		p.must(l.Complete(w.Context(), weir.Costs{"b": 3}))
-		p.admit(neverEntity, weir.Costs{"a": 1})
-		w.process().admit(neverEntity, weir.Costs{"a": 1})
+		p.admit(testEntity, weir.Costs{"a": 1})
+		w.process().admit(testEntity, weir.Costs{"a": 1})
 		w.clock.Advance(2 * time.Minute)
-		equal(w, "admitted when it is full again", p.drain(neverEntity, "a", 150), 100)
+		equal(w, "admitted when it is full again", p.drain(testEntity, "a", 150), 100)
 
 		w.limits(at, a, b)
 		w.clock.Advance(cacheTime + time.Second)
-		p.admit(neverEntity, weir.Costs{"a": 1})
-		equal(w, "admitted by b, added again", p.drain(neverEntity, "b", 150), 100)
+		p.admit(testEntity, weir.Costs{"a": 1})
+		equal(w, "admitted by b, added again", p.drain(testEntity, "b", 150), 100)
 	}
 }
 
 // countedOnStub: an adjustment of an item that was deleted creates a stub. Units that are added to
 // it after a process has read it are charged too.
-func countedOnStub(w *neverWorld) {
-	w.system(still("n", 100))
-	w.add(neverEntity, adjusted("n", 5))
+func countedOnStub(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	w.add(testEntity, adjusted("n", 5))
 	first := true
-	p := w.hooked(how{}, &wrong{create: func() {
+	p := w.hooked(processOptions{}, &wrong{create: func() {
 		if first {
 			first = false
-			w.add(neverEntity, adjusted("n", 50))
+			w.add(testEntity, adjusted("n", 50))
 		}
 	}})
-	p.admit(neverEntity, weir.Costs{"n": 1})
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 44_000)
-	p.deny(neverEntity, weir.Costs{"n": 45})
-	p.admit(neverEntity, weir.Costs{"n": 44})
+	p.admit(testEntity, weir.Costs{"n": 1})
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 44_000)
+	p.deny(testEntity, weir.Costs{"n": 45})
+	p.admit(testEntity, weir.Costs{"n": 44})
 }
 
 // uncountedItem: if an update counts neither units nor a write, it only checks the balances.
-func uncountedItem(w *neverWorld) {
-	w.system(still("n", 100))
-	b, err := schema.NewBucket(w.id(neverEntity, 0), w.clock.Now().UnixMilli(), []schema.Limit{
-		{Name: "n", Capacity: 100, Refill: 1, Seconds: stillPeriod},
+func uncountedItem(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	b, err := schema.NewBucket(w.id(testEntity, 0), w.clock.Now().UnixMilli(), []schema.Limit{
+		{Name: "n", Capacity: 100, Refill: 1, Seconds: noRefillPeriod},
 	})
 	if err != nil {
 		w.Fatalf("new bucket: %v", err)
@@ -86,9 +86,9 @@ func uncountedItem(w *neverWorld) {
 	w.put(b)
 	p := w.process()
 	for range 3 {
-		p.admit(neverEntity, weir.Costs{"n": 0})
+		p.admit(testEntity, weir.Costs{"n": 0})
 	}
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 50_000)
-	w.edit(neverEntity, 0, balance("n", -1))
-	p.deny(neverEntity, weir.Costs{"n": 0})
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 50_000)
+	w.edit(testEntity, 0, balance("n", -1))
+	p.deny(testEntity, weir.Costs{"n": 0})
 }

@@ -23,14 +23,14 @@ func TestWritesLockstep(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			onNever(t, table, nil, func(w *neverWorld) { newLockstep(t, w, seed).run(steps) })
+			inTableWorld(t, table, nil, func(w *tableWorld) { newLockstep(t, w, seed).run(steps) })
 		})
 	}
 }
 
 // lockstep makes the same calls on two items: on one with several processes, on the other with one.
 type lockstep struct {
-	*neverWorld
+	*tableWorld
 	random    *rand.Rand
 	limits    []weir.Limit
 	alone     *process
@@ -46,19 +46,19 @@ type leasePair struct{ shared, alone *weir.Lease }
 // lonely is the entity of the single process.
 const lonely = "lonely"
 
-func newLockstep(t *testing.T, w *neverWorld, seed uint64) *lockstep {
+func newLockstep(t *testing.T, w *tableWorld, seed uint64) *lockstep {
 	t.Helper()
 	t.Attr("seed", fmt.Sprint(seed))
-	s := &lockstep{neverWorld: w, random: rand.New(rand.NewPCG(seed, 77)), counts: make(map[string]int)}
+	s := &lockstep{tableWorld: w, random: rand.New(rand.NewPCG(seed, 77)), counts: make(map[string]int)}
 	s.limits = []weir.Limit{
 		per("a", 50, 20, 7*time.Second), per("b", 10, 3, 11*time.Second), per("c", 1, 1, 40*time.Second),
 	}
 	w.system(s.limits...)
-	s.alone = w.process(how{store: Options{NoSpeculation: true}})
+	s.alone = w.process(processOptions{store: Options{NoSpeculation: true}})
 	for range 3 {
 		p := w.process()
 		for range 2 { // so that the process knows the item
-			p.admit(neverEntity, weir.Costs{"a": 1})
+			p.admit(testEntity, weir.Costs{"a": 1})
 			s.alone.admit(lonely, weir.Costs{"a": 1})
 		}
 		s.processes = append(s.processes, p)
@@ -125,7 +125,7 @@ func (s *lockstep) reserve(k int) {
 	if len(c) == 0 {
 		return
 	}
-	of, err := s.processes[k].ask(neverEntity, c)
+	of, err := s.processes[k].ask(testEntity, c)
 	like, wanted := s.alone.ask(lonely, c)
 	s.note("%d reserves %v: %v", k, c, err)
 	if (err == nil) != (wanted == nil) {
@@ -173,8 +173,8 @@ func (s *lockstep) settle(k int) {
 
 // compare compares the statuses of both items, as the observer sees them.
 func (s *lockstep) compare() {
-	shared, err := s.eye.Status(s.Context(), neverEntity, neverResource)
-	like, wanted := s.eye.Status(s.Context(), lonely, neverResource)
+	shared, err := s.eye.Status(s.Context(), testEntity, testResource)
+	like, wanted := s.eye.Status(s.Context(), lonely, testResource)
 	if err != nil || wanted != nil {
 		s.differ("status", err, wanted)
 	}

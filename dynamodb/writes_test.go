@@ -14,10 +14,10 @@ import (
 )
 
 // writesCases returns rules of the writes that were broken once.
-func writesCases() []neverCase {
+func writesCases() []mistakeCase {
 	return slices.Concat(
-		writesLeftovers(), writesRefills(), writesTerms(), writesForgotten(), writesWithout(), writesCounted(),
-		writesEnding(),
+		writesLeftovers(), writesRefills(), writesDefinitions(), writesForgotten(), writesNoCache(), writesOverflow(),
+		writesClose(),
 	)
 }
 
@@ -46,7 +46,7 @@ func adjusted(limit string, units int64) map[string]int64 {
 }
 
 // add adds to numbers of a bucket item without a condition, as another program would.
-func (w *neverWorld) add(entity string, numbers map[string]int64) {
+func (w *tableWorld) add(entity string, numbers map[string]int64) {
 	w.Helper()
 	e := &client.Expression{}
 	for attribute, n := range numbers {
@@ -63,7 +63,7 @@ func (w *neverWorld) add(entity string, numbers map[string]int64) {
 
 // line returns a process's queue of the first shard of a bucket.
 func (p *process) line(entity string) *bucketitem.Queue {
-	s := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: neverResource})
+	s := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: testResource})
 	defer s.Release()
 	return s.Queue(0)
 }

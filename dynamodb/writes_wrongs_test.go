@@ -16,7 +16,7 @@ import (
 // process and cannot be injected.
 func wrongWrites() []*wrong {
 	return []*wrong{
-		{name: "a charge goes by what a process believes", caught: []string{"refill: what it filled up"},
+		{name: "a charge goes by what a process believes", caught: []string{"refill: units that others have taken"},
 			update: func(u *bucketUpdate) {
 				if !u.refills() {
 					u.unbounded(true, false)
@@ -28,7 +28,7 @@ func wrongWrites() []*wrong {
 					u.unbounded(true, false)
 				}
 			}},
-		{name: "a definition is written over whatever there is", caught: []string{"terms: what was read before"},
+		{name: "a definition is written over whatever there is", caught: []string{"definitions: an old read"},
 			update: func(u *bucketUpdate) {
 				if !u.redefines() {
 					return
@@ -37,17 +37,17 @@ func wrongWrites() []*wrong {
 					u.requires = without(u.requires, u.of(f))
 				}
 			}},
-		{name: "a cost that no bucket can hold is left out", caught: []string{"counted: a cost that no bucket"},
-			store: func(s *Store) driver.Store { return generous{s} }},
+		{name: "a cost that no bucket can hold is left out", caught: []string{"overflow: a cost that no bucket"},
+			store: func(s *Store) driver.Store { return skipsOverflow{s} }},
 	}
 }
 
-// generous does not charge a cost that would overflow. It reports limits without an end, because
-// otherwise the limiter would refuse such a cost itself.
-type generous struct{ *Store }
+// skipsOverflow does not charge a cost that would overflow. It reports limits without an end,
+// because otherwise the limiter would refuse such a cost itself.
+type skipsOverflow struct{ *Store }
 
 // ReadConfig returns the limits with the largest capacity.
-func (g generous) ReadConfig(
+func (g skipsOverflow) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	c, err := g.Store.ReadConfig(ctx, of, consistent)
@@ -65,7 +65,9 @@ func (g generous) ReadConfig(
 }
 
 // Reserve takes the remaining costs, under the stored definitions.
-func (g generous) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (g skipsOverflow) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	c := *p
 	c.Subjects, c.Takes = slices.Clone(p.Subjects), nil
 	for i := range c.Subjects {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// agreedConfig returns the configuration of the first waiter that holds one; nil if none does.
-func (c *commit) agreedConfig() *Config {
+// firstConfig returns the configuration of the first waiter that holds one; nil if none does.
+func (c *commit) firstConfig() *Config {
 	for _, m := range c.Waiters {
 		if m.Config != nil {
 			return m.Config

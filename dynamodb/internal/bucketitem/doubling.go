@@ -34,7 +34,7 @@ func (c *commit) doubleIfBusy(ctx context.Context) {
 			return
 		}
 	}
-	if t := c.agreedConfig(); t != nil { // a limit that was added may not be on this item yet
+	if t := c.firstConfig(); t != nil { // a limit that was added may not be on this item yet
 		for i := range t.Limits {
 			if l := StoredLimit(&t.Limits[i]); !splits(&l, 2*m.Shards) {
 				return

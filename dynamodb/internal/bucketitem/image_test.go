@@ -40,9 +40,9 @@ func TestImageLateRefund(t *testing.T) {
 	}
 }
 
-// TestRefundedIsForgotten checks that a limit that was forgotten when it was charged is forgotten
-// again after the refund, unless another reservation has used it in between.
-func TestRefundedIsForgotten(t *testing.T) {
+// TestRefundedLimitIsForgotten checks that a limit that was forgotten when it was charged is
+// forgotten again after the refund, unless another reservation has used it in between.
+func TestRefundedLimitIsForgotten(t *testing.T) {
 	t.Parallel()
 	const used, now = int64(1_000_000), int64(9_000_000)
 	asks := []Take{{Name: "n", Milli: 4000}}

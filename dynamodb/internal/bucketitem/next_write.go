@@ -125,7 +125,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	// has passed, and it writes definitions only after a consistent read of them (ADR 23).
 	t := c.config
 	if t == nil {
-		if t = c.agreedConfig(); t == nil && base.Item.TTL != 0 && base.Item.TTL <= seconds(r.latest) ||
+		if t = c.firstConfig(); t == nil && base.Item.TTL != 0 && base.Item.TTL <= seconds(r.latest) ||
 			t != nil && !t.matches(base) {
 			return nil, nil, c.readItemConfig(ctx)
 		}

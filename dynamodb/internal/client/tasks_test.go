@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestAtOnce(t *testing.T) {
+func TestParallel(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("bad")
 	for _, tt := range []struct {

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
-// writesCounted returns cases with amounts that would overflow a balance.
-func writesCounted() []neverCase {
-	return []neverCase{
-		{"counted: a cost that no bucket can hold, on an item that is not known", hugeCost},
-		{"counted: costs that are too much together, on an item that is not known", hugeTogether},
-		{"counted: leases that grow together by more than a balance holds", hugeGrowth},
-		{"counted: a settlement that one limit refuses is not half done", refusedInPart(false)},
-		{"counted: a settlement that the parent refuses is not half done", refusedInPart(true)},
+// writesOverflow returns cases with amounts that would overflow a balance.
+func writesOverflow() []mistakeCase {
+	return []mistakeCase{
+		{"overflow: a cost that no bucket can hold, on an unknown item", hugeCost},
+		{"overflow: costs whose sum is too large, on an unknown item", hugeTogether},
+		{"overflow: leases that together grow by more than a balance can hold", hugeGrowth},
+		{"overflow: a settlement that one limit refuses is not half done", refusedInPart(false)},
+		{"overflow: a settlement that the parent refuses is not half done", refusedInPart(true)},
 	}
 }
 
@@ -23,42 +23,42 @@ func writesCounted() []neverCase {
 const mostUnits = maxUnits
 
 // hugeCost: such a cost is not ignored because the item has no such limit.
-func hugeCost(w *neverWorld) {
-	w.system(still("a", 100), still("b", 100))
-	w.process().admit(neverEntity, weir.Costs{"a": 1, "b": 1})
+func hugeCost(w *tableWorld) {
+	w.system(noRefill("a", 100), noRefill("b", 100))
+	w.process().admit(testEntity, weir.Costs{"a": 1, "b": 1})
 	p := w.process()
 	for _, c := range []weir.Costs{
 		{"a": 1, "b": 1 << 62}, {"a": 1, "b": 1 << 62}, {"a": 1, "b": mostUnits + 1}, {"a": 1, "none": 1 << 62},
 	} {
-		if l, err := p.ask(neverEntity, c); err == nil {
+		if l, err := p.ask(testEntity, c); err == nil {
 			w.Errorf("%v: admitted %+v", c, l.Limits)
 		}
 		w.process().refused(c)
 	}
-	equal(w, "consumed of a", w.stored(neverEntity, 0, "a").Consumed, 1000)
-	p.admit(neverEntity, weir.Costs{"a": 99, "b": 99})
+	equal(w, "consumed of a", w.stored(testEntity, 0, "a").Consumed, 1000)
+	p.admit(testEntity, weir.Costs{"a": 99, "b": 99})
 }
 
 // refused checks that a request fails or is denied.
 func (p *process) refused(c weir.Costs) {
 	p.w.Helper()
-	if l, err := p.ask(neverEntity, c); err == nil {
+	if l, err := p.ask(testEntity, c); err == nil {
 		p.w.Errorf("%v: a new process admitted %+v", c, l.Limits)
 	}
 }
 
 // hugeTogether: three requests wait for a first write, as if the table throttled it. Two of them
 // together do not pass the limit; all three do, and overflow an integer.
-func hugeTogether(w *neverWorld) {
+func hugeTogether(w *tableWorld) {
 	const cost = 4_000_000_000_000_000
 	w.system(per("n", mostUnits, 1, time.Hour))
-	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	w.process().admit(testEntity, weir.Costs{"n": 1})
 	p := w.process()
 	var members []*bucketitem.Waiter
 	for range 3 {
 		members = append(members, p.inLine("n", cost, nil))
 	}
-	p.line(neverEntity).Commit(&bucketitem.Batch{Waiters: members})
+	p.line(testEntity).Commit(&bucketitem.Batch{Waiters: members})
 	p.quiet()
 	counts := make(map[bucketitem.ResultKind]int)
 	for _, m := range members {
@@ -67,17 +67,17 @@ func hugeTogether(w *neverWorld) {
 	if counts[bucketitem.Taken] != 2 || counts[bucketitem.Denied] != 1 {
 		w.Errorf("the results are %v, want two taken and one denied", counts)
 	}
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance/1000, mostUnits-1-2*cost)
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance/1000, mostUnits-1-2*cost)
 	fresh := w.process()
-	fresh.deny(neverEntity, weir.Costs{"n": cost})
-	fresh.admit(neverEntity, weir.Costs{"n": 1})
+	fresh.deny(testEntity, weir.Costs{"n": cost})
+	fresh.admit(testEntity, weir.Costs{"n": 1})
 }
 
 // hugeGrowth: each of two charges fits a balance, and both together do not.
-func hugeGrowth(w *neverWorld) {
-	w.limits(neverSubject(), per("n", mostUnits, 1, time.Hour))
+func hugeGrowth(w *tableWorld) {
+	w.limits(testSubject(), per("n", mostUnits, 1, time.Hour))
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 1})
+	p.admit(testEntity, weir.Costs{"n": 1})
 	errs := make([]error, 3)
 	b := &bucketitem.Batch{}
 	for i := range errs {
@@ -87,30 +87,30 @@ func hugeGrowth(w *neverWorld) {
 			Done:   func(err error) { errs[i] = err },
 		})
 	}
-	p.line(neverEntity).Commit(b)
+	p.line(testEntity).Commit(b)
 	p.quiet()
 	for i, err := range errs {
 		if i == 0 && err != nil || i > 0 && !errors.Is(err, weir.Invalid) {
 			w.Errorf("growth %d: got %v, want invalid but for the first", i, err)
 		}
 	}
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, -1000)
-	p.deny(neverEntity, weir.Costs{"n": 1})
-	w.process().deny(neverEntity, weir.Costs{"n": 1})
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, -1000)
+	p.deny(testEntity, weir.Costs{"n": 1})
+	w.process().deny(testEntity, weir.Costs{"n": 1})
 }
 
 // refusedInPart: one limit overflows, on the same item or only on the parent's. Nothing is then
 // refunded of the other limit or on the child.
-func refusedInPart(parent bool) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		w.system(still("n", 20), still("t", 1000))
-		deep, all := neverEntity, []string{neverEntity}
+func refusedInPart(parent bool) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		w.system(noRefill("n", 20), noRefill("t", 1000))
+		deep, all := testEntity, []string{testEntity}
 		if parent {
-			deep, all = "parent", []string{neverEntity, "parent"}
-			w.family(neverEntity, deep)
+			deep, all = "parent", []string{testEntity, "parent"}
+			w.family(testEntity, deep)
 		}
 		p := w.process()
-		l := p.admit(neverEntity, weir.Costs{"n": 4, "t": 1})
+		l := p.admit(testEntity, weir.Costs{"n": 4, "t": 1})
 		debt := p.admit(deep, weir.Costs{"t": 1})
 		p.must(debt.Complete(w.Context(), weir.Costs{"t": mostUnits}))
 		_, err := l.Complete(w.Context(), weir.Costs{"n": 1, "t": mostUnits})
@@ -122,7 +122,7 @@ func refusedInPart(parent bool) func(w *neverWorld) {
 			equal(w, e+": left of n", w.stored(e, 0, "n").Balance, 16_000)
 		}
 		if parent {
-			equal(w, "left of the child's t", w.stored(neverEntity, 0, "t").Balance, 999_000)
+			equal(w, "left of the child's t", w.stored(testEntity, 0, "t").Balance, 999_000)
 		}
 		p.must(l.Complete(w.Context(), weir.Costs{"n": 1, "t": 1}))
 		for _, e := range all {

@@ -13,19 +13,19 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// neverReach checks that changed limits reach processes that have no fresh configuration.
-func neverReach() []neverCase {
-	cases := []neverCase{
+// reachCases checks that changed limits reach processes that have no fresh configuration.
+func reachCases() []mistakeCase {
+	cases := []mistakeCase{
 		{"O2: default changes reach a process that restarts", reachRestarted},
 		{"O2: default changes reach an idle process, cached for a second", reachIdle(time.Second)},
 		{"O2: default changes reach an idle process, not cached", reachIdle(-1)},
-		{"O2: default changes reach everybody, all limits removed", reachRemoved},
-		{"O2: default changes reach everybody, one limit removed", reachRemovedOne},
-		{"O2: default changes reach everybody, another parent", reachParent},
+		{"O2: default changes reach every process, all limits removed", reachRemoved},
+		{"O2: default changes reach every process, one limit removed", reachRemovedOne},
+		{"O2: default changes reach every process, another parent", reachParent},
 		{"O2: default changes reach a bucket that was full for long", reachForgotten},
 		{"O2: default changes reach several callers of one item", reachCallers},
 		{"O2: default changes reach several processes at once", reachProcesses},
-		{"reads: none where the configuration is fresh, one where it is not", reachReads},
+		{"reads: none if the configuration is fresh, one if it is not", reachReads},
 		{"undeclared: a parent is charged, cold and warm", undeclaredParent},
 	}
 	for _, v := range []struct {
@@ -36,23 +36,23 @@ func neverReach() []neverCase {
 		{", without speculation", Options{NoSpeculation: true}},
 	} {
 		const oneShot = "O2: default changes reach one-shot processes, "
-		cases = append(cases, neverCase{oneShot + "lowered" + v.name, reachOneShot(v.how)},
-			neverCase{oneShot + "raised" + v.name, reachRaised(v.how)})
+		cases = append(cases, mistakeCase{oneShot + "lowered" + v.name, reachOneShot(v.how)},
+			mistakeCase{oneShot + "raised" + v.name, reachRaised(v.how)})
 	}
 	return cases
 }
 
 // onResource sets the limits of the resource with the observer.
-func (w *neverWorld) onResource(limits ...weir.Limit) {
+func (w *tableWorld) onResource(limits ...weir.Limit) {
 	w.Helper()
-	w.limits(weir.Subject{Resource: neverResource}, limits...)
+	w.limits(weir.Subject{Resource: testResource}, limits...)
 }
 
 // perDay returns a bucket that regains its capacity each day.
 func perDay(capacity int64) weir.Limit { return per("n", capacity, capacity, 24*time.Hour) }
 
 // once reserves in a new process, which then ends.
-func (w *neverWorld) once(entity string, c weir.Costs, o ...how) (*weir.Lease, error) {
+func (w *tableWorld) once(entity string, c weir.Costs, o ...processOptions) (*weir.Lease, error) {
 	w.Helper()
 	p := w.process(o...)
 	l, err := p.ask(entity, c)
@@ -63,15 +63,15 @@ func (w *neverWorld) once(entity string, c weir.Costs, o ...how) (*weir.Lease, e
 }
 
 // reachOneShot: 33 processes of one call each after a default was lowered.
-func reachOneShot(o Options) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func reachOneShot(o Options) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.onResource(perDay(100))
-		w.process().admit(neverEntity, weir.Costs{"n": 1})
+		w.process().admit(testEntity, weir.Costs{"n": 1})
 		w.onResource(perDay(5))
 		admitted := 0
 		for range 33 {
 			w.clock.Advance(100 * time.Millisecond)
-			if l, _ := w.once(neverEntity, weir.Costs{"n": 3}, how{store: o}); l != nil {
+			if l, _ := w.once(testEntity, weir.Costs{"n": 3}, processOptions{store: o}); l != nil {
 				admitted += 3
 			}
 		}
@@ -83,20 +83,20 @@ func reachOneShot(o Options) func(w *neverWorld) {
 
 // reachRaised: after a default was raised, a bucket keeps its use and refills at the new rate. A
 // new bucket has the new capacity.
-func reachRaised(o Options) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func reachRaised(o Options) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.onResource(per("n", 10, 10, 10*time.Second))
-		w.process().admit(neverEntity, weir.Costs{"n": 10})
+		w.process().admit(testEntity, weir.Costs{"n": 10})
 		w.onResource(per("n", 1000, 1000, 10*time.Second))
 		w.clock.Advance(100 * time.Millisecond)
-		l, err := w.once(neverEntity, weir.Costs{"n": 1}, how{store: o}) // a hundred a second from now on
+		l, err := w.once(testEntity, weir.Costs{"n": 1}, processOptions{store: o}) // a hundred a second from now on
 		if _, denied := errors.AsType[*weir.DeniedError](err); l != nil || !denied {
 			w.Errorf("a tenth of a second after ten of ten: got %v, want denied", err)
 		}
 		admitted := 0
 		for range 100 {
 			w.clock.Advance(100 * time.Millisecond)
-			if l, _ := w.once(neverEntity, weir.Costs{"n": 10}, how{store: o}); l != nil {
+			if l, _ := w.once(testEntity, weir.Costs{"n": 10}, processOptions{store: o}); l != nil {
 				admitted += 10
 			}
 		}
@@ -108,7 +108,7 @@ func reachRaised(o Options) func(w *neverWorld) {
 }
 
 // reachRestarted: a process that has just started reserves on many entities.
-func reachRestarted(w *neverWorld) {
+func reachRestarted(w *tableWorld) {
 	const entities = 50
 	name := func(i int) string { return fmt.Sprintf("e%d", i) }
 	w.onResource(perDay(1000))
@@ -135,58 +135,58 @@ func reachRestarted(w *neverWorld) {
 }
 
 // reachIdle: a process that runs throughout, and is idle for longer than the cache time.
-func reachIdle(ttl time.Duration) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func reachIdle(ttl time.Duration) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.onResource(perDay(100))
-		p := w.process(how{limiter: limiter.Options{CacheTTL: ttl}})
-		p.admit(neverEntity, weir.Costs{"n": 1})
+		p := w.process(processOptions{limiter: limiter.Options{CacheTTL: ttl}})
+		p.admit(testEntity, weir.Costs{"n": 1})
 		w.onResource(perDay(5))
 		w.clock.Advance(3500 * time.Millisecond)
-		if l, err := p.ask(neverEntity, weir.Costs{"n": 40}); l != nil || !errors.Is(err, weir.NeverSatisfiable) {
+		if l, err := p.ask(testEntity, weir.Costs{"n": 40}); l != nil || !errors.Is(err, weir.NeverSatisfiable) {
 			w.Errorf("40 of 5: got %v, want never satisfiable", err)
 		}
-		equal(w, "admitted", p.drain(neverEntity, "n", 20), 5)
+		equal(w, "admitted", p.drain(testEntity, "n", 20), 5)
 	}
 }
 
 // reachRemoved: a subject whose limits were all removed is refused by every process, and nothing is
 // charged.
-func reachRemoved(w *neverWorld) {
-	w.onResource(still("n", 100))
-	idle := w.process(how{limiter: limiter.Options{CacheTTL: time.Second}})
-	idle.admit(neverEntity, weir.Costs{"n": 10})
+func reachRemoved(w *tableWorld) {
+	w.onResource(noRefill("n", 100))
+	idle := w.process(processOptions{limiter: limiter.Options{CacheTTL: time.Second}})
+	idle.admit(testEntity, weir.Costs{"n": 10})
 	w.onResource()
 	w.clock.Advance(1500 * time.Millisecond)
-	if l, err := idle.ask(neverEntity, weir.Costs{"n": 30}); l != nil || !errors.Is(err, weir.NoLimits) {
+	if l, err := idle.ask(testEntity, weir.Costs{"n": 30}); l != nil || !errors.Is(err, weir.NoLimits) {
 		w.Errorf("an idle process: got %v, want no limits", err)
 	}
 	for range 3 {
-		if l, err := w.once(neverEntity, weir.Costs{"n": 20}); l != nil || !errors.Is(err, weir.NoLimits) {
+		if l, err := w.once(testEntity, weir.Costs{"n": 20}); l != nil || !errors.Is(err, weir.NoLimits) {
 			w.Errorf("a one-shot process: got %v, want no limits", err)
 		}
 	}
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 90_000)
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 90_000)
 }
 
 // reachRemovedOne: a request for a removed limit is refused, and nothing of it is charged.
-func reachRemovedOne(w *neverWorld) {
-	w.onResource(still("m", 50), still("n", 100))
-	w.process().admit(neverEntity, weir.Costs{"m": 1, "n": 10})
-	w.onResource(still("n", 100))
-	l, err := w.once(neverEntity, weir.Costs{"m": 1, "n": 10})
+func reachRemovedOne(w *tableWorld) {
+	w.onResource(noRefill("m", 50), noRefill("n", 100))
+	w.process().admit(testEntity, weir.Costs{"m": 1, "n": 10})
+	w.onResource(noRefill("n", 100))
+	l, err := w.once(testEntity, weir.Costs{"m": 1, "n": 10})
 	if l != nil || !errors.Is(err, weir.UnknownLimit) {
 		w.Errorf("got %v, want an unknown limit", err)
 	}
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 90_000)
-	l, err = w.once(neverEntity, weir.Costs{"n": 90})
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 90_000)
+	l, err = w.once(testEntity, weir.Costs{"n": 90})
 	if l == nil {
 		w.Errorf("got %v, want all that is left", err)
 	}
 }
 
 // reachParent: the parent in the configuration is charged, and no other.
-func reachParent(w *neverWorld) {
-	w.onResource(still("n", 100))
+func reachParent(w *tableWorld) {
+	w.onResource(noRefill("n", 100))
 	for _, parent := range []string{"old", "new"} {
 		if err := w.eye.SetEntity(w.Context(), parent, "", false); err != nil {
 			w.Fatalf("set entity: %v", err)
@@ -209,13 +209,13 @@ func reachParent(w *neverWorld) {
 
 // reachForgotten: a bucket that was full for more than a minute counts as never used, and has the
 // whole of a raised capacity.
-func reachForgotten(w *neverWorld) {
+func reachForgotten(w *tableWorld) {
 	w.onResource(per("n", 10, 10, time.Second))
-	w.process().admit(neverEntity, weir.Costs{"n": 5})
+	w.process().admit(testEntity, weir.Costs{"n": 5})
 	w.clock.Advance(2 * time.Minute)
 	w.onResource(perDay(1000))
 	for range 10 {
-		if _, err := w.once(neverEntity, weir.Costs{"n": 100}); err != nil {
+		if _, err := w.once(testEntity, weir.Costs{"n": 100}); err != nil {
 			w.Errorf("100 of 1,000: %v", err)
 		}
 	}
@@ -223,15 +223,15 @@ func reachForgotten(w *neverWorld) {
 
 // reachCallers: all callers that ask at once in a process without a configuration are judged by the
 // one that it reads, and it reads once.
-func reachCallers(w *neverWorld) {
+func reachCallers(w *tableWorld) {
 	w.onResource(perDay(1000))
-	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	w.process().admit(testEntity, weir.Costs{"n": 1})
 	w.onResource(perDay(10))
 	p := w.process()
 	const callers = 40
 	admitted := make([]int, callers)
-	crowd(callers, func(i int) {
-		r := &weir.Request{Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 1}}
+	concurrently(callers, func(i int) {
+		r := &weir.Request{Entity: testEntity, Resource: testResource, Costs: weir.Costs{"n": 1}}
 		if l, _ := p.Reserve(w.Context(), r); l != nil {
 			admitted[i] = 1
 		}
@@ -241,15 +241,15 @@ func reachCallers(w *neverWorld) {
 	for _, n := range admitted {
 		sum += n
 	}
-	sum += p.drain(neverEntity, "n", 20)
+	sum += p.drain(testEntity, "n", 20)
 	equal(w, "admitted", sum, 10)
 }
 
 // reachProcesses: processes that start together write before any of them has the configuration, and
 // one of them trims the bucket after the others have taken of it.
-func reachProcesses(w *neverWorld) {
+func reachProcesses(w *tableWorld) {
 	w.onResource(perDay(1000))
-	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	w.process().admit(testEntity, weir.Costs{"n": 1})
 	w.onResource(perDay(100))
 	const processes, callers = 5, 8
 	var started []*process
@@ -257,8 +257,8 @@ func reachProcesses(w *neverWorld) {
 		started = append(started, w.process())
 	}
 	admitted := make([]int, processes*callers)
-	crowd(len(admitted), func(i int) {
-		r := &weir.Request{Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 3}}
+	concurrently(len(admitted), func(i int) {
+		r := &weir.Request{Entity: testEntity, Resource: testResource, Costs: weir.Costs{"n": 3}}
 		if l, _ := started[i%processes].Reserve(w.Context(), r); l != nil {
 			admitted[i] = 3
 		}
@@ -269,21 +269,21 @@ func reachProcesses(w *neverWorld) {
 	}
 	for _, p := range started {
 		p.quiet()
-		sum += p.drain(neverEntity, "n", 200)
+		sum += p.drain(testEntity, "n", 200)
 	}
 	equal(w, "admitted", sum, 100)
 }
 
 // reachReads: a process reads the configuration of a bucket once in a cache time.
-func reachReads(w *neverWorld) {
-	w.onResource(still("n", 1000))
-	w.process().admit(neverEntity, weir.Costs{"n": 1})
+func reachReads(w *tableWorld) {
+	w.onResource(noRefill("n", 1000))
+	w.process().admit(testEntity, weir.Costs{"n": 1})
 	counter := &testkit.Counter{}
-	p := w.process(how{store: Options{Client: []func(*ddb.Options){counter.Install}}})
+	p := w.process(processOptions{store: Options{Client: []func(*ddb.Options){counter.Install}}})
 	counter.Reset()
 	for range 3 {
 		for range 12 {
-			p.admit(neverEntity, weir.Costs{"n": 1})
+			p.admit(testEntity, weir.Costs{"n": 1})
 			w.clock.Advance(5 * time.Second)
 		}
 	}
@@ -293,10 +293,10 @@ func reachReads(w *neverWorld) {
 // undeclaredParent: a child that the Python library has declared may name a parent that was never
 // declared. The parent is charged by the limits that apply to it, whether or not the configuration
 // is known.
-func undeclaredParent(w *neverWorld) {
-	w.onResource(still("n", 100))
+func undeclaredParent(w *tableWorld) {
+	w.onResource(noRefill("n", 100))
 	w.family("child", "ghost")
-	w.limits(weir.Subject{Entity: "child", Resource: neverResource}, still("n", 1000))
+	w.limits(weir.Subject{Entity: "child", Resource: testResource}, noRefill("n", 1000))
 	_, err := w.eye.store.client.API.DeleteItem(w.Context(), &ddb.DeleteItemInput{
 		TableName: &w.table.Name, Key: schema.MetaKey(w.eye.store.config.Namespace, "ghost").Item(),
 	})

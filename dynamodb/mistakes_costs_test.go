@@ -9,19 +9,19 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverCosts returns cases with small limits and large costs on buckets with several shards.
-func neverCosts() []neverCase {
-	var cases []neverCase
+// costCases returns cases with small limits and large costs on buckets with several shards.
+func costCases() []mistakeCase {
+	var cases []mistakeCase
 	for _, shards := range []int{2, 4, 8, 16} {
 		cases = append(cases,
-			neverCase{fmt.Sprintf("images on a bucket that Python split in %d", shards), imagesBumped(shards)},
-			neverCase{fmt.Sprintf("images come to a bucket that is split in %d", shards), imagesAdded(shards)},
+			mistakeCase{fmt.Sprintf("images on a bucket that Python split in %d", shards), imagesBumped(shards)},
+			mistakeCase{fmt.Sprintf("images come to a bucket that is split in %d", shards), imagesAdded(shards)},
 		)
 	}
 	for _, shards := range []int{2, 8} {
 		cases = append(cases,
-			neverCase{fmt.Sprintf("a cost above a share of %d", shards), costAboveShare(shards)},
-			neverCase{fmt.Sprintf("the whole of %d shares", shards), wholeCapacity(shards)},
+			mistakeCase{fmt.Sprintf("a cost above a share of %d", shards), costAboveShare(shards)},
+			mistakeCase{fmt.Sprintf("the whole of %d shares", shards), wholeCapacity(shards)},
 		)
 	}
 	return cases
@@ -34,11 +34,11 @@ func images() []weir.Limit {
 
 // admitImages asks for images until six requests in a row are denied, and returns the number
 // admitted.
-func (w *neverWorld) admitImages(ps ...*process) int {
+func (w *tableWorld) admitImages(ps ...*process) int {
 	w.Helper()
 	admitted, denied := 0, 0
 	for i := 0; denied < 6; i++ {
-		l, err := ps[i%len(ps)].ask(neverEntity, weir.Costs{"images": 1, "rpm": 1})
+		l, err := ps[i%len(ps)].ask(testEntity, weir.Costs{"images": 1, "rpm": 1})
 		if d, ok := errors.AsType[*weir.DeniedError](err); ok && !d.Contended {
 			denied++
 			continue
@@ -55,21 +55,21 @@ func (w *neverWorld) admitImages(ps ...*process) int {
 }
 
 // imagesBumped: Python doubles the shards without regard to the smallest limit.
-func imagesBumped(shards int) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func imagesBumped(shards int) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.system(images()...)
 		p, other := w.process(), w.process()
-		p.admit(neverEntity, weir.Costs{"rpm": 1})
+		p.admit(testEntity, weir.Costs{"rpm": 1})
 		for n := 2; n <= shards; n *= 2 {
-			w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(n)})
+			w.edit(testEntity, 0, map[string]int64{schema.AttrShardCount: int64(n)})
 			for range 16 * n { // enough to pick every shard
-				p.admit(neverEntity, weir.Costs{"rpm": 1})
+				p.admit(testEntity, weir.Costs{"rpm": 1})
 			}
 		}
 		equal(w, "admitted on the first day", w.admitImages(p, other), 10)
 		w.clock.Advance(25 * time.Hour)
 		for range 16 * shards {
-			p.admit(neverEntity, weir.Costs{"rpm": 1})
+			p.admit(testEntity, weir.Costs{"rpm": 1})
 		}
 		equal(w, "admitted on the second day", w.admitImages(other, p), 10)
 		equal(w, "doublings", p.store.Stats().Doublings+other.store.Stats().Doublings, 0)
@@ -77,91 +77,91 @@ func imagesBumped(shards int) func(w *neverWorld) {
 }
 
 // imagesAdded: weir splits the bucket of the large limit, and then the small limit is added.
-func imagesAdded(shards int) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func imagesAdded(shards int) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		w.system(images()[1])
 		p, other := w.process(), w.process()
-		p.admit(neverEntity, weir.Costs{"rpm": 1})
+		p.admit(testEntity, weir.Costs{"rpm": 1})
 		for n := 1; n < shards; n *= 2 {
-			w.crowded(neverEntity, 0)
+			w.crowded(testEntity, 0)
 			for range 20 * n { // until the first shard is picked
-				p.admit(neverEntity, weir.Costs{"rpm": 1})
+				p.admit(testEntity, weir.Costs{"rpm": 1})
 			}
 			w.clock.Advance(2 * time.Second) // enough to refill wcu
-			p.admit(neverEntity, weir.Costs{"rpm": 1})
+			p.admit(testEntity, weir.Costs{"rpm": 1})
 			w.clock.Advance(2 * time.Second)
 		}
-		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)
+		equal(w, "shards", w.bucket(testEntity, 0).Shards, shards)
 		for range 16 * shards {
-			p.admit(neverEntity, weir.Costs{"rpm": 1})
+			p.admit(testEntity, weir.Costs{"rpm": 1})
 		}
 		w.system(images()...)
 		w.clock.Advance(cacheTime + time.Second)
 		got := w.admitImages(p, other)
 		w.Logf("admitted %d images on %d shards", got, shards)
 		equal(w, "admitted", got, 10)
-		for i := range w.shards(neverEntity) {
-			w.crowded(neverEntity, i)
+		for i := range w.shards(testEntity) {
+			w.crowded(testEntity, i)
 		}
 		for range 16 * shards { // the small limit prevents a further split
-			p.admit(neverEntity, weir.Costs{"rpm": 1})
+			p.admit(testEntity, weir.Costs{"rpm": 1})
 		}
-		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)
+		equal(w, "shards", w.bucket(testEntity, 0).Shards, shards)
 	}
 }
 
 // costAboveShare: a cost above a share is admitted if all shards together have it, and is refunded
 // to the shards that it was taken from.
-func costAboveShare(shards int) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func costAboveShare(shards int) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		capacity := int64(12 * shards)
-		w.system(still("n", capacity))
-		w.split(neverEntity, shards, schema.Limit{Name: "n", Capacity: capacity, Refill: 1, Seconds: stillPeriod})
+		w.system(noRefill("n", capacity))
+		w.split(testEntity, shards, schema.Limit{Name: "n", Capacity: capacity, Refill: 1, Seconds: noRefillPeriod})
 		p, other := w.process(), w.process()
 		large := capacity*2/3 + 1
-		l := p.admit(neverEntity, weir.Costs{"n": large})
-		left, consumed := w.sum(neverEntity, "n")
+		l := p.admit(testEntity, weir.Costs{"n": large})
+		left, consumed := w.sum(testEntity, "n")
 		equal(w, "left", left, (capacity-large)*1000)
 		equal(w, "consumed", consumed, large*1000)
-		other.deny(neverEntity, weir.Costs{"n": large})
-		p.deny(neverEntity, weir.Costs{"n": large})
-		if again, _ := w.sum(neverEntity, "n"); again != left {
+		other.deny(testEntity, weir.Costs{"n": large})
+		p.deny(testEntity, weir.Costs{"n": large})
+		if again, _ := w.sum(testEntity, "n"); again != left {
 			w.Errorf("denials left %d milli-units of %d", again, left)
 		}
 		p.must(l.Cancel(w.Context()))
-		for i, b := range w.shards(neverEntity) {
+		for i, b := range w.shards(testEntity) {
 			if got := b.Limit("n"); got.Balance != 12_000 || got.Consumed != 0 {
 				w.Errorf("shard %d has %d and consumed %d after the refund", i, got.Balance, got.Consumed)
 			}
 		}
 		w.clock.Advance(2 * time.Second) // the other process remembers its denial for one second
-		l = other.admit(neverEntity, weir.Costs{"n": large})
+		l = other.admit(testEntity, weir.Costs{"n": large})
 		other.must(l.Complete(w.Context(), weir.Costs{"n": 14}))
-		equal(w, "admitted one by one", int64(p.drain(neverEntity, "n", 500)), capacity-14)
-		if _, err := p.ask(neverEntity, weir.Costs{"n": capacity + 1}); !errors.Is(err, weir.NeverSatisfiable) {
+		equal(w, "admitted one by one", int64(p.drain(testEntity, "n", 500)), capacity-14)
+		if _, err := p.ask(testEntity, weir.Costs{"n": capacity + 1}); !errors.Is(err, weir.NeverSatisfiable) {
 			w.Errorf("more than the capacity: got %v, want never satisfiable", err)
 		}
 	}
 }
 
 // wholeCapacity: the whole capacity can be taken at once, even if no share is a whole number.
-func wholeCapacity(shards int) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func wholeCapacity(shards int) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		const capacity = 101
 		w.system(per("n", capacity, capacity, time.Minute))
 		p := w.process()
-		p.admit(neverEntity, weir.Costs{"n": capacity})
-		w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(shards)})
+		p.admit(testEntity, weir.Costs{"n": capacity})
+		w.edit(testEntity, 0, map[string]int64{schema.AttrShardCount: int64(shards)})
 		for range 16 * shards { // enough to pick every shard
 			w.clock.Advance(1100 * time.Millisecond)
-			_, _ = p.ask(neverEntity, weir.Costs{"n": 1})
+			_, _ = p.ask(testEntity, weir.Costs{"n": 1})
 		}
 		w.clock.Advance(2 * time.Minute)
 		for range 2 { // rounding may cost each share a milli-unit
-			l := p.admit(neverEntity, weir.Costs{"n": capacity - 1})
-			p.deny(neverEntity, weir.Costs{"n": 2})
+			l := p.admit(testEntity, weir.Costs{"n": capacity - 1})
+			p.deny(testEntity, weir.Costs{"n": 2})
 			p.must(l.Cancel(w.Context()))
 		}
-		p.admit(neverEntity, weir.Costs{"n": capacity - 1})
+		p.admit(testEntity, weir.Costs{"n": capacity - 1})
 	}
 }

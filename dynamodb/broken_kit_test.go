@@ -31,7 +31,7 @@ type wrong struct {
 
 func (x *wrong) install(o *ddb.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("never:wrong", x.handle), middleware.After)
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("test:wrong", x.handle), middleware.After)
 	})
 }
 

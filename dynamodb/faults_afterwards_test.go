@@ -8,13 +8,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// calmRounds is the number of rounds without faults after a storm.
+// calmRounds is the number of rounds without faults after a run with faults.
 const calmRounds = 5
 
 // afterwards checks that the faults do not cause denials for long. All units that the items hold
 // are admitted, and after a refill all units that the limits allow. A request that is denied while
 // another call refunds units is admitted a second later, when the denial is forgotten.
-func (r *stormRun) afterwards(t *testing.T) {
+func (r *faultRun) afterwards(t *testing.T) {
 	t.Helper()
 	var ideal, admitted int64
 	first := sum(r.drain(t))
@@ -49,7 +49,7 @@ func sum(units map[string]int64) int64 {
 	return n
 }
 
-func (r *stormRun) compare(t *testing.T, what string, admitted, ideal int64) {
+func (r *faultRun) compare(t *testing.T, what string, admitted, ideal int64) {
 	t.Helper()
 	t.Logf("without faults, %d admitted, %s is %d", admitted, what, ideal)
 	if admitted*100 < ideal*99 || admitted > ideal {
@@ -59,7 +59,7 @@ func (r *stormRun) compare(t *testing.T, what string, admitted, ideal int64) {
 
 // drained returns the entities whose buckets are drained. Children are not among them, because
 // their parents deny first.
-func (r *stormRun) drained() []string {
+func (r *faultRun) drained() []string {
 	var names []string
 	for entity := range r.account.entity {
 		if r.account.parents[entity] == "" {
@@ -70,7 +70,7 @@ func (r *stormRun) drained() []string {
 }
 
 // available returns the units that the items of each entity hold now.
-func (r *stormRun) available(t *testing.T) map[string]int64 {
+func (r *faultRun) available(t *testing.T) map[string]int64 {
 	t.Helper()
 	held := make(map[string]int64)
 	now := r.clock.now().UnixMilli()
@@ -88,7 +88,7 @@ func (r *stormRun) available(t *testing.T) map[string]int64 {
 
 // drain makes all callers reserve single units until each is denied everywhere. It returns the
 // units that each entity admitted.
-func (r *stormRun) drain(t *testing.T) map[string]int64 {
+func (r *faultRun) drain(t *testing.T) map[string]int64 {
 	t.Helper()
 	before := make(map[string]int64)
 	for _, entity := range r.drained() {

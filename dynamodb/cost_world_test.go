@@ -18,18 +18,19 @@ import (
 // costResource is the resource of all reservations in these tests.
 const costResource = "gpt-4o"
 
-// scene is a namespace of its own on a table, with a clock that stands still unless it is advanced.
-type scene struct {
+// costWorld is a namespace of its own on a table, with a clock that stands still unless it is
+// advanced.
+type costWorld struct {
 	t         *testing.T
 	table     *Table
 	namespace string
 	clock     *conformance.Clock
-	// first is the first process of the scene.
-	first *party
+	// first is the first process of the world.
+	first *costProcess
 }
 
-// party is a process: a limiter on a store whose calls are counted.
-type party struct {
+// costProcess is a process: a limiter on a store whose calls are counted.
+type costProcess struct {
 	*limiter.Limiter
 	t     *testing.T
 	store *Store
@@ -37,12 +38,12 @@ type party struct {
 	wire  *wire
 }
 
-// newScene returns a scene whose clock is far in the future, so that DynamoDB's own expiry deletes
-// nothing.
-func newScene(t *testing.T, table *Table, tune ...func(*Options)) *scene {
+// newCostWorld returns a world whose clock is far in the future, so that DynamoDB's own expiry
+// deletes nothing.
+func newCostWorld(t *testing.T, table *Table, tune ...func(*Options)) *costWorld {
 	t.Helper()
 	start := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := &scene{
+	s := &costWorld{
 		t: t, table: table, clock: conformance.NewClock(start),
 		namespace: "c" + strings.ToLower(weir.NewLeaseID(start).String()),
 	}
@@ -54,9 +55,9 @@ func newScene(t *testing.T, table *Table, tune ...func(*Options)) *scene {
 }
 
 // join starts another process, without any state.
-func (s *scene) join(tune ...func(*Options)) *party {
+func (s *costWorld) join(tune ...func(*Options)) *costProcess {
 	s.t.Helper()
-	p := &party{t: s.t, calls: &testkit.Counter{}, wire: newWire(s.t)}
+	p := &costProcess{t: s.t, calls: &testkit.Counter{}, wire: newWire(s.t)}
 	o := *s.table.Options
 	o.Namespace, o.Principal, o.WriteTimeout = s.namespace, "test", patience
 	o.HTTP = &http.Client{Transport: p.wire}
@@ -83,7 +84,7 @@ func (s *scene) join(tune ...func(*Options)) *party {
 }
 
 // set replaces the limits of a place.
-func (p *party) set(entity, resource string, limits ...weir.Limit) {
+func (p *costProcess) set(entity, resource string, limits ...weir.Limit) {
 	p.t.Helper()
 	at := weir.Subject{Entity: entity, Resource: resource}
 	if err := p.SetLimits(p.t.Context(), at, limits); err != nil {
@@ -92,7 +93,7 @@ func (p *party) set(entity, resource string, limits ...weir.Limit) {
 }
 
 // declare declares an entity, which cascades to its parent if it has one.
-func (p *party) declare(entity, parent string) {
+func (p *costProcess) declare(entity, parent string) {
 	p.t.Helper()
 	if err := p.SetEntity(p.t.Context(), entity, parent, parent != ""); err != nil {
 		p.t.Fatalf("declare %s: %v", entity, err)
@@ -100,7 +101,7 @@ func (p *party) declare(entity, parent string) {
 }
 
 // take reserves, and fails the test if it is denied.
-func (p *party) take(entity string, costs weir.Costs) *weir.Lease {
+func (p *costProcess) take(entity string, costs weir.Costs) *weir.Lease {
 	p.t.Helper()
 	r := &weir.Request{Entity: entity, Resource: costResource, Costs: costs}
 	lease, err := p.Reserve(p.t.Context(), r)
@@ -111,7 +112,7 @@ func (p *party) take(entity string, costs weir.Costs) *weir.Lease {
 }
 
 // denial reserves, and fails the test unless it is denied.
-func (p *party) denial(entity string, costs weir.Costs) *weir.DeniedError {
+func (p *costProcess) denial(entity string, costs weir.Costs) *weir.DeniedError {
 	p.t.Helper()
 	r := &weir.Request{Entity: entity, Resource: costResource, Costs: costs}
 	_, err := p.Reserve(p.t.Context(), r)
@@ -123,16 +124,16 @@ func (p *party) denial(entity string, costs weir.Costs) *weir.DeniedError {
 }
 
 // refused is denial without the result.
-func (p *party) refused(entity string, costs weir.Costs) {
+func (p *costProcess) refused(entity string, costs weir.Costs) {
 	p.t.Helper()
 	_ = p.denial(entity, costs)
 }
 
 // settled waits until the store has no calls or writes in flight.
-func (p *party) settled() { p.store.running.Wait() }
+func (p *costProcess) settled() { p.store.running.Wait() }
 
 // item reads a shard's item without counting the call.
-func (s *scene) item(entity string, shard int) schema.Item {
+func (s *costWorld) item(entity string, shard int) schema.Item {
 	s.t.Helper()
 	id := schema.BucketID{
 		Namespace: s.first.store.config.Namespace, Entity: entity, Resource: costResource, Shard: shard,
@@ -145,7 +146,7 @@ func (s *scene) item(entity string, shard int) schema.Item {
 }
 
 // bucket returns a shard's item, and fails the test if it does not exist.
-func (s *scene) bucket(entity string, shard int) *schema.Bucket {
+func (s *costWorld) bucket(entity string, shard int) *schema.Bucket {
 	s.t.Helper()
 	b, err := schema.ParseBucket(s.item(entity, shard))
 	if err != nil {
@@ -162,17 +163,17 @@ func perMinute(name string, capacity int64) weir.Limit {
 // patience bounds the waits of a test.
 const patience = 20 * time.Second
 
-// meeting holds requests until a given number of them have come.
-type meeting struct {
+// barrier holds requests until a given number of them have come.
+type barrier struct {
 	mu   sync.Mutex
 	left int
 	open chan struct{}
 }
 
-func newMeeting(n int) *meeting { return &meeting{left: n, open: make(chan struct{})} }
+func newBarrier(n int) *barrier { return &barrier{left: n, open: make(chan struct{})} }
 
-// come counts a request that does not wait.
-func (m *meeting) come() {
+// arrive counts a request that does not wait.
+func (m *barrier) arrive() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.left--; m.left == 0 {
@@ -181,8 +182,8 @@ func (m *meeting) come() {
 }
 
 // wait counts a request and waits for the others. It reports false if they do not come.
-func (m *meeting) wait() bool {
-	m.come()
+func (m *barrier) wait() bool {
+	m.arrive()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

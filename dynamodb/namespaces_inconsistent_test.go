@@ -45,9 +45,9 @@ func wantOrphans(t *testing.T, table *Table, want ...string) {
 	}
 }
 
-// TestNamespaceWithoutWayBack deletes the item that leads from the ID to the name. A namespace that
-// a name leads to is still not purged, and its deletion creates the item again.
-func TestNamespaceWithoutWayBack(t *testing.T) {
+// TestNamespaceWithoutReverseItem deletes the item that leads from the ID to the name. A namespace
+// that a name leads to is still not purged, and its deletion creates the item again.
+func TestNamespaceWithoutReverseItem(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	ctx := t.Context()
@@ -82,9 +82,9 @@ func TestNamespaceWithoutWayBack(t *testing.T) {
 	wantOrphans(t, table)
 }
 
-// TestNamespaceRecoveredInPurge checks that a purge removes a registration only if its status is
-// still purging.
-func TestNamespaceRecoveredInPurge(t *testing.T) {
+// TestNamespaceRecoveredDuringPurge checks that a purge removes a registration only if its status
+// is still purging.
+func TestNamespaceRecoveredDuringPurge(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		meanwhile func(*testing.T, *tables.Table, *Namespace)
@@ -204,9 +204,9 @@ func TestNamespaceWithoutName(t *testing.T) {
 	}
 }
 
-// TestNamespaceLostPurge checks that a lost namespace is not purged by its ID, and that the error
-// says what to do.
-func TestNamespaceLostPurge(t *testing.T) {
+// TestLostNamespaceIsNotPurged checks that a lost namespace is not purged by its ID, and that the
+// error says what to do.
+func TestLostNamespaceIsNotPurged(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	c := connected(t, table)
@@ -221,9 +221,10 @@ func TestNamespaceLostPurge(t *testing.T) {
 	finishPurge(t, table, n)
 }
 
-// TestNamespaceVacated checks that a name is free if its item says that it is deleted. The error of
-// opening it says to register it, which works; the old data stays under its ID.
-func TestNamespaceVacated(t *testing.T) {
+// TestNamespaceNameIsFreeAfterDeletion checks that a name is free if its item says that it is
+// deleted. The error of opening it says to register it, which works; the old data stays under its
+// ID.
+func TestNamespaceNameIsFreeAfterDeletion(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{schema.StatusDeleted, schema.StatusPurging} {
 		t.Run(status, func(t *testing.T) {

@@ -12,25 +12,25 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// writesEnding returns cases of calls during which a store is closed, and of denials without a
+// writesClose returns cases of calls during which a store is closed, and of denials without a
 // write.
-func writesEnding() []neverCase {
-	return []neverCase{
-		{"ending: Close waits for what is given back", closedUnderDenial},
-		{"ending: what comes after Close is unavailable", afterClose},
-		{"ending: a denial was asking too", deniedAsked(Options{})},
-		{"ending: a denial was asking too, in a transaction", deniedAsked(Options{Transactional: true})},
-		{"ending: a chain that is too long is charged nothing, where nobody knows it", coldChain},
+func writesClose() []mistakeCase {
+	return []mistakeCase{
+		{"close: Close waits for refunds", closedUnderDenial},
+		{"close: calls after Close are unavailable", afterClose},
+		{"forgotten: a minute after the last denial", deniedAsked(Options{})},
+		{"forgotten: a minute after the last denial, in a transaction", deniedAsked(Options{Transactional: true})},
+		{"unknown items: a chain that is too deep is charged nothing", coldChain},
 	}
 }
 
 // closedUnderDenial: the parent denies while the store is being closed. The child's compensation is
 // on the table when Close returns.
-func closedUnderDenial(w *neverWorld) {
-	w.system(still("n", 1000))
-	w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 10))
-	w.family(neverEntity, "parent")
-	w.process().admit(neverEntity, weir.Costs{"n": 1})
+func closedUnderDenial(w *tableWorld) {
+	w.system(noRefill("n", 1000))
+	w.limits(weir.Subject{Entity: "parent", Resource: testResource}, noRefill("n", 10))
+	w.family(testEntity, "parent")
+	w.process().admit(testEntity, weir.Costs{"n": 1})
 	w.process().admit("parent", weir.Costs{"n": 9})
 	for range 10 {
 		var armed atomic.Bool
@@ -42,21 +42,21 @@ func closedUnderDenial(w *neverWorld) {
 			if u.id.Entity == "parent" && armed.CompareAndSwap(true, false) {
 				closing.Go(func() {
 					_ = p.Close()
-					s := w.stored(neverEntity, 0, "n")
+					s := w.stored(testEntity, 0, "n")
 					left, consumed = s.Balance, s.Consumed
 				})
 				<-p.store.running.Ending
 			}
 			return err
 		}}
-		p = w.hooked(how{}, hook)
-		p.deny(neverEntity, weir.Costs{"n": 1})
+		p = w.hooked(processOptions{}, hook)
+		p.deny(testEntity, weir.Costs{"n": 1})
 		w.clock.Advance(2 * time.Second) // a denial is remembered for one second
 		armed.Store(true)
 		_, err := p.Reserve(w.Context(), &weir.Request{
-			Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 5},
+			Entity: testEntity, Resource: testResource, Costs: weir.Costs{"n": 5},
 		})
-		if !isDenial(err) {
+		if !isDenied(err) {
 			w.Errorf("got %v, want denied", err)
 		}
 		closing.Wait()
@@ -65,20 +65,14 @@ func closedUnderDenial(w *neverWorld) {
 	}
 }
 
-// isDenial reports whether an error is a denial by a limit.
-func isDenial(err error) bool {
-	d, ok := errors.AsType[*weir.DeniedError](err)
-	return ok && !d.Contended
-}
-
 // afterClose: calls after Close neither read nor write.
-func afterClose(w *neverWorld) {
-	w.system(still("n", 100))
+func afterClose(w *tableWorld) {
+	w.system(noRefill("n", 100))
 	p := w.process()
-	l := p.admit(neverEntity, weir.Costs{"n": 5})
+	l := p.admit(testEntity, weir.Costs{"n": 5})
 	calls := map[string]func() error{
 		"reserve": func() error {
-			_, err := p.ask(neverEntity, weir.Costs{"n": 1})
+			_, err := p.ask(testEntity, weir.Costs{"n": 1})
 			return err
 		},
 		"adjust": func() error {
@@ -90,7 +84,7 @@ func afterClose(w *neverWorld) {
 			return err
 		},
 		"status": func() error {
-			_, err := p.Status(w.Context(), neverEntity, neverResource)
+			_, err := p.Status(w.Context(), testEntity, testResource)
 			return err
 		},
 	}
@@ -100,7 +94,7 @@ func afterClose(w *neverWorld) {
 		}
 	}
 	p.quiet()
-	consumed := w.stored(neverEntity, 0, "n").Consumed
+	consumed := w.stored(testEntity, 0, "n").Consumed
 	if err := p.Close(); err != nil {
 		w.Errorf("close: %v", err)
 	}
@@ -115,25 +109,25 @@ func afterClose(w *neverWorld) {
 		}
 	}
 	equal(w, "writes after Close", kinds(p.log.take()), "")
-	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, consumed)
+	equal(w, "consumed", w.stored(testEntity, 0, "n").Consumed, consumed)
 }
 
-// deniedAsked: a full limit is forgotten a minute after it was last used; a request that another
-// limit denied does not use it.
-func deniedAsked(o Options) func(w *neverWorld) {
-	return func(w *neverWorld) {
+// deniedAsked: a full limit is forgotten a minute after it was last asked, even if another limit
+// denied that request.
+func deniedAsked(o Options) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		for _, tc := range []struct {
 			entity string
 			idle   time.Duration
 			want   int64 // the balance after the capacity was raised from 100 to 200
 		}{{"remembered", 50 * time.Second, 100}, {"forgotten", 70 * time.Second, 200}} {
-			w.system(per("n", 100, 100, time.Second), still("x", 10))
-			p := w.process(how{store: o})
+			w.system(per("n", 100, 100, time.Second), noRefill("x", 10))
+			p := w.process(processOptions{store: o})
 			p.admit(tc.entity, weir.Costs{"n": 1, "x": 10})
 			w.clock.Advance(30 * time.Second)
 			p.deny(tc.entity, weir.Costs{"n": 1, "x": 1})
 			w.clock.Advance(tc.idle)
-			w.system(still("n", 200), still("x", 10))
+			w.system(noRefill("n", 200), noRefill("x", 10))
 			p.reread(tc.entity)
 			if tc.want < 200 {
 				p.deny(tc.entity, weir.Costs{"n": tc.want + 1})
@@ -144,10 +138,10 @@ func deniedAsked(o Options) func(w *neverWorld) {
 	}
 }
 
-// coldChain: the Python library lets a parent have a parent. A process that goes by the items
-// charges one level, like a process that has read the configuration.
-func coldChain(w *neverWorld) {
-	w.system(still("n", 100))
+// coldChain: the Python library lets a parent have a parent. A request over more levels than weir
+// charges is an error and is charged nothing, also in a process that has not seen the items.
+func coldChain(w *tableWorld) {
+	w.system(noRefill("n", 100))
 	chain := []string{"a", "b", "c"}
 	for i, e := range slices.Backward(chain) {
 		parent := append(chain, "")[i+1]
@@ -155,7 +149,7 @@ func coldChain(w *neverWorld) {
 			w.Fatalf("write entity %s: %v", e, err)
 		}
 		b, err := schema.NewBucket(w.id(e, 0), w.clock.Now().UnixMilli(), []schema.Limit{
-			{Name: "n", Capacity: 100, Refill: 1, Seconds: stillPeriod},
+			{Name: "n", Capacity: 100, Refill: 1, Seconds: noRefillPeriod},
 		})
 		if err != nil {
 			w.Fatalf("new bucket: %v", err)
@@ -165,7 +159,7 @@ func coldChain(w *neverWorld) {
 	}
 	p := w.process()
 	for _, how := range []string{"cold", "warm"} {
-		if _, err := p.ask("a", weir.Costs{"n": 5}); err == nil || isDenial(err) {
+		if _, err := p.ask("a", weir.Costs{"n": 5}); err == nil || isDenied(err) {
 			w.Errorf("%s: got %v, want an error that says how long a chain may be", how, err)
 		}
 		for _, e := range chain {

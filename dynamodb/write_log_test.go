@@ -174,7 +174,7 @@ type loggedWrite struct {
 
 func (l *writeLog) install(o *ddb.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("never:log", l.handle), middleware.After)
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("test:log", l.handle), middleware.After)
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// neverSettle returns mistakes between a call and its answer, and with what is left behind.
-func neverSettle() []neverCase {
-	return []neverCase{
+// settleCases returns mistakes between a call and its answer, and with what is left behind.
+func settleCases() []mistakeCase {
+	return []mistakeCase{
 		{"X1: cancelled between reserve and answer", cancelledMidway(false)},
 		{"X1: cancelled between reserve and answer, with a parent", cancelledMidway(true)},
 		{"H1: errors around on_unavailable, block", storeGone(weir.Block)},
@@ -34,15 +34,15 @@ func neverSettle() []neverCase {
 
 // cancelledMidway: a caller that leaves while the write is in flight gets no lease, and nothing
 // stays charged.
-func cancelledMidway(cascade bool) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		w.system(still("n", 100))
+func cancelledMidway(cascade bool) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		w.system(noRefill("n", 100))
 		if cascade {
-			w.family(neverEntity, "parent")
+			w.family(testEntity, "parent")
 		}
 		arrived, answer := make(chan struct{}, 8), make(chan struct{})
 		var holding atomic.Bool
-		p := w.hooked(how{}, &wrong{
+		p := w.hooked(processOptions{}, &wrong{
 			send: func(_ context.Context, u *bucketUpdate, send func() error) error {
 				err := send()
 				if holding.Load() && u.kind() == "speculative" {
@@ -52,13 +52,13 @@ func cancelledMidway(cascade bool) func(w *neverWorld) {
 				return err
 			},
 		})
-		p.admit(neverEntity, weir.Costs{"n": 10})
+		p.admit(testEntity, weir.Costs{"n": 10})
 		holding.Store(true)
 		ctx, cancel := context.WithCancel(w.Context())
 		failed := make(chan error, 1)
 		go func() {
 			_, err := p.Reserve(ctx, &weir.Request{
-				Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 20},
+				Entity: testEntity, Resource: testResource, Costs: weir.Costs{"n": 20},
 			})
 			failed <- err
 		}()
@@ -71,11 +71,11 @@ func cancelledMidway(cascade bool) func(w *neverWorld) {
 		if !errors.Is(err, weir.Unavailable) && !errors.Is(err, context.Canceled) {
 			w.Errorf("got %v, want the end of the context", err)
 		}
-		for _, e := range []string{neverEntity, "parent"}[:1+btoi(cascade)] {
+		for _, e := range []string{testEntity, "parent"}[:1+btoi(cascade)] {
 			equal(w, e+": left", w.stored(e, 0, "n").Balance, 90_000)
 			equal(w, e+": consumed", w.stored(e, 0, "n").Consumed, 10_000)
 		}
-		equal(w, "admitted", p.drain(neverEntity, "n", 200), 90)
+		equal(w, "admitted", p.drain(testEntity, "n", 200), 90)
 	}
 }
 
@@ -88,22 +88,22 @@ func btoi(b bool) int {
 
 // hooked opens a process with a hook of the test between it and the table, besides the world's
 // fault.
-func (w *neverWorld) hooked(o how, hook *wrong) *process {
+func (w *tableWorld) hooked(o processOptions, hook *wrong) *process {
 	w.Helper()
 	o.store.Client = append(o.store.Client, hook.install)
 	return w.process(o)
 }
 
 // faulty opens a process whose calls fail while the switch is on.
-func (w *neverWorld) faulty(o how, f testkit.Fault) (p *process, broken *atomic.Bool) {
+func (w *tableWorld) faulty(o processOptions, f testkit.Fault) (p *process, broken *atomic.Bool) {
 	w.Helper()
 	return w.faultyIn(o, f, "")
 }
 
 // faultyIn opens a process whose calls of one operation, or of any if it is empty, fail while the
 // switch is on.
-func (w *neverWorld) faultyIn(
-	o how, f testkit.Fault, operation string,
+func (w *tableWorld) faultyIn(
+	o processOptions, f testkit.Fault, operation string,
 ) (p *process, broken *atomic.Bool) {
 	w.Helper()
 	broken = &atomic.Bool{}
@@ -117,15 +117,15 @@ func (w *neverWorld) faultyIn(
 }
 
 // storeGone: no process counts on its own while the table does not answer. Denials stay denials.
-func storeGone(policy weir.Policy) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		w.system(still("n", 10))
-		p, broken := w.faulty(how{limiter: limiter.Options{OnUnavailable: policy}}, testkit.NoConnection)
-		live := p.admit(neverEntity, weir.Costs{"n": 3})
-		p.admit(neverEntity, weir.Costs{"n": 6})
+func storeGone(policy weir.Policy) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		w.system(noRefill("n", 10))
+		p, broken := w.faulty(processOptions{limiter: limiter.Options{OnUnavailable: policy}}, testkit.NoConnection)
+		live := p.admit(testEntity, weir.Costs{"n": 3})
+		p.admit(testEntity, weir.Costs{"n": 6})
 		broken.Store(true)
 		for _, c := range []weir.Costs{{"n": 1}, {"n": 1}, {"n": 5}} { // fits, fits, does not fit
-			l, err := p.ask(neverEntity, c)
+			l, err := p.ask(testEntity, c)
 			switch {
 			case policy == weir.Block && !errors.Is(err, weir.Unavailable):
 				w.Errorf("%v: got %v, want unavailable", c, err)
@@ -141,20 +141,20 @@ func storeGone(policy weir.Policy) func(w *neverWorld) {
 		}
 		broken.Store(false)
 		p.quiet()
-		equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 1000)
+		equal(w, "left", w.stored(testEntity, 0, "n").Balance, 1000)
 		p.must(live.Cancel(w.Context()))
-		equal(w, "left after the refund", w.stored(neverEntity, 0, "n").Balance, 4000)
-		p.deny(neverEntity, weir.Costs{"n": 5})
-		p.admit(neverEntity, weir.Costs{"n": 4})
+		equal(w, "left after the refund", w.stored(testEntity, 0, "n").Balance, 4000)
+		p.deny(testEntity, weir.Costs{"n": 5})
+		p.admit(testEntity, weir.Costs{"n": 4})
 	}
 }
 
 // failedComplete: an overrun that could not be written is an error, and counts when the call is
 // repeated.
-func failedComplete(w *neverWorld) {
-	w.system(still("n", 100))
-	p, broken := w.faulty(how{}, testkit.NoConnection)
-	l := p.admit(neverEntity, weir.Costs{"n": 10})
+func failedComplete(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	p, broken := w.faulty(processOptions{}, testkit.NoConnection)
+	l := p.admit(testEntity, weir.Costs{"n": 10})
 	broken.Store(true)
 	for range 2 {
 		if _, err := l.Complete(w.Context(), weir.Costs{"n": 130}); !errors.Is(err, weir.Unavailable) {
@@ -164,38 +164,38 @@ func failedComplete(w *neverWorld) {
 	broken.Store(false)
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 130}))
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 130}))
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, -30_000)
-	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, 130_000)
-	w.process().deny(neverEntity, weir.Costs{"n": 0})
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, -30_000)
+	equal(w, "consumed", w.stored(testEntity, 0, "n").Consumed, 130_000)
+	w.process().deny(testEntity, weir.Costs{"n": 0})
 }
 
 // unansweredCharge: a charge whose answer is lost is made once or not at all, is not reported as
 // made, and is counted as ambiguous.
-func unansweredCharge(w *neverWorld) {
-	w.system(still("n", 100))
-	p, broken := w.faulty(how{}, testkit.LostAnswer)
-	p.admit(neverEntity, weir.Costs{"n": 10})
+func unansweredCharge(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	p, broken := w.faulty(processOptions{}, testkit.LostAnswer)
+	p.admit(testEntity, weir.Costs{"n": 10})
 	broken.Store(true)
-	l, err := p.ask(neverEntity, weir.Costs{"n": 20})
+	l, err := p.ask(testEntity, weir.Costs{"n": 20})
 	if l != nil || !errors.Is(err, weir.Unavailable) {
 		w.Errorf("got %v, %v, want unavailable", l != nil, err)
 	}
 	broken.Store(false)
-	over := 90_000 - w.stored(neverEntity, 0, "n").Balance
+	over := 90_000 - w.stored(testEntity, 0, "n").Balance
 	counted := p.store.Stats().AmbiguousMilli
 	w.Logf("%d milli-units are over-charged, %d counted", over, counted)
 	if over < 0 || over > counted || counted != 20_000 {
 		w.Errorf("%d milli-units are over-charged and %d counted, want at most 20000 and 20000", over, counted)
 	}
-	equal(w, "admitted", int64(p.drain(neverEntity, "n", 200))*1000, 90_000-over)
+	equal(w, "admitted", int64(p.drain(testEntity, "n", 200))*1000, 90_000-over)
 }
 
 // unansweredRefund: a refund that may have been made is not made again.
-func unansweredRefund(w *neverWorld) {
-	w.system(still("n", 100))
-	p, broken := w.faulty(how{}, testkit.LostAnswer)
-	first := p.admit(neverEntity, weir.Costs{"n": 30})
-	p.admit(neverEntity, weir.Costs{"n": 60})
+func unansweredRefund(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	p, broken := w.faulty(processOptions{}, testkit.LostAnswer)
+	first := p.admit(testEntity, weir.Costs{"n": 30})
+	p.admit(testEntity, weir.Costs{"n": 60})
 	broken.Store(true)
 	_, err := first.Cancel(w.Context())
 	p.quiet()
@@ -206,7 +206,7 @@ func unansweredRefund(w *neverWorld) {
 		}
 		p.quiet()
 	}
-	balance := w.stored(neverEntity, 0, "n").Balance
+	balance := w.stored(testEntity, 0, "n").Balance
 	if balance > 40_000 {
 		w.Errorf("the balance is %d, want at most 40000: given back twice", balance)
 	}
@@ -231,15 +231,15 @@ func settlements() map[string]func(ctx context.Context, l *weir.Lease) (*weir.Re
 // refundInDoubt checks that a settlement reports its refund as in doubt if the answer to the write
 // was lost, whether or not the write was applied, that each later answer about the lease does so
 // too, and that the refund is never made twice.
-func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
-	return func(w *neverWorld) {
-		w.system(still("n", 1000))
-		p, broken := w.faulty(how{}, f)
-		p.admit(neverEntity, weir.Costs{"n": 100})
+func refundInDoubt(f testkit.Fault) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		w.system(noRefill("n", 1000))
+		p, broken := w.faulty(processOptions{}, f)
+		p.admit(testEntity, weir.Costs{"n": 100})
 		for verb, settle := range settlements() {
-			l := p.admit(neverEntity, weir.Costs{"n": 30})
+			l := p.admit(testEntity, weir.Costs{"n": 30})
 			p.quiet()
-			before := w.stored(neverEntity, 0, "n").Balance
+			before := w.stored(testEntity, 0, "n").Balance
 			broken.Store(true)
 			receipt, err := settle(w.Context(), l)
 			p.quiet()
@@ -260,20 +260,20 @@ func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 				w.Errorf("%s, repeated: got %+v, %v, want a refund in doubt", verb, receipt, err)
 			}
 			p.quiet()
-			equal(w, verb+": given back", w.stored(neverEntity, 0, "n").Balance-before, refund)
+			equal(w, verb+": given back", w.stored(testEntity, 0, "n").Balance-before, refund)
 		}
 	}
 }
 
 // refundAnswered checks that no refund is in doubt if the table answers, or if the write certainly
 // was not sent and the repetition makes the refund.
-func refundAnswered(w *neverWorld) {
-	w.system(still("n", 1000))
-	p, broken := w.faulty(how{}, testkit.NoConnection)
-	p.admit(neverEntity, weir.Costs{"n": 100})
+func refundAnswered(w *tableWorld) {
+	w.system(noRefill("n", 1000))
+	p, broken := w.faulty(processOptions{}, testkit.NoConnection)
+	p.admit(testEntity, weir.Costs{"n": 100})
 	for verb, settle := range settlements() {
 		for _, fails := range []bool{false, true} {
-			l := p.admit(neverEntity, weir.Costs{"n": 30})
+			l := p.admit(testEntity, weir.Costs{"n": 30})
 			if fails {
 				broken.Store(true)
 				if _, err := settle(w.Context(), l); !errors.Is(err, weir.Unavailable) {
@@ -288,22 +288,22 @@ func refundAnswered(w *neverWorld) {
 		}
 	}
 	p.quiet()
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 1_000_000-140_000)
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 1_000_000-140_000)
 }
 
 // refundAfterChange checks that a refund whose answer is lost is not made twice if its write also
 // brings the item to limits that this process has changed.
-func refundAfterChange(w *neverWorld) {
-	w.system(still("n", 1000))
-	p, broken := w.faultyIn(how{}, testkit.LostAnswer, "UpdateItem")
-	p.admit(neverEntity, weir.Costs{"n": 100})
-	l := p.admit(neverEntity, weir.Costs{"n": 30})
+func refundAfterChange(w *tableWorld) {
+	w.system(noRefill("n", 1000))
+	p, broken := w.faultyIn(processOptions{}, testkit.LostAnswer, "UpdateItem")
+	p.admit(testEntity, weir.Costs{"n": 100})
+	l := p.admit(testEntity, weir.Costs{"n": 30})
 	p.quiet()
-	if err := p.SetLimits(w.Context(), weir.Subject{}, []weir.Limit{still("n", 1200)}); err != nil {
+	if err := p.SetLimits(w.Context(), weir.Subject{}, []weir.Limit{noRefill("n", 1200)}); err != nil {
 		w.Fatalf("set limits: %v", err)
 	}
 	p.quiet()
-	before := w.stored(neverEntity, 0, "n").Consumed
+	before := w.stored(testEntity, 0, "n").Consumed
 	broken.Store(true)
 	receipt, err := l.Cancel(w.Context())
 	broken.Store(false)
@@ -312,24 +312,24 @@ func refundAfterChange(w *neverWorld) {
 	}
 	p.must(l.Cancel(w.Context()))
 	p.quiet()
-	equal(w, "given back", before-w.stored(neverEntity, 0, "n").Consumed, 30_000)
+	equal(w, "given back", before-w.stored(testEntity, 0, "n").Consumed, 30_000)
 }
 
 // entityLeftovers: nothing is left of a deleted entity except its audit, and a lease that outlives
 // it creates no item.
-func entityLeftovers(w *neverWorld) {
-	at := weir.Subject{Entity: neverEntity, Resource: neverResource}
-	w.limits(at, still("n", 100))
+func entityLeftovers(w *tableWorld) {
+	at := weir.Subject{Entity: testEntity, Resource: testResource}
+	w.limits(at, noRefill("n", 100))
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 1})
-	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 4})
+	p.admit(testEntity, weir.Costs{"n": 1})
+	w.edit(testEntity, 0, map[string]int64{schema.AttrShardCount: 4})
 	for range 50 {
-		p.admit(neverEntity, weir.Costs{"n": 1})
+		p.admit(testEntity, weir.Costs{"n": 1})
 	}
-	equal(w, "shards", len(w.shards(neverEntity)), 4)
-	l := p.admit(neverEntity, weir.Costs{"n": 5})
-	over := p.admit(neverEntity, weir.Costs{"n": 5})
-	if err := w.eye.DeleteEntity(w.Context(), neverEntity); err != nil {
+	equal(w, "shards", len(w.shards(testEntity)), 4)
+	l := p.admit(testEntity, weir.Costs{"n": 5})
+	over := p.admit(testEntity, weir.Costs{"n": 5})
+	if err := w.eye.DeleteEntity(w.Context(), testEntity); err != nil {
 		w.Fatalf("delete: %v", err)
 	}
 	p.must(l.Cancel(w.Context()))
@@ -337,22 +337,22 @@ func entityLeftovers(w *neverWorld) {
 	p.quiet()
 	for _, item := range w.items() {
 		key := client.TextOf(item, schema.AttrPK) + " " + client.TextOf(item, schema.AttrSK)
-		if strings.Contains(key, neverEntity) && !strings.Contains(key, "/AUDIT#") {
+		if strings.Contains(key, testEntity) && !strings.Contains(key, "/AUDIT#") {
 			w.Errorf("%s is left", key)
 		}
-		if strings.HasSuffix(key, schema.SKEntityConfigResources) && item[neverResource] != nil {
+		if strings.HasSuffix(key, schema.SKEntityConfigResources) && item[testResource] != nil {
 			w.Errorf("the registry still counts an entity: %v", item)
 		}
 	}
 }
 
 // namespaceLeftovers: a purge leaves no items, whatever program wrote them.
-func namespaceLeftovers(w *neverWorld) {
-	w.limits(weir.Subject{Entity: neverEntity, Resource: neverResource}, still("n", 100))
-	w.system(still("n", 100))
+func namespaceLeftovers(w *tableWorld) {
+	w.limits(weir.Subject{Entity: testEntity, Resource: testResource}, noRefill("n", 100))
+	w.system(noRefill("n", 100))
 	w.family("child", "top")
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 5})
+	p.admit(testEntity, weir.Costs{"n": 5})
 	p.admit("child", weir.Costs{"n": 5})
 	if n := len(w.items()); n < 8 {
 		w.Fatalf("%d items before the purge", n)

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverGeneral returns the mistakes of the field between processes.
-func neverGeneral() []neverCase {
-	return []neverCase{
+// generalCases returns the mistakes of the field between processes.
+func generalCases() []mistakeCase {
+	return []mistakeCase{
 		{"concurrent requests that together pass a limit, flat", together(1, false)},
 		{"concurrent requests that together pass a limit, on eight shards", together(8, false)},
 		{"concurrent requests that together pass a limit, a parent's", together(1, true)},
@@ -24,26 +24,26 @@ func neverGeneral() []neverCase {
 }
 
 // together: 64 callers in each of two processes ask for five times the capacity.
-func together(shards int, parent bool) func(w *neverWorld) {
-	return func(w *neverWorld) {
+func together(shards int, parent bool) func(w *tableWorld) {
+	return func(w *tableWorld) {
 		const capacity = 120
-		w.system(still("n", capacity))
+		w.system(noRefill("n", capacity))
 		if shards > 1 {
-			w.split(neverEntity, shards, schema.Limit{Name: "n", Capacity: capacity, Refill: 1, Seconds: stillPeriod})
+			w.split(testEntity, shards, schema.Limit{Name: "n", Capacity: capacity, Refill: 1, Seconds: noRefillPeriod})
 		}
-		who := func(int) string { return neverEntity }
+		who := func(int) string { return testEntity }
 		if parent {
 			for i := range 4 {
-				w.family(fmt.Sprintf("child%d", i), neverEntity)
+				w.family(fmt.Sprintf("child%d", i), testEntity)
 			}
 			who = func(i int) string { return fmt.Sprintf("child%d", i%4) }
 		}
 		ps := []*process{w.process(), w.process()}
 		var admitted, denied, contended, other atomic.Int64
-		crowd(128, func(i int) {
+		concurrently(128, func(i int) {
 			for range 5 {
 				_, err := ps[i%2].Reserve(w.Context(), &weir.Request{
-					Entity: who(i / 2), Resource: neverResource, Costs: weir.Costs{"n": 1},
+					Entity: who(i / 2), Resource: testResource, Costs: weir.Costs{"n": 1},
 				})
 				d, isDenial := errors.AsType[*weir.DeniedError](err)
 				switch {
@@ -69,78 +69,78 @@ func together(shards int, parent bool) func(w *neverWorld) {
 			rest += int64(ps[0].drain(who(i), "n", 200))
 		}
 		equal(w, "admitted in all", at+rest, capacity)
-		left, consumed := w.sum(neverEntity, "n")
+		left, consumed := w.sum(testEntity, "n")
 		equal(w, "left", left, 0)
 		equal(w, "consumed", consumed, capacity*1000)
 	}
 }
 
 // leaked: units that a process took and never settled stay charged, and return with the refill.
-func leaked(w *neverWorld) {
+func leaked(w *tableWorld) {
 	w.system(per("rpm", 60, 60, time.Minute))
 	gone := w.process()
 	for range 6 {
-		gone.admit(neverEntity, weir.Costs{"rpm": 10})
+		gone.admit(testEntity, weir.Costs{"rpm": 10})
 	}
 	_ = gone.Close()
 	p := w.process()
-	p.deny(neverEntity, weir.Costs{"rpm": 1})
+	p.deny(testEntity, weir.Costs{"rpm": 1})
 	w.clock.Advance(30 * time.Second)
-	equal(w, "admitted after half a minute", p.drain(neverEntity, "rpm", 100), 30)
+	equal(w, "admitted after half a minute", p.drain(testEntity, "rpm", 100), 30)
 	w.clock.Advance(time.Minute)
-	equal(w, "admitted after another", p.drain(neverEntity, "rpm", 100), 60)
+	equal(w, "admitted after another", p.drain(testEntity, "rpm", 100), 60)
 }
 
 // deniedCharged: a request that one limit denies is not charged on any: not on another limit, on
 // the child, or in another charge.
-func deniedCharged(w *neverWorld) {
-	w.system(still("a", 100), still("b", 5))
-	w.family(neverEntity, "parent")
+func deniedCharged(w *tableWorld) {
+	w.system(noRefill("a", 100), noRefill("b", 5))
+	w.family(testEntity, "parent")
 	p := w.process()
 	other := w.process()
 	other.admit("parent", weir.Costs{"b": 5})
 	for range 5 {
 		w.clock.Advance(2 * time.Second)
-		p.deny(neverEntity, weir.Costs{"a": 1, "b": 1}) // only the parent's b denies
+		p.deny(testEntity, weir.Costs{"a": 1, "b": 1}) // only the parent's b denies
 	}
 	l, err := p.Reserve(w.Context(), &weir.Request{Charges: []weir.Charge{
-		{Entity: "lonely", Resource: neverResource, Costs: weir.Costs{"a": 7}},
-		{Entity: "parent", Resource: neverResource, Costs: weir.Costs{"b": 1}},
+		{Entity: "lonely", Resource: testResource, Costs: weir.Costs{"a": 7}},
+		{Entity: "parent", Resource: testResource, Costs: weir.Costs{"b": 1}},
 	}})
 	p.quiet()
 	if l != nil || err == nil {
 		w.Errorf("two charges: got %v, %v, want denied", l != nil, err)
 	}
-	for _, e := range []string{neverEntity, "parent", "lonely"} {
+	for _, e := range []string{testEntity, "parent", "lonely"} {
 		if w.raw(e, 0) == nil {
 			continue // it was never created
 		}
 		equal(w, e+": left of a", w.stored(e, 0, "a").Balance, 100_000)
 		equal(w, e+": consumed of a", w.stored(e, 0, "a").Consumed, 0)
 	}
-	equal(w, "left of b", w.stored(neverEntity, 0, "b").Balance, 5000)
-	p.admit(neverEntity, weir.Costs{"a": 100})
+	equal(w, "left of b", w.stored(testEntity, 0, "b").Balance, 5000)
+	p.admit(testEntity, weir.Costs{"a": 100})
 }
 
 // overReserved: units that were not used are free for all processes after the settlement.
-func overReserved(w *neverWorld) {
-	w.system(still("n", 100))
+func overReserved(w *tableWorld) {
+	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()
-	l := p.admit(neverEntity, weir.Costs{"n": 90})
-	other.deny(neverEntity, weir.Costs{"n": 20})
+	l := p.admit(testEntity, weir.Costs{"n": 90})
+	other.deny(testEntity, weir.Costs{"n": 20})
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 5}))
 	w.clock.Advance(2 * time.Second) // the other process remembers its denial for one second
-	other.admit(neverEntity, weir.Costs{"n": 95})
-	other.deny(neverEntity, weir.Costs{"n": 1})
+	other.admit(testEntity, weir.Costs{"n": 95})
+	other.deny(testEntity, weir.Costs{"n": 1})
 }
 
 // refundedOnce: a lease that is cancelled many times at once is refunded once.
-func refundedOnce(w *neverWorld) {
-	w.system(still("n", 100))
+func refundedOnce(w *tableWorld) {
+	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()
-	other.admit(neverEntity, weir.Costs{"n": 50})
-	l := p.admit(neverEntity, weir.Costs{"n": 20})
-	crowd(16, func(i int) {
+	other.admit(testEntity, weir.Costs{"n": 50})
+	l := p.admit(testEntity, weir.Costs{"n": 20})
+	concurrently(16, func(i int) {
 		q := p
 		if i%4 == 3 {
 			q = other // a process that does not have the lease
@@ -150,6 +150,6 @@ func refundedOnce(w *neverWorld) {
 		}
 	})
 	p.quiet()
-	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 50_000)
-	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, 50_000)
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 50_000)
+	equal(w, "consumed", w.stored(testEntity, 0, "n").Consumed, 50_000)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// neverShards returns the predecessors' mistakes with buckets of several items.
-func neverShards() []neverCase {
-	return []neverCase{
+// shardCases returns the predecessors' mistakes with buckets of several items.
+func shardCases() []mistakeCase {
+	return []mistakeCase{
 		{"W1: writes are credited, and shards stay few", writesCredited},
 		{"W1: writes are credited whole on each shard", writesUndivided},
 		{"W1: shards that are drawn exist, and are at most 32", shardsExist},
@@ -25,7 +25,7 @@ func neverShards() []neverCase {
 }
 
 // split writes a bucket with a number of shards, each with its share.
-func (w *neverWorld) split(entity string, shards int, limits ...schema.Limit) {
+func (w *tableWorld) split(entity string, shards int, limits ...schema.Limit) {
 	w.Helper()
 	for i := range shards {
 		b, err := schema.NewBucket(w.id(entity, i), w.clock.Now().UnixMilli(), limits)
@@ -46,7 +46,7 @@ func balance(limit string, units int64) map[string]int64 {
 }
 
 // crowded uses up the writes (wcu) of a shard.
-func (w *neverWorld) crowded(entity string, shard int) {
+func (w *tableWorld) crowded(entity string, shard int) {
 	w.Helper()
 	w.edit(entity, shard, map[string]int64{
 		schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance): 0,
@@ -55,7 +55,7 @@ func (w *neverWorld) crowded(entity string, shard int) {
 }
 
 // sum returns the sums of a limit over the shards of a bucket.
-func (w *neverWorld) sum(entity, limit string) (balance, consumed int64) {
+func (w *tableWorld) sum(entity, limit string) (balance, consumed int64) {
 	w.Helper()
 	for _, b := range w.shards(entity) {
 		if l := b.Limit(limit); l != nil {
@@ -68,79 +68,79 @@ func (w *neverWorld) sum(entity, limit string) (balance, consumed int64) {
 
 // writesCredited: 500 writes a second, half of the capacity of an item, do not split a bucket,
 // however long they last.
-func writesCredited(w *neverWorld) {
-	w.system(still("n", 1_000_000))
+func writesCredited(w *tableWorld) {
+	w.system(noRefill("n", 1_000_000))
 	p := w.process()
 	writes := soak.Amount(1_200, 4_000) // more than wcu holds without a refill
 	for i := range writes {
-		p.admit(neverEntity, weir.Costs{"n": 1})
+		p.admit(testEntity, weir.Costs{"n": 1})
 		w.clock.Advance(2 * time.Millisecond)
 		if i%300 == 299 {
-			if n := w.bucket(neverEntity, 0).Shards; n != 1 {
+			if n := w.bucket(testEntity, 0).Shards; n != 1 {
 				w.Fatalf("%d shards after %d writes in %s, want 1", n, i+1, w.since())
 			}
 		}
 	}
 	equal(w, "doublings", p.store.Stats().Doublings, 0)
-	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, int64(writes)*1000)
+	equal(w, "consumed", w.stored(testEntity, 0, "n").Consumed, int64(writes)*1000)
 	// The create does not count as a write.
-	equal(w, "milli-writes", w.bucket(neverEntity, 0).Writes.Consumed, int64(writes-1)*1000)
+	equal(w, "milli-writes", w.bucket(testEntity, 0).Writes.Consumed, int64(writes-1)*1000)
 }
 
 // writesUndivided: each shard has the whole thousand writes a second.
-func writesUndivided(w *neverWorld) {
+func writesUndivided(w *tableWorld) {
 	const shards = 8
-	w.system(still("n", 1_000_000))
-	w.split(neverEntity, shards, schema.Limit{Name: "n", Capacity: 1_000_000, Refill: 1, Seconds: stillPeriod})
+	w.system(noRefill("n", 1_000_000))
+	w.split(testEntity, shards, schema.Limit{Name: "n", Capacity: 1_000_000, Refill: 1, Seconds: noRefillPeriod})
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 1})
+	p.admit(testEntity, weir.Costs{"n": 1})
 	for range 30 {
 		for i := range shards {
-			w.crowded(neverEntity, i)
+			w.crowded(testEntity, i)
 		}
 		w.clock.Advance(4 * time.Millisecond) // refills wcu by four in each shard
-		p.admit(neverEntity, weir.Costs{"n": 1})
-		for i, b := range w.shards(neverEntity) {
+		p.admit(testEntity, weir.Costs{"n": 1})
+		for i, b := range w.shards(testEntity) {
 			if b.RefilledMS == w.clock.Now().UnixMilli() && b.Writes.Balance != 3000 {
 				w.Errorf("shard %d has room for %d milli-writes, want four less one", i, b.Writes.Balance)
 			}
 		}
 	}
 	equal(w, "doublings", p.store.Stats().Doublings, 0)
-	equal(w, "shards", len(w.shards(neverEntity)), shards)
+	equal(w, "shards", len(w.shards(testEntity)), shards)
 }
 
 // shardsExist: a crowded bucket is split, up to a bound, and the first request on a new shard
 // creates it.
-func shardsExist(w *neverWorld) {
-	w.system(per("n", 1_000_000, bucketitem.MaxShards, stillPeriod*time.Second)) // divisible by 32
+func shardsExist(w *tableWorld) {
+	w.system(per("n", 1_000_000, bucketitem.MaxShards, noRefillPeriod*time.Second)) // divisible by 32
 	p := w.process()
 	admitted := int64(0)
 	admit := func(n int) {
 		for range n {
-			p.admit(neverEntity, weir.Costs{"n": 1})
+			p.admit(testEntity, weir.Costs{"n": 1})
 			admitted++
 		}
 	}
 	admit(1)
 	// Twice as often as the shards can be doubled, and further until they are: all requests may
 	// go to new shards, which are not crowded.
-	for round := 0; round < 10 || w.count(neverEntity) < bucketitem.MaxShards; round++ {
+	for round := 0; round < 10 || w.count(testEntity) < bucketitem.MaxShards; round++ {
 		if round == 100 {
-			w.Fatalf("%d shards after %d rounds, want %d", w.count(neverEntity), round, bucketitem.MaxShards)
+			w.Fatalf("%d shards after %d rounds, want %d", w.count(testEntity), round, bucketitem.MaxShards)
 		}
-		for i := range w.shards(neverEntity) {
-			w.crowded(neverEntity, i)
+		for i := range w.shards(testEntity) {
+			w.crowded(testEntity, i)
 		}
 		admit(3)
 		w.clock.Advance(2 * time.Second) // longer than SpreadMS
-		if n := w.count(neverEntity); n > bucketitem.MaxShards {
+		if n := w.count(testEntity); n > bucketitem.MaxShards {
 			w.Fatalf("%d shards, want at most %d", n, bucketitem.MaxShards)
 		}
 	}
-	equal(w, "shards", w.count(neverEntity), bucketitem.MaxShards)
+	equal(w, "shards", w.count(testEntity), bucketitem.MaxShards)
 	admit(300)
-	found := w.shards(neverEntity)
+	found := w.shards(testEntity)
 	for _, l := range p.log.take() {
 		if found[l.shard] == nil && !l.refused {
 			w.Errorf("shard %d was written to, and is not there", l.shard)
@@ -150,46 +150,46 @@ func shardsExist(w *neverWorld) {
 	if len(found) < bucketitem.MaxShards/2 {
 		w.Errorf("%d shards are there, want most of %d", len(found), bucketitem.MaxShards)
 	}
-	left, consumed := w.sum(neverEntity, "n")
+	left, consumed := w.sum(testEntity, "n")
 	equal(w, "consumed", consumed, admitted*1000)
 	equal(w, "left", left, (1_000_000-admitted)*1000)
 }
 
 // drained writes a bucket of 100 on two shards, the first of which is empty.
-func (w *neverWorld) drained(entity string) {
+func (w *tableWorld) drained(entity string) {
 	w.Helper()
-	w.split(entity, 2, schema.Limit{Name: "n", Capacity: 100, Refill: 1, Seconds: stillPeriod})
+	w.split(entity, 2, schema.Limit{Name: "n", Capacity: 100, Refill: 1, Seconds: noRefillPeriod})
 	w.edit(entity, 0, balance("n", 0))
 }
 
 // on checks the balances of the two shards of a bucket.
-func (w *neverWorld) on(when string, first, second int64) {
+func (w *tableWorld) on(when string, first, second int64) {
 	w.Helper()
-	got := fmt.Sprint(w.stored(neverEntity, 0, "n").Balance, w.stored(neverEntity, 1, "n").Balance)
+	got := fmt.Sprint(w.stored(testEntity, 0, "n").Balance, w.stored(testEntity, 1, "n").Balance)
 	if want := fmt.Sprint(first*1000, second*1000); got != want {
 		w.Errorf("%s: the shards have %s, want %s", when, got, want)
 	}
 }
 
-func refundToShard(w *neverWorld) {
-	w.system(still("n", 100))
-	w.drained(neverEntity)
+func refundToShard(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	w.drained(testEntity)
 	p := w.process()
-	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	l := p.admit(testEntity, weir.Costs{"n": 10})
 	w.on("reserved", 0, 40)
 	p.must(l.Cancel(w.Context()))
 	w.on("cancelled", 0, 50)
-	equal(w, "consumed", w.stored(neverEntity, 1, "n").Consumed, 0)
-	l = p.admit(neverEntity, weir.Costs{"n": 50})
+	equal(w, "consumed", w.stored(testEntity, 1, "n").Consumed, 0)
+	l = p.admit(testEntity, weir.Costs{"n": 50})
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 1}))
 	w.on("completed", 0, 49)
 }
 
-func leaseFromRetry(w *neverWorld) {
-	w.system(still("n", 100))
-	w.drained(neverEntity)
+func leaseFromRetry(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	w.drained(testEntity)
 	p := w.process()
-	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	l := p.admit(testEntity, weir.Costs{"n": 10})
 	if got := kinds(p.log.take()); got != "cold refused, cold on 1" {
 		w.Errorf("the writes were %q, want a second shard to be tried", got)
 	}
@@ -201,16 +201,16 @@ func leaseFromRetry(w *neverWorld) {
 	w.on("cancelled", 0, 50)
 }
 
-func childOnDrained(w *neverWorld) {
-	w.system(still("n", 100))
-	w.family(neverEntity, "parent")
-	w.drained(neverEntity)
-	w.adopt(neverEntity, "parent", 2)
+func childOnDrained(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	w.family(testEntity, "parent")
+	w.drained(testEntity)
+	w.adopt(testEntity, "parent", 2)
 	for range 3 { // each process starts without state
 		p := w.process()
 		var leases []*weir.Lease
 		for range 4 {
-			leases = append(leases, p.admit(neverEntity, weir.Costs{"n": 1}))
+			leases = append(leases, p.admit(testEntity, weir.Costs{"n": 1}))
 		}
 		for _, l := range leases[:2] {
 			p.must(l.Cancel(w.Context()))
@@ -223,7 +223,7 @@ func childOnDrained(w *neverWorld) {
 }
 
 // adopt stamps the shards of a bucket, as weir does when an entity gets a parent.
-func (w *neverWorld) adopt(entity, parent string, shards int) {
+func (w *tableWorld) adopt(entity, parent string, shards int) {
 	w.Helper()
 	for i := range shards {
 		b := w.bucket(entity, i)
@@ -232,23 +232,23 @@ func (w *neverWorld) adopt(entity, parent string, shards int) {
 	}
 }
 
-func parentDenies(w *neverWorld) {
-	w.system(still("n", 100))
-	w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 5))
-	w.family(neverEntity, "parent")
-	w.drained(neverEntity)
-	w.adopt(neverEntity, "parent", 2)
+func parentDenies(w *tableWorld) {
+	w.system(noRefill("n", 100))
+	w.limits(weir.Subject{Entity: "parent", Resource: testResource}, noRefill("n", 5))
+	w.family(testEntity, "parent")
+	w.drained(testEntity)
+	w.adopt(testEntity, "parent", 2)
 	p := w.process()
 	for range 5 {
-		p.admit(neverEntity, weir.Costs{"n": 1})
+		p.admit(testEntity, weir.Costs{"n": 1})
 	}
 	for range 3 {
-		found := p.deny(neverEntity, weir.Costs{"n": 1})
+		found := p.deny(testEntity, weir.Costs{"n": 1})
 		if !slices.ContainsFunc(found, func(s weir.LimitStatus) bool { return s.Entity == "parent" && s.Exceeded }) {
 			w.Errorf("denied by %+v, want the parent", found)
 		}
 	}
 	w.on("after five", 0, 45)
 	equal(w, "the parent's balance", w.stored("parent", 0, "n").Balance, 0)
-	equal(w, "the child's consumed", w.stored(neverEntity, 1, "n").Consumed, 5000)
+	equal(w, "the child's consumed", w.stored(testEntity, 1, "n").Consumed, 5000)
 }

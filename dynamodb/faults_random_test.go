@@ -18,8 +18,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// storm is the size of a run under faults.
-type storm struct {
+// faultLoad is the size of a run under faults.
+type faultLoad struct {
 	seed       uint64
 	operations int
 	perFault   int64 // the least number of each fault
@@ -31,24 +31,24 @@ type storm struct {
 //
 // It is not parallel: its writes have half a second, and beside other tests many would time out.
 func TestFaults(t *testing.T) {
-	storm{seed: 20261121, operations: 2_000, perFault: 25, rounds: 200}.run(t)
+	faultLoad{seed: 20261121, operations: 2_000, perFault: 25, rounds: 200}.run(t)
 }
 
 // TestSoakFaults is TestFaults in full size.
 func TestSoakFaults(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()
-	storm{seed: 6, operations: 100_000, perFault: 1000, rounds: 2000}.run(t)
+	faultLoad{seed: 6, operations: 100_000, perFault: 1000, rounds: 2000}.run(t)
 }
 
 // The size of a round.
 const (
-	stormCallers = 12 // of each process
-	stormCalls   = 11 // of each caller in a round
+	faultCallers = 12 // of each process
+	faultCalls   = 11 // of each caller in a round
 )
 
-// stormFaults returns all faults that are injected.
-func stormFaults() []testkit.Fault {
+// faultRates returns all faults that are injected.
+func faultRates() []testkit.Fault {
 	return []testkit.Fault{
 		testkit.LostAnswer, testkit.LostRequest, testkit.NoConnection, testkit.Cut,
 		testkit.DelayedAnswer, testkit.DelayedRequest, testkit.LateRequest, testkit.Throttle,
@@ -57,8 +57,8 @@ func stormFaults() []testkit.Fault {
 	}
 }
 
-// stormLimits returns the limits of each entity. Those of the children are the resource's.
-func stormLimits() (limits map[string][]weir.Limit, parents map[string]string, callable []string) {
+// faultLimits returns the limits of each entity. Those of the children are the resource's.
+func faultLimits() (limits map[string][]weir.Limit, parents map[string]string, callable []string) {
 	limits, parents = make(map[string][]weir.Limit), make(map[string]string)
 	add := func(entity string, own ...weir.Limit) { limits[entity] = own }
 	for i := range 3 {
@@ -82,9 +82,9 @@ func stormLimits() (limits map[string][]weir.Limit, parents map[string]string, c
 	return limits, parents, callable
 }
 
-// stormRun is one run.
-type stormRun struct {
-	storm
+// faultRun is one run.
+type faultRun struct {
+	faultLoad
 	*faultWorld
 	account *faultAccount
 	sides   []*faultSide
@@ -93,7 +93,7 @@ type stormRun struct {
 	calls   atomic.Int64
 }
 
-func (s storm) run(t *testing.T) {
+func (s faultLoad) run(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	r := s.prepare(t)
@@ -111,12 +111,12 @@ func (s storm) run(t *testing.T) {
 }
 
 // prepare creates the table, its limits, and the processes.
-func (s storm) prepare(t *testing.T) *stormRun {
+func (s faultLoad) prepare(t *testing.T) *faultRun {
 	t.Helper()
 	t.Logf("seed %d", s.seed)
 	t.Attr("seed", fmt.Sprint(s.seed))
-	limits, parents, callable := stormLimits()
-	r := &stormRun{storm: s, faultWorld: newFaultWorld(t), account: newFaultAccount(limits, parents)}
+	limits, parents, callable := faultLimits()
+	r := &faultRun{faultLoad: s, faultWorld: newFaultWorld(t), account: newFaultAccount(limits, parents)}
 	for _, entity := range slices.Sorted(maps.Keys(limits)) {
 		switch {
 		case parents[entity] != "":
@@ -138,10 +138,10 @@ func (s storm) prepare(t *testing.T) *stormRun {
 			Seed: s.seed + uint64(i), Rules: r.rules(), Hold: 10 * time.Second,
 		})
 		r.sides = append(r.sides, side)
-		for k := range stormCallers {
+		for k := range faultCallers {
 			r.callers = append(r.callers, &faultCaller{
 				side: side, account: r.account, clock: r.clock, entities: callable,
-				random: rand.New(rand.NewPCG(s.seed, uint64(i*stormCallers+k))),
+				random: rand.New(rand.NewPCG(s.seed, uint64(i*faultCallers+k))),
 				counts: make(map[string]int),
 			})
 		}
@@ -151,7 +151,7 @@ func (s storm) prepare(t *testing.T) *stormRun {
 
 // split splits buckets into four shards, which begin empty: a shard would keep a balance above its
 // share.
-func (r *stormRun) split(t *testing.T) {
+func (r *faultRun) split(t *testing.T) {
 	t.Helper()
 	side := r.side(t, "splitting", Options{}, limiter.Options{}, nil)
 	for entity, limits := range r.account.entity {
@@ -179,8 +179,8 @@ func (r *stormRun) split(t *testing.T) {
 	}
 }
 
-// rules returns the fault rules of the storm.
-func (r *stormRun) rules() []testkit.FaultRule {
+// rules returns the fault rules of the run.
+func (r *faultRun) rules() []testkit.FaultRule {
 	on := func(match func(*testkit.FaultRequest) bool) func(*testkit.FaultRequest) bool {
 		return func(q *testkit.FaultRequest) bool { return r.on.Load() && (match == nil || match(q)) }
 	}
@@ -214,7 +214,7 @@ func (r *stormRun) rules() []testkit.FaultRule {
 }
 
 // count returns the number of times that a fault was injected.
-func (r *stormRun) count(f testkit.Fault) int64 {
+func (r *faultRun) count(f testkit.Fault) int64 {
 	var n int64
 	for _, s := range r.sides {
 		n += s.faults.Count(f)
@@ -223,18 +223,18 @@ func (r *stormRun) count(f testkit.Fault) int64 {
 }
 
 // enough reports whether the run has made enough calls and injected enough faults.
-func (r *stormRun) enough() bool {
+func (r *faultRun) enough() bool {
 	if r.calls.Load() < int64(r.operations) {
 		return false
 	}
-	return !slices.ContainsFunc(stormFaults(), func(f testkit.Fault) bool { return r.count(f) < r.perFault })
+	return !slices.ContainsFunc(faultRates(), func(f testkit.Fault) bool { return r.count(f) < r.perFault })
 }
 
 // round makes all callers call at one instant of the clock, and then advances it.
-func (r *stormRun) round(t *testing.T) {
+func (r *faultRun) round(t *testing.T) {
 	t.Helper()
 	r.together(func(c *faultCaller) {
-		for range stormCalls {
+		for range faultCalls {
 			c.step(t)
 			if r.calls.Add(1)%24 == 0 {
 				for _, s := range r.sides {
@@ -247,7 +247,7 @@ func (r *stormRun) round(t *testing.T) {
 }
 
 // together calls f for all callers at the same time.
-func (r *stormRun) together(f func(c *faultCaller)) {
+func (r *faultRun) together(f func(c *faultCaller)) {
 	var wg sync.WaitGroup
 	for _, c := range r.callers {
 		wg.Go(func() { f(c) })
@@ -256,14 +256,14 @@ func (r *stormRun) together(f func(c *faultCaller)) {
 }
 
 // pass ends a round.
-func (r *stormRun) pass(t *testing.T, d time.Duration) {
+func (r *faultRun) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	r.account.endRound(t, d)
 	r.clock.advance(d)
 }
 
 // calm ends the faults, and repeats the calls whose answers were lost until they are answered.
-func (r *stormRun) calm(t *testing.T) {
+func (r *faultRun) calm(t *testing.T) {
 	t.Helper()
 	r.on.Store(false)
 	for _, s := range r.sides {
@@ -279,7 +279,7 @@ func (r *stormRun) calm(t *testing.T) {
 }
 
 // quiet waits until no request is in flight, late ones included.
-func (r *stormRun) quiet() {
+func (r *faultRun) quiet() {
 	for _, s := range r.sides {
 		s.store.running.Wait()
 		s.faults.Wait()
@@ -288,7 +288,7 @@ func (r *stormRun) quiet() {
 }
 
 // ambiguousMilli returns the sum of the processes' counts of ambiguous milli-units.
-func (r *stormRun) ambiguousMilli() int64 {
+func (r *faultRun) ambiguousMilli() int64 {
 	var n int64
 	for _, s := range r.sides {
 		n += s.store.Stats().AmbiguousMilli
@@ -301,7 +301,7 @@ func (r *stormRun) ambiguousMilli() int64 {
 // writes, and the wire has their difference, so the refunds among them are known. The over-charge
 // is the ambiguous charges that the server applied plus the ambiguous refunds that it did not
 // apply.
-func (r *stormRun) judge(t *testing.T) {
+func (r *faultRun) judge(t *testing.T) {
 	t.Helper()
 	over, ambiguous := r.account.checkTaken(t, r.faultWorld), r.ambiguousMilli()
 	var all, applied int64
@@ -325,7 +325,7 @@ func (r *stormRun) judge(t *testing.T) {
 }
 
 // report prints what happened.
-func (r *stormRun) report(t *testing.T, rounds int, took time.Duration) {
+func (r *faultRun) report(t *testing.T, rounds int, took time.Duration) {
 	t.Helper()
 	outcomes := make(map[string]int)
 	for _, c := range r.callers {
@@ -341,7 +341,7 @@ func (r *stormRun) report(t *testing.T, rounds int, took time.Duration) {
 	for _, what := range slices.Sorted(maps.Keys(outcomes)) {
 		t.Logf("outcome %-22s %d", what, outcomes[what])
 	}
-	for _, f := range stormFaults() {
+	for _, f := range faultRates() {
 		t.Logf("fault   %-22s %d", f, r.count(f))
 		if r.count(f) < r.perFault {
 			t.Errorf("%s happened %d times, want %d", f, r.count(f), r.perFault)

@@ -14,91 +14,91 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// neverDrawn returns cases of requests that several shards answer together. They admit what one
-// bucket would.
-func neverDrawn() []neverCase {
-	return []neverCase{
+// severalShardCases returns cases of requests that several shards answer together. They admit what
+// one bucket would.
+func severalShardCases() []mistakeCase {
+	return []mistakeCase{
 		{"several shards: transactions use all of them", transactionsSpread},
-		{"several shards: transactions draw more than a share", transactionsLarge},
-		{"several shards: transactions take from a family whole or not at all", transactionsFamily},
+		{"several shards: transactions take more than a share", transactionsLarge},
+		{"several shards: transactions take from child and parent, or from neither", transactionsFamily},
 		{"several shards: share the ceiling of a request", broughtCeiling},
 		{"several shards: share the ceiling of a large request", broughtLarge},
-		{"several shards: nothing is asked of a limit in debt", nothingInDebt},
-		{"several shards: a part without an answer is no denial", partUnknown},
-		{"several shards: a part that is denied gives back the others", partDenied},
-		{"several shards: a part of some limits is given back whole", partOfSome},
-		{"several shards: are read by the count that an item tells meanwhile", countLearned},
-		{"several shards: what one keeps above its share is there for all", keptAbove},
+		{"several shards: nothing is taken from a limit in debt", nothingInDebt},
+		{"several shards: a part without an answer is not a denial", partUnknown},
+		{"several shards: a denied part refunds the others", partDenied},
+		{"several shards: a part with some of the limits is refunded", partOfSome},
+		{"several shards: are read by the count that an item has meanwhile", countLearned},
+		{"several shards: what one has above its share is available to all", keptAbove},
 	}
 }
 
 // transactional opens a process that writes several items in one transaction.
-func (w *neverWorld) transactional() *process {
+func (w *tableWorld) transactional() *process {
 	w.Helper()
-	return w.process(how{store: Options{Transactional: true}})
+	return w.process(processOptions{store: Options{Transactional: true}})
 }
 
 // transactionsSpread: all shards are used. A shard that no request picks would not gain, and its
 // share would be denied to all.
-func transactionsSpread(w *neverWorld) {
+func transactionsSpread(w *tableWorld) {
 	const shards = 8
 	w.system(per("n", 1000, 1000, time.Minute))
 	p := w.transactional()
-	p.admit(neverEntity, weir.Costs{"n": 1})
+	p.admit(testEntity, weir.Costs{"n": 1})
 	for range mostDraws {
-		if w.count(neverEntity) >= shards {
+		if w.count(testEntity) >= shards {
 			break
 		}
-		w.crowded(neverEntity, 0)
-		p.admit(neverEntity, weir.Costs{"n": 0})
+		w.crowded(testEntity, 0)
+		p.admit(testEntity, weir.Costs{"n": 0})
 		w.clock.Advance(bucketitem.SpreadMS * time.Millisecond)
 	}
-	p.summon(neverEntity, "n", shards)
+	p.createShards(testEntity, "n", shards)
 	w.clock.Advance(time.Minute)
-	p.exactly(neverEntity, "n", 1000, 1000)
+	p.exactly(testEntity, "n", 1000, 1000)
 	for range 5 {
 		w.clock.Advance(3 * time.Second)
-		p.exactly(neverEntity, "n", 1000, 50)
+		p.exactly(testEntity, "n", 1000, 50)
 	}
 }
 
 // transactionsLarge: a cost is admitted if all shards together have it, though no single one does.
-func transactionsLarge(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func transactionsLarge(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
-	w.lay(neverEntity, 2, limit, units{"n": 50}, units{"n": 50})
+	w.putShards(testEntity, 2, limit, units{"n": 50}, units{"n": 50})
 	p := w.transactional()
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	p.admit(neverEntity, weir.Costs{"n": 60})
-	w.together(neverEntity, "n", 40_000)
-	p.deny(neverEntity, weir.Costs{"n": 41})
-	p.admit(neverEntity, weir.Costs{"n": 40})
-	w.together(neverEntity, "n", 0)
+	p.admit(testEntity, weir.Costs{"n": 0})
+	p.admit(testEntity, weir.Costs{"n": 60})
+	w.together(testEntity, "n", 40_000)
+	p.deny(testEntity, weir.Costs{"n": 41})
+	p.admit(testEntity, weir.Costs{"n": 40})
+	w.together(testEntity, "n", 0)
 }
 
 // transactionsFamily: no units stay taken on a child if its parent's shards deny.
-func transactionsFamily(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func transactionsFamily(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
-	w.family(neverEntity, "parent")
-	w.lay("parent", 2, limit, units{"n": 40}, units{"n": 40})
+	w.family(testEntity, "parent")
+	w.putShards("parent", 2, limit, units{"n": 40}, units{"n": 40})
 	p := w.transactional()
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	l := p.admit(neverEntity, weir.Costs{"n": 60})
-	w.together(neverEntity, "n", 40_000)
+	p.admit(testEntity, weir.Costs{"n": 0})
+	l := p.admit(testEntity, weir.Costs{"n": 60})
+	w.together(testEntity, "n", 40_000)
 	w.together("parent", "n", 20_000)
-	p.deny(neverEntity, weir.Costs{"n": 21})
-	w.together(neverEntity, "n", 40_000)
+	p.deny(testEntity, weir.Costs{"n": 21})
+	w.together(testEntity, "n", 40_000)
 	w.together("parent", "n", 20_000)
 	p.must(l.Cancel(w.Context()))
-	w.together(neverEntity, "n", 100_000)
+	w.together(testEntity, "n", 100_000)
 	w.together("parent", "n", 80_000)
 }
 
 // bring makes a request with a limit of its own.
 func (p *process) bring(l weir.Limit, cost int64) error {
 	_, err := p.Reserve(p.w.Context(), &weir.Request{
-		Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{l.Name: cost},
+		Entity: testEntity, Resource: testResource, Costs: weir.Costs{l.Name: cost},
 		Limits: []weir.Limit{l},
 	})
 	p.quiet()
@@ -107,54 +107,54 @@ func (p *process) bring(l weir.Limit, cost int64) error {
 
 // broughtCeiling: a request with a ceiling of fifty of a hundred gets fifty units, one by one, from
 // shards of twenty-five.
-func broughtCeiling(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func broughtCeiling(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	share := units{"n": 25}
 	w.system(limit...)
-	w.lay(neverEntity, 4, limit, share, share, share, share)
+	w.putShards(testEntity, 4, limit, share, share, share, share)
 	p := w.process()
 	for n := range 50 {
-		if err := p.bring(still("n", 50), 1); err != nil {
+		if err := p.bring(noRefill("n", 50), 1); err != nil {
 			w.Fatalf("the %d. of 50: %v", n+1, err)
 		}
 	}
-	if err := p.bring(still("n", 50), 1); !isDenied(err) {
+	if err := p.bring(noRefill("n", 50), 1); !isDenied(err) {
 		w.Errorf("the 51st of 50: got %v, want denied", err)
 	}
 	w.clock.Advance(2 * time.Second) // a denial is remembered for one second
-	if err := p.bring(still("n", 60), 10); err != nil {
+	if err := p.bring(noRefill("n", 60), 10); err != nil {
 		w.Errorf("ten more with sixty: %v", err)
 	}
-	w.together(neverEntity, "n", 40_000)
+	w.together(testEntity, "n", 40_000)
 	w.clock.Advance(2 * time.Second)
-	p.exactly(neverEntity, "n", 100, 40) // the capacity of the limit is a hundred
+	p.exactly(testEntity, "n", 100, 40) // the capacity of the limit is a hundred
 }
 
 // broughtLarge: the same for a request that is taken in parts.
-func broughtLarge(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func broughtLarge(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	share := units{"n": 25}
 	w.system(limit...)
-	w.lay(neverEntity, 4, limit, share, share, share, share)
+	w.putShards(testEntity, 4, limit, share, share, share, share)
 	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	if err := p.bring(still("n", 50), 40); err != nil {
+	p.admit(testEntity, weir.Costs{"n": 0})
+	if err := p.bring(noRefill("n", 50), 40); err != nil {
 		w.Errorf("forty of fifty: %v", err)
 	}
-	if err := p.bring(still("n", 50), 11); !isDenied(err) {
+	if err := p.bring(noRefill("n", 50), 11); !isDenied(err) {
 		w.Errorf("eleven of ten: got %v, want denied", err)
 	}
 	w.clock.Advance(2 * time.Second)
-	if err := p.bring(still("n", 50), 10); err != nil {
+	if err := p.bring(noRefill("n", 50), 10); err != nil {
 		w.Errorf("ten of ten: %v", err)
 	}
-	w.together(neverEntity, "n", 50_000)
+	w.together(testEntity, "n", 50_000)
 }
 
 // nothingInDebt: a cost of 0 is judged like any other (docs/semantics.md, 3.6), even if another
 // limit is taken in parts.
-func nothingInDebt(w *neverWorld) {
-	limits := []weir.Limit{still("a", 100), still("b", 100)}
+func nothingInDebt(w *tableWorld) {
+	limits := []weir.Limit{noRefill("a", 100), noRefill("b", 100)}
 	w.system(limits...)
 	p := w.process()
 	for n, c := range []struct {
@@ -166,7 +166,7 @@ func nothingInDebt(w *neverWorld) {
 		{[2]int64{-5, 5}, true},
 		{[2]int64{0, 0}, true},
 	} {
-		w.lay(trial(n), 2, limits, units{"a": 30, "b": c.owed[0]}, units{"a": 30, "b": c.owed[1]})
+		w.putShards(trial(n), 2, limits, units{"a": 30, "b": c.owed[0]}, units{"a": 30, "b": c.owed[1]})
 		p.admit(trial(n), weir.Costs{"a": 0}) // shows the process the shard count
 		_, err := p.ask(trial(n), weir.Costs{"a": 40, "b": 0})
 		if c.admits && err != nil || !c.admits && !isDenied(err) {
@@ -191,11 +191,11 @@ func (u *bucketUpdate) takes(shard int, milli int64) bool {
 // parted takes fifty units from two shards of thirty, in parts. first sends the part on the first
 // shard. Another process empties the second shard before its part is sent. parted returns the
 // process and the error of the reservation.
-func parted(w *neverWorld, first func(send func() error) error) (*process, error) {
+func parted(w *tableWorld, first func(send func() error) error) (*process, error) {
 	w.Helper()
-	limit := []weir.Limit{still("n", 100)}
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
-	w.lay(neverEntity, 2, limit, units{"n": 30}, units{"n": 30})
+	w.putShards(testEntity, 2, limit, units{"n": 30}, units{"n": 30})
 	var parts atomic.Int32 // they are sent at the same time
 	hook := func(_ context.Context, u *bucketUpdate, send func() error) error {
 		switch {
@@ -204,14 +204,14 @@ func parted(w *neverWorld, first func(send func() error) error) (*process, error
 			return first(send)
 		case u.takes(1, 20_000): // another process takes it first
 			parts.Add(1)
-			w.edit(neverEntity, 1, balance("n", 0))
+			w.edit(testEntity, 1, balance("n", 0))
 		}
 		return send()
 	}
-	p := w.hooked(how{}, &wrong{send: hook})
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	_, err := p.ask(neverEntity, weir.Costs{"n": 50})
+	p := w.hooked(processOptions{}, &wrong{send: hook})
+	p.admit(testEntity, weir.Costs{"n": 0})
+	p.admit(testEntity, weir.Costs{"n": 0})
+	_, err := p.ask(testEntity, weir.Costs{"n": 50})
 	if n := parts.Load(); n < 2 {
 		w.Fatalf("%d parts were sent, want 2", n)
 	}
@@ -220,7 +220,7 @@ func parted(w *neverWorld, first func(send func() error) error) (*process, error
 
 // partUnknown: a caller relies on a denial to mean that nothing is charged, so a part whose answer
 // is lost is not a denial.
-func partUnknown(w *neverWorld) {
+func partUnknown(w *tableWorld) {
 	p, err := parted(w, func(send func() error) error {
 		if err := send(); err != nil {
 			return err
@@ -231,58 +231,58 @@ func partUnknown(w *neverWorld) {
 		w.Errorf("got %v, want unavailable", err)
 	}
 	equal(w, "what may be charged", p.store.Stats().AmbiguousMilli, 30_000)
-	w.together(neverEntity, "n", 0)
+	w.together(testEntity, "n", 0)
 }
 
-func partDenied(w *neverWorld) {
+func partDenied(w *tableWorld) {
 	p, err := parted(w, func(send func() error) error { return send() })
 	if !isDenied(err) {
 		w.Errorf("got %v, want denied", err)
 	}
 	equal(w, "what may be charged", p.store.Stats().AmbiguousMilli, 0)
-	w.together(neverEntity, "n", 30_000)
+	w.together(testEntity, "n", 30_000)
 	w.clock.Advance(2 * time.Second)
-	p.exactly(neverEntity, "n", 100, 30)
+	p.exactly(testEntity, "n", 100, 30)
 }
 
 // partOfSome: one shard gives all of a and a part of n, and the other shard the rest of n. The
 // first part is denied, so the rest of n is refunded. The amount of the refund depends on what that
 // shard had of n, not on what the first shard had of a when the whole request was tried.
-func partOfSome(w *neverWorld) {
-	limits := []weir.Limit{still("a", 1000), still("n", 100)}
+func partOfSome(w *tableWorld) {
+	limits := []weir.Limit{noRefill("a", 1000), noRefill("n", 100)}
 	w.system(limits...)
-	w.lay(neverEntity, 2, limits, units{"a": 500, "n": 30}, units{"a": 500, "n": 30})
+	w.putShards(testEntity, 2, limits, units{"a": 500, "n": 30}, units{"a": 500, "n": 30})
 	var rest atomic.Bool
-	p := w.hooked(how{}, &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
+	p := w.hooked(processOptions{}, &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
 		switch {
 		case u.takes(0, 30_000): // another process takes it first
-			w.edit(neverEntity, 0, balance("n", 0))
+			w.edit(testEntity, 0, balance("n", 0))
 		case u.takes(1, 20_000):
 			rest.Store(true)
 		}
 		return send()
 	}})
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	p.admit(neverEntity, weir.Costs{"n": 0})
-	if _, err := p.ask(neverEntity, weir.Costs{"a": 10, "n": 50}); !isDenied(err) {
+	p.admit(testEntity, weir.Costs{"n": 0})
+	p.admit(testEntity, weir.Costs{"n": 0})
+	if _, err := p.ask(testEntity, weir.Costs{"a": 10, "n": 50}); !isDenied(err) {
 		w.Errorf("got %v, want denied", err)
 	}
 	equal(w, "the rest of n was taken from the other shard", rest.Load(), true)
-	w.together(neverEntity, "a", 1_000_000)
-	w.together(neverEntity, "n", 30_000)
+	w.together(testEntity, "a", 1_000_000)
+	w.together(testEntity, "n", 30_000)
 	w.clock.Advance(2 * time.Second)
-	p.exactly(neverEntity, "n", 100, 30)
+	p.exactly(testEntity, "n", 100, 30)
 }
 
 // countLearned: a process that knows two shards learns of four shards only from the second read.
-func countLearned(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func countLearned(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
 	for n := range 16 { // half of them pick the shard that still has the count of two
-		w.lay(trial(n), 2, limit, units{"n": 25}, units{"n": 25})
+		w.putShards(trial(n), 2, limit, units{"n": 25}, units{"n": 25})
 		p.admit(trial(n), weir.Costs{"n": 0})
-		w.lay(trial(n), 4, limit, units{}, nil, units{"n": 25}, units{"n": 25})
+		w.putShards(trial(n), 4, limit, units{}, nil, units{"n": 25}, units{"n": 25})
 		w.edit(trial(n), 1, balance("n", 0))
 		p.admit(trial(n), weir.Costs{"n": 5})
 		p.deny(trial(n), weir.Costs{"n": 46})
@@ -293,15 +293,15 @@ func countLearned(w *neverWorld) {
 
 // keptAbove: a process first learns of a new shard count, and then of a refund by another process
 // from before it. The whole refund counts: the shard keeps its balance above its share.
-func keptAbove(w *neverWorld) {
-	limit := []weir.Limit{still("n", 100)}
+func keptAbove(w *tableWorld) {
+	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
 	for n := range 12 { // half of them pick shards that exist
-		w.lay(trial(n), 2, limit, units{"n": 10}, units{})
+		w.putShards(trial(n), 2, limit, units{"n": 10}, units{})
 		p.admit(trial(n), weir.Costs{"n": 0}) // shows the process ten
 		w.edit(trial(n), 1, map[string]int64{schema.AttrShardCount: 4})
-		s := p.store.buckets.Subject(weir.Subject{Entity: trial(n), Resource: neverResource})
+		s := p.store.buckets.Subject(weir.Subject{Entity: trial(n), Resource: testResource})
 		for draws := 0; s.ShardCount() < 4 && draws < mostDraws; draws++ {
 			p.admit(trial(n), weir.Costs{"n": 0})
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDeletionNobodyHeardOf checks the rest of a deletion whose answer was lost: a repeated call
+// TestDeletionWithLostAnswer checks the rest of a deletion whose answer was lost: a repeated call
 // finishes it, and does nothing to an entity that was not deleted.
-func TestDeletionNobodyHeardOf(t *testing.T) {
+func TestDeletionWithLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
@@ -53,9 +53,9 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 	}
 }
 
-// TestProcessForgetsWhatItMayHaveDeleted checks that a process reads the configuration next after a
+// TestConfigIsReadAfterLostDeletion checks that a process reads the configuration next after a
 // deletion whose answer was lost.
-func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
+func TestConfigIsReadAfterLostDeletion(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.eye.mustEntity(t, "acme", "", false)

@@ -20,16 +20,16 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// neverCase checks that a mistake is not made on DynamoDB. It also runs with each fault that it
+// mistakeCase checks that a mistake is not made on DynamoDB. It also runs with each fault that it
 // should catch injected between weir and the table.
-type neverCase struct {
+type mistakeCase struct {
 	// name begins with the name of the mistake in [conformance.Mistakes], if it is one of those.
 	name string
-	play func(w *neverWorld)
+	play func(w *tableWorld)
 }
 
-// neverWorld is a namespace of a table in which several processes share a virtual clock.
-type neverWorld struct {
+// tableWorld is a namespace of a table in which several processes share a virtual clock.
+type tableWorld struct {
 	conformance.T
 	clock *conformance.Clock
 	table *Table
@@ -45,23 +45,23 @@ type neverWorld struct {
 type process struct {
 	*limiter.Limiter
 	store *Store
-	w     *neverWorld
+	w     *tableWorld
 	log   *writeLog
 }
 
-// how are the options of a process.
-type how struct {
+// processOptions are the options of a process.
+type processOptions struct {
 	store   Options
 	limiter limiter.Options
 }
 
-// neverStart is the time at which the worlds begin.
-var neverStart = time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
+// testStart is the time at which the worlds begin.
+var testStart = time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 
-// onNever runs a case in a namespace of its own.
-func onNever(t conformance.T, table *Table, wrong *wrong, play func(w *neverWorld)) {
+// inTableWorld runs a case in a namespace of its own.
+func inTableWorld(t conformance.T, table *Table, wrong *wrong, play func(w *tableWorld)) {
 	t.Helper()
-	w := &neverWorld{T: t, clock: conformance.NewClock(neverStart), table: table, wrong: wrong}
+	w := &tableWorld{T: t, clock: conformance.NewClock(testStart), table: table, wrong: wrong}
 	w.space = "w" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
 	if _, _, err := table.RegisterNamespace(t.Context(), w.space); err != nil {
 		t.Fatalf("register: %v", err)
@@ -71,21 +71,21 @@ func onNever(t conformance.T, table *Table, wrong *wrong, play func(w *neverWorl
 			_ = p.Close() // it may be closed already
 		}
 	}()
-	w.eye = w.start(how{}, nil)
+	w.eye = w.start(processOptions{}, nil)
 	play(w)
 }
 
 // process starts another process.
-func (w *neverWorld) process(o ...how) *process {
+func (w *tableWorld) process(o ...processOptions) *process {
 	w.Helper()
 	if len(o) == 0 {
-		o = []how{{}}
+		o = []processOptions{{}}
 	}
 	return w.start(o[0], w.wrong)
 }
 
 // start opens a limiter on a store of its own. The timeouts are long enough for a slow machine.
-func (w *neverWorld) start(o how, wrong *wrong) *process {
+func (w *tableWorld) start(o processOptions, wrong *wrong) *process {
 	w.Helper()
 	s := o.store
 	s.Config, s.Endpoint = w.table.Options.Config, w.table.Options.Endpoint
@@ -121,7 +121,7 @@ func (w *neverWorld) start(o how, wrong *wrong) *process {
 }
 
 // limits sets the limits of a place with the observer, not with a tested process.
-func (w *neverWorld) limits(at weir.Subject, limits ...weir.Limit) {
+func (w *tableWorld) limits(at weir.Subject, limits ...weir.Limit) {
 	w.Helper()
 	if err := w.eye.SetLimits(w.Context(), at, limits); err != nil {
 		w.Fatalf("set limits of %+v: %v", at, err)
@@ -129,13 +129,13 @@ func (w *neverWorld) limits(at weir.Subject, limits ...weir.Limit) {
 }
 
 // system sets the limits of the system.
-func (w *neverWorld) system(limits ...weir.Limit) {
+func (w *tableWorld) system(limits ...weir.Limit) {
 	w.Helper()
 	w.limits(weir.Subject{}, limits...)
 }
 
 // family declares a child that cascades to a parent.
-func (w *neverWorld) family(child, parent string) {
+func (w *tableWorld) family(child, parent string) {
 	w.Helper()
 	for _, e := range [][2]string{{parent, ""}, {child, parent}} {
 		if err := w.eye.SetEntity(w.Context(), e[0], e[1], e[1] != ""); err != nil {
@@ -151,22 +151,22 @@ func per(name string, capacity, refill int64, period time.Duration) weir.Limit {
 	}
 }
 
-// still returns a bucket that does not refill during a case: one unit in a hundred years.
-func still(name string, capacity int64) weir.Limit {
-	return per(name, capacity, 1, stillPeriod*time.Second)
+// noRefill returns a bucket that does not refill during a case: one unit in a hundred years.
+func noRefill(name string, capacity int64) weir.Limit {
+	return per(name, capacity, 1, noRefillPeriod*time.Second)
 }
 
-// stillPeriod is the period of still in seconds.
-const stillPeriod = 100 * 365 * 24 * 60 * 60
+// noRefillPeriod is the period of still in seconds.
+const noRefillPeriod = 100 * 365 * 24 * 60 * 60
 
 const (
-	neverEntity   = "acme"
-	neverResource = "gpt-4o"
+	testEntity   = "acme"
+	testResource = "gpt-4o"
 )
 
 // ask makes a request and waits until nothing is running in the background.
 func (p *process) ask(entity string, c weir.Costs) (*weir.Lease, error) {
-	l, err := p.Reserve(p.w.Context(), &weir.Request{Entity: entity, Resource: neverResource, Costs: c})
+	l, err := p.Reserve(p.w.Context(), &weir.Request{Entity: entity, Resource: testResource, Costs: c})
 	p.quiet()
 	return l, err
 }
@@ -220,11 +220,11 @@ func (p *process) drain(entity, limit string, most int) int {
 	return most
 }
 
-// since returns the time since neverStart.
-func (w *neverWorld) since() time.Duration { return w.clock.Now().Sub(neverStart) }
+// since returns the time since testStart.
+func (w *tableWorld) since() time.Duration { return w.clock.Now().Sub(testStart) }
 
 // equal fails unless two values are the same.
-func equal[V comparable](w *neverWorld, what string, got, want V) {
+func equal[V comparable](w *tableWorld, what string, got, want V) {
 	w.Helper()
 	if got != want {
 		w.Errorf("at %s: %s: got %v, want %v", w.since(), what, got, want)
@@ -232,14 +232,14 @@ func equal[V comparable](w *neverWorld, what string, got, want V) {
 }
 
 // id returns the identity of a bucket item.
-func (w *neverWorld) id(entity string, shard int) schema.BucketID {
+func (w *tableWorld) id(entity string, shard int) schema.BucketID {
 	return schema.BucketID{
-		Namespace: w.eye.store.config.Namespace, Entity: entity, Resource: neverResource, Shard: shard,
+		Namespace: w.eye.store.config.Namespace, Entity: entity, Resource: testResource, Shard: shard,
 	}
 }
 
 // raw reads a bucket item without decoding it; nil if it does not exist.
-func (w *neverWorld) raw(entity string, shard int) schema.Item {
+func (w *tableWorld) raw(entity string, shard int) schema.Item {
 	w.Helper()
 	item, err := w.eye.store.client.GetItem(w.Context(), w.id(entity, shard).Key(), true)
 	if err != nil {
@@ -249,7 +249,7 @@ func (w *neverWorld) raw(entity string, shard int) schema.Item {
 }
 
 // bucket reads a bucket item; nil if it does not exist.
-func (w *neverWorld) bucket(entity string, shard int) *schema.Bucket {
+func (w *tableWorld) bucket(entity string, shard int) *schema.Bucket {
 	w.Helper()
 	item := w.raw(entity, shard)
 	if item == nil {
@@ -263,7 +263,7 @@ func (w *neverWorld) bucket(entity string, shard int) *schema.Bucket {
 }
 
 // stored reads one limit of a bucket item.
-func (w *neverWorld) stored(entity string, shard int, limit string) schema.BucketLimit {
+func (w *tableWorld) stored(entity string, shard int, limit string) schema.BucketLimit {
 	w.Helper()
 	b := w.bucket(entity, shard)
 	if b == nil || b.Limit(limit) == nil {
@@ -273,7 +273,7 @@ func (w *neverWorld) stored(entity string, shard int, limit string) schema.Bucke
 }
 
 // edit sets numbers of a bucket item without a condition, as another program would.
-func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
+func (w *tableWorld) edit(entity string, shard int, numbers map[string]int64) {
 	w.Helper()
 	e := &client.Expression{}
 	for _, attribute := range slices.Sorted(maps.Keys(numbers)) {
@@ -289,7 +289,7 @@ func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
 }
 
 // put stores a bucket item as another program would.
-func (w *neverWorld) put(b *schema.Bucket) {
+func (w *tableWorld) put(b *schema.Bucket) {
 	w.Helper()
 	in := &ddb.PutItemInput{TableName: &w.table.Name, Item: b.Item()}
 	if _, err := w.eye.store.client.API.PutItem(w.Context(), in); err != nil {
@@ -298,7 +298,7 @@ func (w *neverWorld) put(b *schema.Bucket) {
 }
 
 // shards returns the existing shards of a bucket, by number.
-func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
+func (w *tableWorld) shards(entity string) map[int]*schema.Bucket {
 	w.Helper()
 	keys := make([]schema.Key, 2*bucketitem.MaxShards)
 	for i := range keys {
@@ -321,7 +321,7 @@ func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 }
 
 // items returns all items of the namespace, in the order of their keys.
-func (w *neverWorld) items() []schema.Item {
+func (w *tableWorld) items() []schema.Item {
 	w.Helper()
 	var found []schema.Item
 	pages := ddb.NewScanPaginator(w.eye.store.client.API, &ddb.ScanInput{
@@ -341,8 +341,8 @@ func (w *neverWorld) items() []schema.Item {
 	return found
 }
 
-// crowd runs f in n goroutines at once and waits for them. f must not end the case.
-func crowd(n int, f func(i int)) {
+// concurrently runs f in n goroutines at once and waits for them. f must not end the case.
+func concurrently(n int, f func(i int)) {
 	start := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range n {
