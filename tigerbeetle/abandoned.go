@@ -159,11 +159,12 @@ func (s *Store) watchAbandoned(a *inflightReserve) {
 	defer l.forget(a)
 	l.permits <- struct{}{}
 	defer func() { <-l.permits }()
-	s.withdrawSurely(a)
+	s.withdrawUntilKnown(a)
 }
 
-// withdrawSurely withdraws a reservation, and tries again until it succeeds or the store is closed.
-func (s *Store) withdrawSurely(a *inflightReserve) {
+// withdrawUntilKnown withdraws a reservation, and tries again until it succeeds or the store is
+// closed.
+func (s *Store) withdrawUntilKnown(a *inflightReserve) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		did, err := s.withdraw(s.life, a)
 		if err == nil {

@@ -105,17 +105,17 @@ func (o *outage) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb
 	return through(ctx, o, o.Emulator.AccountTransfers, f)
 }
 
-// brownout is a test in a synctest bubble with a cluster that can go down.
-type brownout struct {
+// outageWorld is a test in a synctest bubble with a cluster that can go down.
+type outageWorld struct {
 	*testing.T
 	*outage
 }
 
 // inOutages runs a test in a synctest bubble.
-func inOutages(t *testing.T, play func(b *brownout)) {
+func inOutages(t *testing.T, play func(b *outageWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		play(&brownout{t, &outage{Emulator: emulator.New(nil)}})
+		play(&outageWorld{t, &outage{Emulator: emulator.New(nil)}})
 	})
 }
 
@@ -126,7 +126,7 @@ func cascading(capacity int64) *weir.Definitions {
 	return d
 }
 
-func (b *brownout) serve() (*limiter.Limiter, *Store) {
+func (b *outageWorld) serve() (*limiter.Limiter, *Store) {
 	b.T.Helper()
 	s, err := OpenLedger(b.Context(), b.outage, &Options{Definitions: cascading(20), Poll: -1})
 	if err != nil {
@@ -142,14 +142,14 @@ func (b *brownout) serve() (*limiter.Limiter, *Store) {
 
 // several returns a request of two charges, each of which costs a unit of every limit of e and p.
 func several() *weir.Request {
-	one := weir.Charge{Entity: "e", Resource: "r", Costs: each4(1)}
+	one := weir.Charge{Entity: "e", Resource: "r", Costs: allFour(1)}
 	return &weir.Request{LeaseID: weir.NewLeaseID(time.Now()), Charges: []weir.Charge{one, one}}
 }
 
-func each4(n int64) weir.Costs { return weir.Costs{"b": n, "m": n, "s": n, "w": n} }
+func allFour(n int64) weir.Costs { return weir.Costs{"b": n, "m": n, "s": n, "w": n} }
 
 // leave reserves with a context that ends after 100 ms, and expects that no answer comes before.
-func (b *brownout) leave(l *limiter.Limiter, r *weir.Request) {
+func (b *outageWorld) leave(l *limiter.Limiter, r *weir.Request) {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -159,7 +159,7 @@ func (b *brownout) leave(l *limiter.Limiter, r *weir.Request) {
 }
 
 // free checks that every limit has want units available.
-func (b *brownout) free(l *limiter.Limiter, want int64) {
+func (b *outageWorld) free(l *limiter.Limiter, want int64) {
 	b.T.Helper()
 	for _, entity := range []string{"e", "p"} {
 		statuses, err := l.Status(b.Context(), entity, "r")
@@ -179,7 +179,7 @@ func (b *brownout) free(l *limiter.Limiter, want int64) {
 // have ended on every server.
 func TestAbandonedIsWithdrawn(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, s := b.serve()
 		if _, err := l.Reserve(b.Context(), several()); err != nil {
 			b.Fatal(err)
@@ -217,7 +217,7 @@ func TestAbandonedIsWithdrawn(t *testing.T) {
 // period.
 func TestAbandonedPeriod(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, _ := b.serve()
 		end := time.Date(2000, 2, 1, 0, 0, 0, 0, time.UTC)
 		time.Sleep(time.Until(end) - 5*time.Second)
@@ -242,7 +242,7 @@ func TestAbandonedPeriod(t *testing.T) {
 func TestAbandonedIsAdopted(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{true, false} {
-		inOutages(t, func(b *brownout) {
+		inOutages(t, func(b *outageWorld) {
 			l, s := b.serve()
 			if _, err := l.Reserve(b.Context(), several()); err != nil {
 				b.Fatal(err)
@@ -282,7 +282,7 @@ func TestAbandonedIsAdopted(t *testing.T) {
 // first one is withdrawn.
 func TestAbandonedOtherContent(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, _ := b.serve()
 		b.down()
 		r := unit("s", 1)
@@ -309,11 +309,11 @@ func TestAbandonedOtherContent(t *testing.T) {
 	})
 }
 
-// TestAbandonedElsewhere checks that a repeat on another server adopts the lease, so that the
-// server that reserved it does not withdraw it.
-func TestAbandonedElsewhere(t *testing.T) {
+// TestAbandonedAdoptedByAnotherServer checks that a repeat on another server adopts the lease, so
+// that the server that reserved it does not withdraw it.
+func TestAbandonedAdoptedByAnotherServer(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		first, s := b.serve()
 		second, _ := b.serve()
 		if _, err := first.Reserve(b.Context(), several()); err != nil {
@@ -345,7 +345,7 @@ func TestAbandonedAnswerLost(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			net := &losing{Ledger: emulator.New(nil)}
+			net := &losingLedger{Ledger: emulator.New(nil)}
 			s, err := OpenLedger(t.Context(), net, &Options{Definitions: fourLimits(20), Poll: -1})
 			if err != nil {
 				t.Fatal(err)
@@ -380,7 +380,7 @@ func TestAbandonedAnswerLost(t *testing.T) {
 // the ledger.
 func TestAbandonedUnsent(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, _ := b.serve()
 		if _, err := l.Reserve(b.Context(), unit("b", 1)); err != nil {
 			b.Fatal(err)
@@ -411,7 +411,7 @@ func TestAbandonedUnsent(t *testing.T) {
 func TestAbandonedClose(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {
-		inOutages(t, func(b *brownout) {
+		inOutages(t, func(b *outageWorld) {
 			l, s := b.serve()
 			if _, err := l.Reserve(b.Context(), several()); err != nil {
 				b.Fatal(err)

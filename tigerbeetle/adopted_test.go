@@ -14,7 +14,7 @@ import (
 // reservation, even if a limit has been changed in between.
 func TestAbandonedAnswer(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, s := b.serve()
 		if _, err := l.Reserve(b.Context(), several()); err != nil {
 			b.Fatal(err)

@@ -18,9 +18,9 @@ func largest() *weir.Definitions {
 	return d
 }
 
-// TestAmountsTurned checks that units taken and given back many times are not counted as in use,
-// and that servers started afterwards report the units in use.
-func TestAmountsTurned(t *testing.T) {
+// TestAmountsTakenAndReturned checks that units taken and given back many times are not counted as
+// in use, and that servers started afterwards report the units in use.
+func TestAmountsTakenAndReturned(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a := c.open(largest(), 0)
@@ -105,10 +105,10 @@ func TestAmountsDebt(t *testing.T) {
 	}
 }
 
-// TestAmountsLate checks that units added to a lease after its window has ended are occupied for a
-// full window from then on, also on a server that never saw the lease, and whatever the lease was
-// reserved with.
-func TestAmountsLate(t *testing.T) {
+// TestAmountsAddedLate checks that units added to a lease after its window has ended are occupied
+// for a full window from then on, also on a server that never saw the lease, and whatever the lease
+// was reserved with.
+func TestAmountsAddedLate(t *testing.T) {
 	t.Parallel()
 	for _, shadow := range []bool{false, true} {
 		for _, began := range []int64{0, 3} {
@@ -146,9 +146,9 @@ func TestAmountsLate(t *testing.T) {
 	}
 }
 
-// TestAmountsParts checks that two charges of a lease together stand for at most the largest
+// TestAmountsOfTwoCharges checks that two charges of a lease together stand for at most the largest
 // amount.
-func TestAmountsParts(t *testing.T) {
+func TestAmountsOfTwoCharges(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	for _, l := range largest().System {

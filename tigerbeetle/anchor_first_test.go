@@ -16,16 +16,18 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// heldBack is an emulator that holds calls back until a gate is closed: before they are carried
-// out, calls that move an anchor and the others by a gate each; after that, the answers of all
-// calls and of queries. A nil gate holds nothing back.
-type heldBack struct {
+// holdingEmulator is an emulator that holds calls back until a gate is closed: before they are
+// carried out, calls that move an anchor and the others by a gate each; after that, the answers of
+// all calls and of queries. A nil gate holds nothing back.
+type holdingEmulator struct {
 	*emulator.Emulator
 
 	anchors, others, answers, queries chan struct{}
 }
 
-func (g *heldBack) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+func (g *holdingEmulator) AccountTransfers(
+	ctx context.Context, f tb.AccountFilter,
+) ([]tb.Transfer, error) {
 	gate := g.queries
 	found, err := g.Emulator.AccountTransfers(ctx, f)
 	if gate != nil {
@@ -35,9 +37,9 @@ func (g *heldBack) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]
 }
 
 // Close does nothing, because other stores use the cluster.
-func (g *heldBack) Close() error { return nil }
+func (g *holdingEmulator) Close() error { return nil }
 
-func (g *heldBack) CreateTransfers(
+func (g *holdingEmulator) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	gate := g.others
@@ -56,7 +58,7 @@ func (g *heldBack) CreateTransfers(
 }
 
 // serve opens a limiter on the emulator, in a synctest bubble.
-func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *limiter.Limiter {
+func (g *holdingEmulator) serve(t *testing.T, limits ...weir.Limit) *limiter.Limiter {
 	t.Helper()
 	if g.Emulator == nil {
 		g.Emulator = emulator.New(nil)
@@ -96,7 +98,7 @@ func left(t *testing.T, l *limiter.Limiter, limit string) int64 {
 func TestFirstAnchorComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := &heldBack{}
+		g := &holdingEmulator{}
 		l := g.serve(t, bucketOf(20))
 		g.anchors = make(chan struct{})
 		taken := make(chan int64, 2)
@@ -130,7 +132,7 @@ func TestFirstAnchorComesFirst(t *testing.T) {
 func TestFirstAnchorFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := &heldBack{}
+		g := &holdingEmulator{}
 		window := weir.Limit{Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Hour}
 		l := g.serve(t, bucketOf(20), window)
 		if _, err := l.Reserve(t.Context(), unit("w", 1)); err != nil {
@@ -165,7 +167,7 @@ func TestFirstAnchorFails(t *testing.T) {
 func TestChangedAnchorComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := &heldBack{}
+		g := &holdingEmulator{}
 		l := g.serve(t, fourLimits(100).System[0])
 		if _, err := l.Reserve(t.Context(), unit("b", 1)); err != nil {
 			t.Fatal(err)
@@ -198,13 +200,13 @@ func TestChangedAnchorComesFirst(t *testing.T) {
 	})
 }
 
-// TestNoDenialBesideSettlements checks that after the cluster has carried an update out no call is
+// TestNoDenialForReturnedUnits checks that after the cluster has carried an update out no call is
 // denied for the units it returned, even while its answer is on the way.
-func TestNoDenialBesideSettlements(t *testing.T) {
+func TestNoDenialForReturnedUnits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
 		synctest.Test(t, func(t *testing.T) {
-			g := &heldBack{}
+			g := &holdingEmulator{}
 			l := g.serve(t, fourLimits(5).System...)
 			lease, err := l.Reserve(t.Context(), unit(limit, 5))
 			if err != nil {
@@ -234,19 +236,19 @@ func TestNoDenialBesideSettlements(t *testing.T) {
 	}
 }
 
-// TestNoDenialByOldHolds checks that the holds that a denied call read do not deny the next call if
-// an update was answered in between.
-func TestNoDenialByOldHolds(t *testing.T) {
+// TestNoDenialForOldHolds checks that the holds that a denied call read do not deny the next call
+// if an update was answered in between.
+func TestNoDenialForOldHolds(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
 		synctest.Test(t, func(t *testing.T) {
-			g := &heldBack{}
+			g := &holdingEmulator{}
 			l := g.serve(t, fourLimits(5).System...)
 			lease, err := l.Reserve(t.Context(), unit(limit, 2))
 			if err != nil {
 				t.Fatal(err)
 			}
-			elsewhere := (&heldBack{Emulator: g.Emulator}).serve(t, fourLimits(5).System...)
+			elsewhere := (&holdingEmulator{Emulator: g.Emulator}).serve(t, fourLimits(5).System...)
 			if _, err := elsewhere.Reserve(t.Context(), unit(limit, 3)); err != nil {
 				t.Fatal(err)
 			}
@@ -272,9 +274,9 @@ func TestNoDenialByOldHolds(t *testing.T) {
 	}
 }
 
-// TestSettledElsewhere checks that a hold of another server that this one has returned is no longer
-// counted here.
-func TestSettledElsewhere(t *testing.T) {
+// TestSettledHoldOfAnotherServer checks that a hold of another server that this one has returned is
+// no longer counted here.
+func TestSettledHoldOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
 		c := newCluster(t, 0)

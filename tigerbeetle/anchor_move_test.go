@@ -14,14 +14,14 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// gated holds the next call that creates transfers back until its gate is opened.
-type gated struct {
+// gatedLedger holds the next call that creates transfers back until its gate is opened.
+type gatedLedger struct {
 	Ledger
 
 	gate chan struct{}
 }
 
-func (g *gated) CreateTransfers(
+func (g *gatedLedger) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	if gate := g.gate; gate != nil {
@@ -31,16 +31,16 @@ func (g *gated) CreateTransfers(
 	return g.Ledger.CreateTransfers(ctx, transfers)
 }
 
-func (*gated) Close() error { return nil }
+func (*gatedLedger) Close() error { return nil }
 
-// TestTurnDenied checks that if the call that moves the anchor of an idle bucket is denied by
+// TestAnchorMoveDenied checks that if the call that moves the anchor of an idle bucket is denied by
 // another limit, the units that other calls took meanwhile do not return with the refill for the
 // idle time.
-func TestTurnDenied(t *testing.T) {
+func TestAnchorMoveDenied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 0)
-		net := &gated{Ledger: c.ledger}
+		net := &gatedLedger{Ledger: c.ledger}
 		s, err := OpenLedger(t.Context(), net, &Options{
 			Poll: -1, Now: c.clock.now, Definitions: &weir.Definitions{System: []weir.Limit{
 				bucketOf(100), {Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Hour},
@@ -88,9 +88,9 @@ func TestTurnDenied(t *testing.T) {
 	})
 }
 
-// TestDoubtEnds checks that an estimate read while chains were in flight, which may count some of
-// them twice, is read again by the next call that finds none in flight.
-func TestDoubtEnds(t *testing.T) {
+// TestUncertainEstimateIsReadAgain checks that an estimate read while chains were in flight, which
+// may count some of them twice, is read again by the next call that finds none in flight.
+func TestUncertainEstimateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
 		c := newCluster(t, 0)

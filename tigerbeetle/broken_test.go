@@ -63,9 +63,9 @@ func wrongHarness(x *wrong) conformance.StoreHarness {
 	return h
 }
 
-// TestWrongsAreCaught checks that each wrong between weir and the cluster makes the cases fail that
-// are about it, and that they pass without it. A check that has never failed proves little.
-func TestWrongsAreCaught(t *testing.T) {
+// TestWrongStoresAreCaught checks that each wrong between weir and the cluster makes the cases fail
+// that are about it, and that they pass without it. A check that has never failed proves little.
+func TestWrongStoresAreCaught(t *testing.T) {
 	t.Parallel()
 	cases := brokenCases(t)
 	var mu sync.Mutex
@@ -122,9 +122,9 @@ func caseAbout(t *testing.T, cases []brokenCase, about string) brokenCase {
 	return cases[i]
 }
 
-// TestEveryMistakeIsGuarded checks that each mistake has a case in the suite that this store plays,
-// or cannot be made on it.
-func TestEveryMistakeIsGuarded(t *testing.T) {
+// TestEveryMistakeHasACaseHere checks that each mistake has a case in the suite that this store
+// plays, or cannot be made on it.
+func TestEveryMistakeHasACaseHere(t *testing.T) {
 	t.Parallel()
 	const shards = "no limit is divided into shards: an account has no limit of writes"
 	elsewhere := map[string]string{
@@ -185,13 +185,13 @@ func newTampered(start time.Time, x *wrong) *tampered {
 }
 
 // join opens another server's store.
-func (w *tampered) join(t conformance.T, d *weir.Definitions) *timed {
+func (w *tampered) join(t conformance.T, d *weir.Definitions) *timedStore {
 	t.Helper()
 	s, err := OpenLedger(t.Context(), w, &Options{Definitions: d, Poll: -1, Now: w.clock.now})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	return &timed{s, w.clock}
+	return &timedStore{s, w.clock}
 }
 
 // Close does nothing, because other stores use the cluster.
@@ -302,15 +302,22 @@ func (c *tamperedCall) amount(i int, f func(n uint64) uint64) {
 	c.all[i].Amount = tb.ToUint128(f(lowUint64(c.meant[i].Amount)))
 }
 
-// header returns the code of the token that the call makes, codeCompleted or codeCancelled if it
+// The results of [tamperedCall.header] for a call that ends a lease. Such a call makes no token, so
+// they are no codes of the ledger.
+const (
+	leaseCompleted uint16 = 12
+	leaseCancelled uint16 = 13
+)
+
+// header returns the code of the token that the call makes, leaseCompleted or leaseCancelled if it
 // ends the lease, or 0 if it does neither.
 func (c *tamperedCall) header() uint16 {
 	for i := range c.meant {
 		switch t := &c.meant[i]; {
 		case c.resolves(i) && t.UserData32 == endMark && c.is(i, flagPost):
-			return codeCompleted
+			return leaseCompleted
 		case c.resolves(i) && t.UserData32 == endMark:
-			return codeCancelled
+			return leaseCancelled
 		case t.Code == codeLease || t.Code == codeAdjusted || t.Code == codeExtended:
 			return t.Code
 		}

@@ -16,7 +16,7 @@ import (
 
 // wrongs returns what the chains could do wrong, with the cases that catch it.
 func wrongs() []*wrong {
-	all := slices.Concat(unchecked(), misheld(), misfilled(), misnamed(), missettled())
+	all := slices.Concat(unchecked(), wrongHolds(), wrongRefills(), misnamed(), wrongUpdates())
 	for _, x := range all {
 		if about, ok := caughtBy()[x.name]; ok {
 			x.caught = append(x.caught, about)
@@ -110,18 +110,18 @@ func posts(c *tamperedCall, i int) bool  { return c.code(i) == codeCheck && c.is
 func holds(c *tamperedCall, i int) bool {
 	return c.is(i, flagPending) && (c.code(i) == codeTake || c.code(i) == codeKept)
 }
-func anew(c *tamperedCall, i int) bool { return holds(c, i) && c.code(i) == codeKept }
-func backs(c *tamperedCall, i int) bool {
+func replacesHold(c *tamperedCall, i int) bool { return holds(c, i) && c.code(i) == codeKept }
+func endsHold(c *tamperedCall, i int) bool {
 	return c.is(i, flagVoid) && (c.code(i) == codeTake || c.code(i) == codeKept)
 }
 
-// coded selects the events with a code.
-func coded(code uint16) func(*tamperedCall, int) bool {
+// withCode selects the events with a code.
+func withCode(code uint16) func(*tamperedCall, int) bool {
 	return func(c *tamperedCall, i int) bool { return !c.resolves(i) && c.meant[i].Code == code }
 }
 
-// during restricts a selection to the calls of an update.
-func during(header uint16, which func(*tamperedCall, int) bool) func(*tamperedCall, int) bool {
+// inUpdate restricts a selection to the calls of an update.
+func inUpdate(header uint16, which func(*tamperedCall, int) bool) func(*tamperedCall, int) bool {
 	return func(c *tamperedCall, i int) bool { return c.header() == header && which(c, i) }
 }
 
@@ -146,7 +146,7 @@ func unchecked() []*wrong {
 			c.all[i].Flags = c.all[i].Flags&^flagPost | flagVoid
 			c.all[i].Amount = tb.Uint128{}
 		}),
-		events("a check is not ended", during(codeLease, func(c *tamperedCall, i int) bool {
+		events("a check is not ended", inUpdate(codeLease, func(c *tamperedCall, i int) bool {
 			return c.code(i) == codeCheck && c.is(i, flagVoid)
 		}), leave),
 		events("the chain is not linked", func(c *tamperedCall, i int) bool { return c.is(i, flagLinked) },
@@ -155,7 +155,7 @@ func unchecked() []*wrong {
 			return posts(c, i) && c.w.pending[c.meant[i].PendingID].UserData32>>8 == 1
 		}, amounts(none)),
 		events("what a shadow limit takes is not counted", func(c *tamperedCall, i int) bool {
-			return coded(codeTake)(c, i) && !c.is(i, flagPending)
+			return withCode(codeTake)(c, i) && !c.is(i, flagPending)
 		}, amounts(none)),
 		events("a bucket's take leaves out what is spent", checks, func(c *tamperedCall, i int) {
 			if c.meant[i].CreditAccountID == oddID(c.meant[i].DebitAccountID) {
@@ -165,8 +165,8 @@ func unchecked() []*wrong {
 	}
 }
 
-// misheld are units that return too early, too late or never.
-func misheld() []*wrong {
+// wrongHolds are units that return too early, too late or never.
+func wrongHolds() []*wrong {
 	timeout := func(f func(uint32) uint32) func(*tamperedCall, int) {
 		return func(c *tamperedCall, i int) { c.all[i].Timeout = f(c.meant[i].Timeout) }
 	}
@@ -175,21 +175,21 @@ func misheld() []*wrong {
 	return []*wrong{
 		events("a hold is twice as long", holds, timeout(longer)),
 		events("a hold is half as long", holds, timeout(shorter)),
-		events("a hold that is made anew is twice as long", anew, timeout(longer)),
-		events("a hold that is made anew is half as long", anew, timeout(shorter)),
+		events("a hold that is made anew is twice as long", replacesHold, timeout(longer)),
+		events("a hold that is made anew is half as long", replacesHold, timeout(shorter)),
 		events("a hold never ends", holds, timeout(func(uint32) uint32 { return 0 })),
-		events("a shrink keeps the old hold", during(codeAdjusted, backs), leave),
-		events("a shrink does not make the hold anew", during(codeAdjusted, anew), leave),
-		events("a complete keeps the slots", during(codeCompleted, backs), leave),
-		events("a cancel keeps the holds", during(codeCancelled, backs), leave),
-		events("an extend keeps the old hold", during(codeExtended, backs), leave),
-		events("an extend lets the slots go", during(codeExtended, anew), leave),
+		events("a shrink keeps the old hold", inUpdate(codeAdjusted, endsHold), leave),
+		events("a shrink does not make the hold anew", inUpdate(codeAdjusted, replacesHold), leave),
+		events("a complete keeps the slots", inUpdate(leaseCompleted, endsHold), leave),
+		events("a cancel keeps the holds", inUpdate(leaseCancelled, endsHold), leave),
+		events("an extend keeps the old hold", inUpdate(codeExtended, endsHold), leave),
+		events("an extend lets the slots go", inUpdate(codeExtended, replacesHold), leave),
 	}
 }
 
-// misfilled returns wrongs by which a refill gives too much or too little.
-func misfilled() []*wrong {
-	refills := coded(codeRefill)
+// wrongRefills returns wrongs by which a refill gives too much or too little.
+func wrongRefills() []*wrong {
+	refills := withCode(codeRefill)
 	unbalanced := func(c *tamperedCall, i int) { c.all[i].Flags &^= flagBalancing }
 	return []*wrong{
 		events("a refill is not bounded by what is spent", refills, unbalanced),
@@ -198,8 +198,8 @@ func misfilled() []*wrong {
 		events("a refill is left out", refills, leave),
 		events("a refill has an ID of its own", refills, func(c *tamperedCall, i int) { c.rename(i) }),
 		events("an anchor is set back", refills, func(c *tamperedCall, i int) { c.all[i].UserData64 -= 5000 }),
-		events("a changed capacity is not carried out", coded(codeCapacity), amounts(none)),
-		events("a changed capacity counts twice", coded(codeCapacity), amounts(twice)),
+		events("a changed capacity is not carried out", withCode(codeCapacity), amounts(none)),
+		events("a changed capacity counts twice", withCode(codeCapacity), amounts(twice)),
 	}
 }
 
@@ -213,7 +213,7 @@ func (c *tamperedCall) rename(i int) {
 
 // misnamed returns wrongs by which events have other IDs, or carry other data.
 func misnamed() []*wrong {
-	leases := coded(codeLease)
+	leases := withCode(codeLease)
 	fixed := func(c *tamperedCall, id *tb.Uint128) {
 		if name, ok := c.w.budgets[*id]; ok {
 			*id = c.w.periods[name]
@@ -229,22 +229,22 @@ func misnamed() []*wrong {
 				}
 			}
 		}},
-		events("a cancel before the reserve is not told", coded(codeVoid), leave),
+		events("a cancel before the reserve is not told", withCode(codeVoid), leave),
 		events("a lease's fingerprint is dropped", leases,
 			func(c *tamperedCall, i int) { c.all[i].UserData64 = 0 }),
 		events("a lease's end is not told", leases, amounts(none)),
 		events("an end's fingerprint is dropped", func(c *tamperedCall, i int) bool {
 			return c.resolves(i) && c.meant[i].UserData32 == endMark
 		}, func(c *tamperedCall, i int) { c.all[i].UserData64 = 0 }),
-		events("an extended lease's end is not told", coded(codeExtended), amounts(none)),
-		events("an adjust's number is not told", coded(codeAdjusted), amounts(none)),
+		events("an extended lease's end is not told", withCode(codeExtended), amounts(none)),
+		events("an adjust's number is not told", withCode(codeAdjusted), amounts(none)),
 		events("what each charge stands for is not told", func(c *tamperedCall, i int) bool {
-			return coded(codeKept)(c, i) && !c.is(i, flagPending)
+			return withCode(codeKept)(c, i) && !c.is(i, flagPending)
 		}, func(c *tamperedCall, i int) { c.all[i].UserData64 = 1 }),
-		events("the keys of charges are not told", coded(codeKey),
+		events("the keys of charges are not told", withCode(codeKey),
 			func(c *tamperedCall, i int) { c.all[i].UserData64 = 0 }),
-		events("the keys of charges are told in another order", coded(codeKey), func(c *tamperedCall, i int) {
-			if next := i + 1; next < len(c.meant) && coded(codeKey)(c, next) {
+		events("the keys of charges are told in another order", withCode(codeKey), func(c *tamperedCall, i int) {
+			if next := i + 1; next < len(c.meant) && withCode(codeKey)(c, next) {
 				c.all[i].UserData64 = c.meant[next].UserData64
 			} else {
 				c.all[i].UserData64 = c.meant[i-1].UserData64
@@ -281,11 +281,11 @@ func attemptless(c *tamperedCall) {
 	}
 }
 
-// missettled returns wrongs by which an update takes or returns something else.
-func missettled() []*wrong {
-	grown, refunds := coded(codeGrown), coded(codeRefund)
+// wrongUpdates returns wrongs by which an update takes or returns something else.
+func wrongUpdates() []*wrong {
+	grown, refunds := withCode(codeGrown), withCode(codeRefund)
 	return []*wrong{
-		events("an overrun is dropped", during(codeCompleted, grown), amounts(none)),
+		events("an overrun is dropped", inUpdate(leaseCompleted, grown), amounts(none)),
 		events("an overrun counts twice", grown, amounts(twice)),
 		events("a refund is dropped", refunds, amounts(none)),
 		events("a refund counts twice", refunds, amounts(twice)),

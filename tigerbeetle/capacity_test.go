@@ -36,10 +36,10 @@ func (c *cluster) reload(d *weir.Definitions, servers ...*member) {
 	}
 }
 
-// TestCapacityTurns changes a capacity from 20 to 10 and back twice, with fewer and with more units
-// in use than the lower one, taken by leases that stay live and by leases that are completed. After
-// each change either server admits exactly what the definition in force leaves.
-func TestCapacityTurns(t *testing.T) {
+// TestCapacityLoweredAndRaised changes a capacity from 20 to 10 and back twice, with fewer and with
+// more units in use than the lower one, taken by leases that stay live and by leases that are
+// completed. After each change either server admits exactly what the definition in force leaves.
+func TestCapacityLoweredAndRaised(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
 		for _, used := range []int64{4, 10, 16} {
@@ -107,10 +107,10 @@ func (c *cluster) room(m *member, limit string, want int64) int64 {
 	return want
 }
 
-// TestCapacityUnheard checks that a server that was idle while a capacity was lowered and raised
-// again, or that has not noticed yet that it was lowered, admits no more of a slow bucket than
-// either definition leaves.
-func TestCapacityUnheard(t *testing.T) {
+// TestCapacityChangeNotNoticed checks that a server that was idle while a capacity was lowered and
+// raised again, or that has not noticed yet that it was lowered, admits no more of a slow bucket
+// than either definition leaves.
+func TestCapacityChangeNotNoticed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a, b := c.open(only("b", 20), 0), c.open(only("b", 20), 0)

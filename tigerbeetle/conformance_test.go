@@ -34,57 +34,69 @@ func (c *worldClock) to(t time.Time) {
 	}
 }
 
-// timed is a store on an emulator whose clock each call sets to its now.
-type timed struct {
+// timedStore is a store on an emulator whose clock each call sets to its now.
+type timedStore struct {
 	*Store
 	clock *worldClock
 }
 
-func (t *timed) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (t *timedStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	t.clock.to(now)
 	return t.Store.Reserve(ctx, now, p, out)
 }
 
-func (t *timed) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+func (t *timedStore) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
 	t.clock.to(now)
 	return t.Store.Update(ctx, now, u, out)
 }
 
-func (t *timed) Status(
+func (t *timedStore) Status(
 	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	t.clock.to(now)
 	return t.Store.Status(ctx, now, of)
 }
 
-func (t *timed) RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*driver.LeaseRecord, error) {
+func (t *timedStore) RecoverLease(
+	ctx context.Context, now time.Time, id weir.LeaseID,
+) (*driver.LeaseRecord, error) {
 	t.clock.to(now)
 	return t.Store.RecoverLease(ctx, now, id)
 }
 
-func (t *timed) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
+func (t *timedStore) Resources(
+	ctx context.Context, now time.Time, entity string,
+) ([]string, error) {
 	t.clock.to(now)
 	return t.Store.Resources(ctx, now, entity)
 }
 
-func (t *timed) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+func (t *timedStore) Entities(
+	ctx context.Context, now time.Time, resource string,
+) ([]string, error) {
 	t.clock.to(now)
 	return t.Store.Entities(ctx, now, resource)
 }
 
 // emulatedOn opens a store on an emulator of its own, whose clock begins with the setup. If front
 // is not nil, it wraps the emulator.
-func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger) *timed {
+func emulatedOn(
+	t conformance.T, s conformance.Setup, front func(yieldingEmulator) Ledger,
+) *timedStore {
 	t.Helper()
 	clock := &worldClock{}
 	clock.to(s.Start)
-	ledger := front(yields{emulator.New(&emulator.Options{Now: clock.now, Tick: time.Millisecond})})
+	ledger := front(yieldingEmulator{emulator.New(&emulator.Options{Now: clock.now, Tick: time.Millisecond})})
 	store, err := OpenLedger(t.Context(), ledger,
 		&Options{Definitions: s.Definitions, Poll: -1, Now: clock.now})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	return &timed{store, clock}
+	return &timedStore{store, clock}
 }
 
 func harness() conformance.StoreHarness {
@@ -94,7 +106,7 @@ func harness() conformance.StoreHarness {
 		},
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
-			return emulatedOn(t, s, func(y yields) Ledger { return y })
+			return emulatedOn(t, s, func(y yieldingEmulator) Ledger { return y })
 		},
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDenialLeavesNothing checks that a repeat is not denied, from memory or by the cluster, while
-// an earlier attempt of its lease is in flight: that attempt would be charged after the denial.
-func TestDenialLeavesNothing(t *testing.T) {
+// TestDenialWaitsForEarlierAttempt checks that a repeat is not denied, from memory or by the
+// cluster, while an earlier attempt of its lease is in flight: that attempt would be charged after
+// the denial.
+func TestDenialWaitsForEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	for _, denied := range []string{"nothing", "another lease", "the lease"} {
-		inOutages(t, func(b *brownout) {
+		inOutages(t, func(b *outageWorld) {
 			l, _ := b.serve()
 			r := b.prepare(l)
 			if denied == "the lease" {
@@ -42,13 +43,13 @@ func TestDenialLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestDenialLeavesNothingElsewhere checks that a denial by another server uses up the IDs of a
+// TestDenialEndsAttemptOfAnotherServer checks that a denial by another server uses up the IDs of a
 // chain that is still in flight, so that the chain fails, also if the lease was denied a few times
 // before.
-func TestDenialLeavesNothingElsewhere(t *testing.T) {
+func TestDenialEndsAttemptOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	for before := range 4 {
-		inOutages(t, func(b *brownout) {
+		inOutages(t, func(b *outageWorld) {
 			l, _ := b.serve()
 			other, _ := b.serve()
 			r := b.prepare(l)
@@ -74,7 +75,7 @@ func TestDenialLeavesNothingElsewhere(t *testing.T) {
 
 // prepare uses the limit of slots once, so that its accounts exist, and returns a request for one
 // slot.
-func (b *brownout) prepare(l *limiter.Limiter) *weir.Request {
+func (b *outageWorld) prepare(l *limiter.Limiter) *weir.Request {
 	b.T.Helper()
 	if _, err := l.Reserve(b.Context(), unit("s", 0)); err != nil {
 		b.Fatal(err)
@@ -85,7 +86,7 @@ func (b *brownout) prepare(l *limiter.Limiter) *weir.Request {
 }
 
 // fill takes all slots.
-func (b *brownout) fill(l *limiter.Limiter) weir.LeaseID {
+func (b *outageWorld) fill(l *limiter.Limiter) weir.LeaseID {
 	b.T.Helper()
 	lease, err := l.Reserve(b.Context(), unit("s", 20))
 	if err != nil {
@@ -94,28 +95,30 @@ func (b *brownout) fill(l *limiter.Limiter) weir.LeaseID {
 	return lease.ID
 }
 
-func (b *brownout) cancel(l *limiter.Limiter, id weir.LeaseID) {
+func (b *outageWorld) cancel(l *limiter.Limiter, id weir.LeaseID) {
 	b.T.Helper()
 	if _, err := l.Cancel(b.Context(), id); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *brownout) deny(l *limiter.Limiter, r *weir.Request) {
+func (b *outageWorld) deny(l *limiter.Limiter, r *weir.Request) {
 	b.T.Helper()
 	if _, err := l.Reserve(b.Context(), r); wasDenied(err) != nil {
 		b.Fatalf("on a full limit: got %v, want a denial", err)
 	}
 }
 
-func (b *brownout) hold(l *limiter.Limiter, r *weir.Request) (gate chan struct{}) {
+func (b *outageWorld) hold(l *limiter.Limiter, r *weir.Request) (gate chan struct{}) {
 	b.T.Helper()
 	return b.holdAfter(l, r, 0)
 }
 
 // holdAfter begins a reservation whose caller leaves. Its first calls pass; the next one is carried
 // out once the gate is closed. Calls that are made later pass too.
-func (b *brownout) holdAfter(l *limiter.Limiter, r *weir.Request, passed int) (gate chan struct{}) {
+func (b *outageWorld) holdAfter(
+	l *limiter.Limiter, r *weir.Request, passed int,
+) (gate chan struct{}) {
 	b.T.Helper()
 	b.mu.Lock()
 	b.pass = passed
@@ -130,7 +133,7 @@ func (b *brownout) holdAfter(l *limiter.Limiter, r *weir.Request, passed int) (g
 
 // nothing checks what the answer to a repeat says: after a denial nothing is charged, neither at
 // once nor later.
-func (b *brownout) nothing(l *limiter.Limiter, r *weir.Request, err error) {
+func (b *outageWorld) nothing(l *limiter.Limiter, r *weir.Request, err error) {
 	b.T.Helper()
 	want := int64(20)
 	if err == nil {

@@ -53,11 +53,15 @@ func (s *twoServers) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt
 	return s.one().Extend(ctx, id)
 }
 
-func (s *twoServers) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+func (s *twoServers) Status(
+	ctx context.Context, entity, resource string,
+) ([]weir.LimitStatus, error) {
 	return s.one().Status(ctx, entity, resource)
 }
 
-func (s *twoServers) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+func (s *twoServers) Explain(
+	ctx context.Context, entity, resource string,
+) (*weir.Explanation, error) {
 	return s.one().Explain(ctx, entity, resource)
 }
 
@@ -83,7 +87,7 @@ func severalHarness(
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
 		w := &twoServers{Clock: conformance.NewClock(s.Start)}
-		cluster := shared{ledger(s.Start)}
+		cluster := sharedLedger{ledger(s.Start)}
 		s.Options.Now, s.Options.StoreTimeout = w.Now, patient
 		for i := range w.both {
 			store, err := OpenLedger(t.Context(), cluster,
@@ -103,9 +107,9 @@ func severalHarness(
 }
 
 // yieldsAt returns a ledger whose clock stands still.
-func yieldsAt(start time.Time) yields {
+func yieldsAt(start time.Time) yieldingEmulator {
 	now := func() time.Time { return start }
-	return yields{emulator.New(&emulator.Options{Now: now, Tick: time.Millisecond})}
+	return yieldingEmulator{emulator.New(&emulator.Options{Now: now, Tick: time.Millisecond})}
 }
 
 // TestHistoriesServers checks that calls made at once on two servers are linearizable: their
@@ -120,11 +124,11 @@ func TestHistoriesServers(t *testing.T) {
 	}
 }
 
-// unrenewed drops the event that ends the old token when an update makes a new one, so that a
+// keepsOldToken drops the event that ends the old token when an update makes a new one, so that a
 // server that has not noticed the update can settle what the lease no longer stands for.
-type unrenewed struct{ yields }
+type keepsOldToken struct{ yieldingEmulator }
 
-func (u unrenewed) CreateTransfers(
+func (u keepsOldToken) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	at := -1
@@ -135,32 +139,32 @@ func (u unrenewed) CreateTransfers(
 		}
 	}
 	if at < 0 {
-		return u.yields.CreateTransfers(ctx, transfers)
+		return u.yieldingEmulator.CreateTransfers(ctx, transfers)
 	}
 	fewer := slices.Delete(slices.Clone(transfers), at, at+1)
 	if at == len(fewer) {
 		fewer[at-1].Flags &^= flagLinked // now the last event of the chain
 	}
-	results, err := u.yields.CreateTransfers(ctx, fewer)
+	results, err := u.yieldingEmulator.CreateTransfers(ctx, fewer)
 	if err != nil || len(results) != len(fewer) {
 		return nil, errors.Join(err, errors.New("too few results"))
 	}
 	return slices.Insert(results, at, results[at-1]), nil
 }
 
-// TestHistoriesServersCatch checks that histories are not linearizable if two servers do something
-// wrong, if they deny from memory without asking, or if repeated reservations and adjusts have to
-// be answered as by a single server. So each leeway is needed.
-func TestHistoriesServersCatch(t *testing.T) {
+// TestHistoriesServersCatchDefects checks that histories are not linearizable if two servers do
+// something wrong, if they deny from memory without asking, or if repeated reservations and adjusts
+// have to be answered as by a single server. So each leeway is needed.
+func TestHistoriesServersCatchDefects(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }
 	alone := severalHarness(t, right, 0, foreignMS)
 	alone.SeveralServers = false
 	harnesses := map[string]conformance.Harness{
 		"checks and takes are two calls": severalHarness(t,
-			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0, foreignMS),
+			func(at time.Time) Ledger { return uncheckedTakes{yieldsAt(at)} }, 0, foreignMS),
 		"a settlement leaves the old token": severalHarness(t,
-			func(at time.Time) Ledger { return unrenewed{yieldsAt(at)} }, 0, foreignMS),
+			func(at time.Time) Ledger { return keepsOldToken{yieldsAt(at)} }, 0, foreignMS),
 		"denials are given without asking":   severalHarness(t, right, rememberMS, 0),
 		"the answers are of a single server": alone,
 	}

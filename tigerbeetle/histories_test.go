@@ -16,7 +16,7 @@ import (
 )
 
 // TestHistories checks that calls made at once are linearizable: their answers fit some order of
-// the calls. [yields] makes calls of the cluster overlap.
+// the calls. [yieldingEmulator] makes calls of the cluster overlap.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, harness().Service(t), conformance.Load{
@@ -39,13 +39,15 @@ func TestHistoriesEstimate(t *testing.T) {
 	}
 }
 
-// apart looks accounts up one after the other, so that they are of different instants.
-type apart struct{ yields }
+// separateLookups looks accounts up one after the other, so that they are of different instants.
+type separateLookups struct{ yieldingEmulator }
 
-func (a apart) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+func (a separateLookups) LookupAccounts(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Account, error) {
 	var found []tb.Account
 	for _, id := range ids {
-		one, err := a.yields.LookupAccounts(ctx, []tb.Uint128{id})
+		one, err := a.yieldingEmulator.LookupAccounts(ctx, []tb.Uint128{id})
 		if err != nil {
 			return nil, err
 		}
@@ -54,10 +56,10 @@ func (a apart) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Accou
 	return found, nil
 }
 
-// hasty judges by what it has looked up, and then takes without a check.
-type hasty struct{ yields }
+// uncheckedTakes judges by what it has looked up, and then takes without a check.
+type uncheckedTakes struct{ yieldingEmulator }
 
-func (h hasty) CreateTransfers(
+func (h uncheckedTakes) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	all := slices.Clone(transfers)
@@ -71,20 +73,20 @@ func (h hasty) CreateTransfers(
 			return nil, err
 		}
 		if len(found) == 0 {
-			return h.yields.CreateTransfers(ctx, transfers)
+			return h.yieldingEmulator.CreateTransfers(ctx, transfers)
 		}
 		a := &found[0]
 		free := uint128.Of(a.CreditsPosted).Minus(uint128.Of(a.DebitsPosted)).Minus(uint128.Of(a.DebitsPending))
 		if uint128.Of(t.Amount).GreaterThan(free) {
-			return h.yields.CreateTransfers(ctx, transfers)
+			return h.yieldingEmulator.CreateTransfers(ctx, transfers)
 		}
 		t.Amount = all[i+1].Amount // what is posted, or nothing
 	}
-	return h.yields.CreateTransfers(ctx, all)
+	return h.yieldingEmulator.CreateTransfers(ctx, all)
 }
 
 // on returns a harness that opens stores on ledgers made by a function.
-func on(ledger func(yields) Ledger) conformance.StoreHarness {
+func on(ledger func(yieldingEmulator) Ledger) conformance.StoreHarness {
 	h := harness()
 	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
@@ -93,12 +95,13 @@ func on(ledger func(yields) Ledger) conformance.StoreHarness {
 	return h
 }
 
-// TestHistoriesCatch checks that histories of stores on defective ledgers are not linearizable.
-func TestHistoriesCatch(t *testing.T) {
+// TestHistoriesCatchDefects checks that histories of stores on defective ledgers are not
+// linearizable.
+func TestHistoriesCatchDefects(t *testing.T) {
 	t.Parallel()
 	harnesses := map[string]conformance.StoreHarness{
-		"accounts are looked up one by one": on(func(y yields) Ledger { return apart{y} }),
-		"checks and takes are two calls":    on(func(y yields) Ledger { return hasty{y} }),
+		"accounts are looked up one by one": on(func(y yieldingEmulator) Ledger { return separateLookups{y} }),
+		"checks and takes are two calls":    on(func(y yieldingEmulator) Ledger { return uncheckedTakes{y} }),
 	}
 	names := []string{
 		"a window's or slots' check is left out", "a bucket's or budget's check has no rest",

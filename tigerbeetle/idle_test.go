@@ -19,26 +19,30 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// remote is an emulator with a delay each way, whose clock the store cannot read.
-type remote struct {
+// delayedEmulator is an emulator with a delay each way, whose clock the store cannot read.
+type delayedEmulator struct {
 	Ledger
 
 	away time.Duration
 }
 
-func (r *remote) CreateAccounts(ctx context.Context, a []tb.Account) ([]tb.CreateAccountResult, error) {
+func (r *delayedEmulator) CreateAccounts(
+	ctx context.Context, a []tb.Account,
+) ([]tb.CreateAccountResult, error) {
 	time.Sleep(r.away)
 	defer time.Sleep(r.away)
 	return r.Ledger.CreateAccounts(ctx, a)
 }
 
-func (r *remote) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.CreateTransferResult, error) {
+func (r *delayedEmulator) CreateTransfers(
+	ctx context.Context, t []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
 	time.Sleep(r.away)
 	defer time.Sleep(r.away)
 	return r.Ledger.CreateTransfers(ctx, t)
 }
 
-func (*remote) Close() error { return nil }
+func (*delayedEmulator) Close() error { return nil }
 
 // opened opens a server on a ledger; the server's own clock runs fast by a rate.
 func opened(t *testing.T, ledger Ledger, o Options, fast float64) *member {
@@ -109,9 +113,9 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 	t.Helper()
 	const capacity = 100
 	cluster := emulator.New(nil)
-	ledger := &remote{cluster, away}
+	ledger := &delayedEmulator{cluster, away}
 	idle := opened(t, ledger, Options{Definitions: hourly(capacity, "UTC"), Poll: poll}, fast)
-	busy := opened(t, &remote{cluster, 0}, Options{Definitions: hourly(capacity, "UTC"), Poll: -1}, 0)
+	busy := opened(t, &delayedEmulator{cluster, 0}, Options{Definitions: hourly(capacity, "UTC"), Poll: -1}, 0)
 	defer func() { _ = idle.Close() }()
 	defer func() { _ = busy.Close() }()
 	boundary := time.Now().Truncate(time.Hour).Add(2 * time.Hour)
@@ -150,7 +154,7 @@ func TestIdleDay(t *testing.T) {
 		d := &weir.Definitions{System: []weir.Limit{
 			{Name: "w", Kind: weir.Window, Capacity: 10, Window: time.Minute},
 		}}
-		cluster := &remote{emulator.New(nil), 0}
+		cluster := &delayedEmulator{emulator.New(nil), 0}
 		idle := opened(t, cluster, Options{Definitions: d}, 0)
 		busy := opened(t, cluster, Options{Definitions: d, Poll: -1}, 0)
 		defer func() { _ = idle.Close() }()
@@ -187,12 +191,12 @@ func TestIdleDay(t *testing.T) {
 	})
 }
 
-// TestIdleAsksSeldom checks that a poll asks for the time only if no answer has had a timestamp
-// after the poll before, and that the cluster stores nothing for it.
-func TestIdleAsksSeldom(t *testing.T) {
+// TestIdleRarelyAsksForTime checks that a poll asks for the time only if no answer has had a
+// timestamp after the poll before, and that the cluster stores nothing for it.
+func TestIdleRarelyAsksForTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &asked{Emulator: emulator.New(nil)}
+		m := &timeCallCounter{Emulator: emulator.New(nil)}
 		s := opened(t, m, Options{Definitions: hourly(1000, "UTC")}, 0)
 		defer func() { _ = s.Close() }()
 		time.Sleep(500 * time.Millisecond)
@@ -218,14 +222,16 @@ func TestIdleAsksSeldom(t *testing.T) {
 	})
 }
 
-// asked counts the calls that only ask for the time.
-type asked struct {
+// timeCallCounter counts the calls that only ask for the time.
+type timeCallCounter struct {
 	*emulator.Emulator
 
 	times atomic.Int64
 }
 
-func (m *asked) CreateAccounts(ctx context.Context, a []tb.Account) ([]tb.CreateAccountResult, error) {
+func (m *timeCallCounter) CreateAccounts(
+	ctx context.Context, a []tb.Account,
+) ([]tb.CreateAccountResult, error) {
 	if len(a) == 1 && a[0] == (tb.Account{}) {
 		m.times.Add(1)
 	}
@@ -246,7 +252,7 @@ func TestIdleBoundaryLive(t *testing.T) {
 	}
 	ledger, name := connected(t), liveNamespace()
 	open := func(poll time.Duration, fast float64) *member {
-		m := opened(t, shared{ledger}, Options{
+		m := opened(t, sharedLedger{ledger}, Options{
 			Definitions: hourly(capacity, zone), Namespace: name, Poll: poll,
 		}, fast)
 		t.Cleanup(func() { _ = m.Close() })

@@ -38,11 +38,9 @@ const (
 
 	// Headers debit the vault and credit the register. user_data_64 of codeLease is the fingerprint
 	// of the request; that of codeAdjusted and codeExtended is the step.
-	codeLease     uint16 = 10
-	codeAdjusted  uint16 = 11
-	codeCompleted uint16 = 12
-	codeCancelled uint16 = 13
-	codeExtended  uint16 = 14
+	codeLease    uint16 = 10
+	codeAdjusted uint16 = 11
+	codeExtended uint16 = 14
 	// codeVoid is the header of a lease that was cancelled before it was reserved. It is not
 	// pending.
 	codeVoid uint16 = 16

@@ -14,11 +14,13 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// willing is an emulator that answers every create_transfers call with created, without carrying it
-// out.
-type willing struct{ Ledger }
+// acceptingLedger is an emulator that answers every create_transfers call with created, without
+// carrying it out.
+type acceptingLedger struct{ Ledger }
 
-func (willing) CreateTransfers(_ context.Context, transfers []tb.Transfer) ([]tb.CreateTransferResult, error) {
+func (acceptingLedger) CreateTransfers(
+	_ context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
 	results := make([]tb.CreateTransferResult, len(transfers))
 	now := uint64(time.Now().UnixNano())
 	for i := range results {
@@ -31,7 +33,7 @@ func (willing) CreateTransfers(_ context.Context, transfers []tb.Transfer) ([]tb
 // kind, on a cluster that takes no time.
 func BenchmarkLease(b *testing.B) {
 	const plenty = 1 << 50
-	store, err := OpenLedger(b.Context(), willing{emulator.New(nil)}, &Options{Poll: -1})
+	store, err := OpenLedger(b.Context(), acceptingLedger{emulator.New(nil)}, &Options{Poll: -1})
 	if err != nil {
 		b.Fatal(err)
 	}

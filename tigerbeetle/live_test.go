@@ -19,11 +19,11 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// shared is a ledger that many stores use, because a cluster has no more than 64 sessions. Its
-// Close does nothing.
-type shared struct{ Ledger }
+// sharedLedger is a ledger that many stores use, because a cluster has no more than 64 sessions.
+// Its Close does nothing.
+type sharedLedger struct{ Ledger }
 
-func (shared) Close() error { return nil }
+func (sharedLedger) Close() error { return nil }
 
 // connected returns a client of the server.
 func connected(t testing.TB) Ledger {
@@ -53,7 +53,7 @@ func liveHarness(t testing.TB) conformance.StoreHarness {
 		},
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
-			store, err := OpenLedger(t.Context(), shared{ledger}, &Options{
+			store, err := OpenLedger(t.Context(), sharedLedger{ledger}, &Options{
 				Definitions: s.Definitions, Namespace: liveNamespace(), Poll: -1,
 			})
 			if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestLostAvailable checks that the available units count what a call whose answer was lost has
-// taken or given back.
-func TestLostAvailable(t *testing.T) {
+// TestAvailableAfterLostAnswer checks that the available units count what a call whose answer was
+// lost has taken or given back.
+func TestAvailableAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
 		c := newCluster(t, 0)

@@ -12,18 +12,18 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// growing is a lease on a window of an hour, on a cluster whose calls hold 253 events.
-type growing struct {
+// growingLease is a lease on a window of an hour, on a cluster whose calls hold 253 events.
+type growingLease struct {
 	*cluster
 	a, b  *member
 	lease *weir.Lease
 	seq   int64
 }
 
-func newGrowing(t *testing.T) *growing {
+func newGrowingLease(t *testing.T) *growingLease {
 	t.Helper()
 	c := newCluster(t, 253)
-	g := &growing{cluster: c, a: c.open(fourLimits(1000), 0), b: c.open(fourLimits(1000), 0)}
+	g := &growingLease{cluster: c, a: c.open(fourLimits(1000), 0), b: c.open(fourLimits(1000), 0)}
 	var err error
 	if g.lease, err = g.a.Reserve(t.Context(), unit("w", 1)); err != nil {
 		t.Fatal(err)
@@ -32,25 +32,25 @@ func newGrowing(t *testing.T) *growing {
 }
 
 // adjust adjusts the lease on one of the servers.
-func (g *growing) adjust(m *member, to int64) error {
+func (g *growingLease) adjust(m *member, to int64) error {
 	g.seq++
 	return last(m.Adjust(g.t.Context(), g.lease.ID, g.seq, []weir.Costs{{"w": to}}))
 }
 
-// TestOftenGrown checks that a lease that has grown more often than a call holds events can still
+// TestManyAdjusts checks that a lease that has grown more often than a call holds events can still
 // be adjusted and ended, on every server, and that its units return when they should.
-func TestOftenGrown(t *testing.T) {
+func TestManyAdjusts(t *testing.T) {
 	t.Parallel()
-	end := map[string]func(g *growing) error{
-		"cancel": func(g *growing) error { return last(g.b.Cancel(t.Context(), g.lease.ID)) },
-		"less":   func(g *growing) error { return g.adjust(g.a, 0) },
-		"complete": func(g *growing) error {
+	end := map[string]func(g *growingLease) error{
+		"cancel": func(g *growingLease) error { return last(g.b.Cancel(t.Context(), g.lease.ID)) },
+		"less":   func(g *growingLease) error { return g.adjust(g.a, 0) },
+		"complete": func(g *growingLease) error {
 			return last(g.a.Complete(t.Context(), g.lease.ID, []weir.Costs{{"w": 0}}))
 		},
-		"nothing": func(*growing) error { return nil },
+		"nothing": func(*growingLease) error { return nil },
 	}
 	for what, do := range end {
-		g := newGrowing(t)
+		g := newGrowingLease(t)
 		for i := range int64(300) {
 			g.pass(time.Millisecond)
 			m := g.a
@@ -76,12 +76,12 @@ func TestOftenGrown(t *testing.T) {
 	}
 }
 
-// TestOftenGrownLate checks that units added after the window's end each return in their own time.
-// An adjust is refused before there are more of them than one call can give back.
-func TestOftenGrownLate(t *testing.T) {
+// TestManyAdjustsAfterTheWindow checks that units added after the window's end each return in their
+// own time. An adjust is refused before there are more of them than one call can give back.
+func TestManyAdjustsAfterTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, cancel := range []bool{true, false} {
-		g := newGrowing(t)
+		g := newGrowingLease(t)
 		if _, err := g.lease.Extend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -120,13 +120,13 @@ func TestOftenGrownLate(t *testing.T) {
 	}
 }
 
-// TestOftenGrownForever checks that units that have returned are kept as one piece.
-func TestOftenGrownForever(t *testing.T) {
+// TestManyAdjustsKeepOnePiece checks that units that have returned are kept as one piece.
+func TestManyAdjustsKeepOnePiece(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 253)
 	d := fourLimits(1000)
 	d.System[3].Window = time.Second
-	g := &growing{cluster: c, a: c.open(d, 0), b: c.open(d, 0)}
+	g := &growingLease{cluster: c, a: c.open(d, 0), b: c.open(d, 0)}
 	var err error
 	if g.lease, err = g.a.Reserve(t.Context(), unit("w", 1)); err != nil {
 		t.Fatal(err)
@@ -148,10 +148,10 @@ func TestOftenGrownForever(t *testing.T) {
 	g.uses(g.a, map[string]int64{"w": 0})
 }
 
-// TestOftenLive checks what only a real server can answer: that it accepts an empty pending
+// TestManyAdjustsLive checks what only a real server can answer: that it accepts an empty pending
 // transfer with a timeout, and a lease that has grown more often than a call of a server for
 // development holds events.
-func TestOftenLive(t *testing.T) {
+func TestManyAdjustsLive(t *testing.T) {
 	t.Parallel()
 	ledger, namespace := connected(t), liveNamespace()
 	d := &weir.Definitions{System: []weir.Limit{
@@ -160,7 +160,7 @@ func TestOftenLive(t *testing.T) {
 	}}
 	open := func() *limiter.Limiter {
 		o := &Options{Definitions: d, Namespace: namespace, Poll: -1}
-		s, err := OpenLedger(t.Context(), shared{ledger}, o)
+		s, err := OpenLedger(t.Context(), sharedLedger{ledger}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestOftenLive(t *testing.T) {
 // replay, even if its answer was lost.
 func TestFarSequenceNumbers(t *testing.T) {
 	t.Parallel()
-	g := newGrowing(t)
+	g := newGrowingLease(t)
 	servers := []*member{g.a, g.b}
 	to := int64(1)
 	for i, seq := range []int64{

@@ -18,12 +18,12 @@ func TestAbandonedEmpty(t *testing.T) {
 	for _, what := range []string{"nothing", "repeated", "ended"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inOutages(t, func(b *brownout) { abandonedEmpty(b, what) })
+			inOutages(t, func(b *outageWorld) { abandonedEmpty(b, what) })
 		})
 	}
 }
 
-func abandonedEmpty(b *brownout, what string) {
+func abandonedEmpty(b *outageWorld, what string) {
 	b.Helper()
 	open := func() (*limiter.Limiter, *Store) {
 		s, err := OpenLedger(b.Context(), b.outage, &Options{Definitions: only("b", 20), Poll: -1})
@@ -72,9 +72,9 @@ func abandonedEmpty(b *brownout, what string) {
 	}
 }
 
-// TestReserveNothingTwice checks that a reservation of nothing is answered again on every server,
+// TestEmptyReserveRepeated checks that a reservation of nothing is answered again on every server,
 // and is refused after a void.
-func TestReserveNothingTwice(t *testing.T) {
+func TestEmptyReserveRepeated(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	d := only("b", 20)

@@ -12,15 +12,17 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// disturbed is a ledger that calls functions before and after accounts are looked up.
-type disturbed struct {
+// lookupHookLedger is a ledger that calls functions before and after accounts are looked up.
+type lookupHookLedger struct {
 	Ledger
 
 	before, after int
 	disturb       func()
 }
 
-func (d *disturbed) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+func (d *lookupHookLedger) LookupAccounts(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Account, error) {
 	if d.before > 0 {
 		d.before--
 		d.disturb()
@@ -33,10 +35,10 @@ func (d *disturbed) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.
 	return found, err
 }
 
-// TestReadBesideRefills reads a bucket whose anchor another server moves during the read. The
+// TestReadDuringRefills reads a bucket whose anchor another server moves during the read. The
 // result is right or, if the anchor moves in every round, lacks one refill and is uncertain. A
 // refill is never counted twice.
-func TestReadBesideRefills(t *testing.T) {
+func TestReadDuringRefills(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		before, after int
@@ -61,7 +63,7 @@ func TestReadBesideRefills(t *testing.T) {
 		take(90)
 		c.pass(time.Second)
 		s, key := reader.store, limitKey{weir.Subject{Entity: "e", Resource: "r"}, "b", weir.Bucket}
-		s.ledger = &disturbed{s.ledger, tc.before, tc.after, func() {
+		s.ledger = &lookupHookLedger{s.ledger, tc.before, tc.after, func() {
 			c.pass(300 * time.Millisecond)
 			take(1)
 		}}

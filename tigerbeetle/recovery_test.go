@@ -122,9 +122,9 @@ func TestRecoveryLong(t *testing.T) {
 	c.uses(b, map[string]int64{"m": 101})
 }
 
-// TestRecoveryBrought checks that limits that a request brought, whose names other servers do not
-// know, are settled there.
-func TestRecoveryBrought(t *testing.T) {
+// TestRecoveryOfBroughtLimits checks that limits that a request brought, whose names other servers
+// do not know, are settled there.
+func TestRecoveryOfBroughtLimits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	none := &weir.Definitions{}
@@ -145,9 +145,9 @@ func TestRecoveryBrought(t *testing.T) {
 	}
 }
 
-// TestRecoveryStranger checks that a lease of an entity that this server has never served is
+// TestRecoveryOfUnknownEntity checks that a lease of an entity that this server has never served is
 // updated by the limits that it was reserved on, not by other limits of the same names.
-func TestRecoveryStranger(t *testing.T) {
+func TestRecoveryOfUnknownEntity(t *testing.T) {
 	t.Parallel()
 	d := recoverable()
 	d.Entities["x"] = weir.EntityDefinition{Limits: map[string][]weir.Limit{weir.DefaultResource: {

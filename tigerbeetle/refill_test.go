@@ -84,7 +84,7 @@ func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *li
 		passed := c.clock.now().Sub(begin)
 		return begin.Add(off + passed + passed/16_000_000*time.Duration(fast))
 	}
-	s, err := OpenLedger(c.t.Context(), &losing{Ledger: c.ledger}, &Options{
+	s, err := OpenLedger(c.t.Context(), &losingLedger{Ledger: c.ledger}, &Options{
 		Definitions: d, Poll: -1, Now: now,
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestRefillIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := emulator.New(nil)
 		for i := range 5 {
-			s, err := OpenLedger(t.Context(), shared{ledger}, &Options{Definitions: fourOf(100, false)})
+			s, err := OpenLedger(t.Context(), sharedLedger{ledger}, &Options{Definitions: limitsOfAllKinds(100, false)})
 			if err != nil {
 				t.Fatal(err)
 			}

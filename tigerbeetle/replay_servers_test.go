@@ -37,9 +37,9 @@ func TestReplayAfterUpdate(t *testing.T) {
 	}
 }
 
-// TestReplayRenewed checks that a lease that one server extends stays live on all of them, also on
-// a server whose own lease table says that it has expired.
-func TestReplayRenewed(t *testing.T) {
+// TestReplayExtendedElsewhere checks that a lease that one server extends stays live on all of
+// them, also on a server whose own lease table says that it has expired.
+func TestReplayExtendedElsewhere(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(m *member, r *weir.Request) error{
 		"reserve": func(m *member, r *weir.Request) error {
@@ -194,11 +194,11 @@ func TestReplayPartlyNamed(t *testing.T) {
 	}
 }
 
-// TestReplayOfAll repeats a reservation on all four kinds of an entity and its parent, on the
-// server that took it, on another one, and on one that was started later: while the lease is live,
-// after it was ended in every way, after it has expired, and after a denial. With other costs or
-// limits the repeat is refused.
-func TestReplayOfAll(t *testing.T) {
+// TestReplayOnEveryServer repeats a reservation on all four kinds of an entity and its parent, on
+// the server that took it, on another one, and on one that was started later: while the lease is
+// live, after it was ended in every way, after it has expired, and after a denial. With other costs
+// or limits the repeat is refused.
+func TestReplayOnEveryServer(t *testing.T) {
 	t.Parallel()
 	type act func(t *testing.T, m *member, id weir.LeaseID)
 	settle := func(do func(m *member, id weir.LeaseID) error) act {
@@ -234,7 +234,7 @@ func TestReplayOfAll(t *testing.T) {
 		t.Run(tc.what, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 0)
-			d := fourOf(10, false)
+			d := limitsOfAllKinds(10, false)
 			d.System[2].Timeout, d.System[3].Window = time.Hour, 3*time.Hour
 			a, b := c.open(d, 0), c.open(d, 0)
 			r := &weir.Request{

@@ -175,9 +175,9 @@ func TestReplayRace(t *testing.T) {
 	}
 }
 
-// TestReplayBehind checks that a server that has missed updates of a lease settles what the lease
-// stands for now.
-func TestReplayBehind(t *testing.T) {
+// TestReplayMissedUpdates checks that a server that has missed updates of a lease settles what the
+// lease stands for now.
+func TestReplayMissedUpdates(t *testing.T) {
 	t.Parallel()
 	begin := func() (a, b *member, c *cluster, id weir.LeaseID) {
 		c = newCluster(t, 0)
@@ -274,9 +274,9 @@ func TestReplayUnnamed(t *testing.T) {
 	}
 }
 
-// TestReplayOlder checks that an adjust with an earlier sequence number changes nothing on a server
-// that has learned of the later one by another call.
-func TestReplayOlder(t *testing.T) {
+// TestReplayEarlierSequenceNumber checks that an adjust with an earlier sequence number changes
+// nothing on a server that has learned of the later one by another call.
+func TestReplayEarlierSequenceNumber(t *testing.T) {
 	t.Parallel()
 	for _, extends := range []int{1, 2} {
 		c := newCluster(t, 0)
@@ -313,9 +313,9 @@ func TestReplayOlder(t *testing.T) {
 	}
 }
 
-// TestReplaySlots checks that an adjust cannot raise the slots of a charge above what it has now,
-// whatever the other charges have.
-func TestReplaySlots(t *testing.T) {
+// TestReplayCannotRaiseSlots checks that an adjust cannot raise the slots of a charge above what it
+// has now, whatever the other charges have.
+func TestReplayCannotRaiseSlots(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)

@@ -43,7 +43,7 @@ func TestRestartTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := OpenLedger(t.Context(), &losing{Ledger: c.ledger}, &Options{
+	s, err := OpenLedger(t.Context(), &losingLedger{Ledger: c.ledger}, &Options{
 		Definitions: d, Poll: -1, Now: c.clock.now, ReadOnly: true,
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func TestRestartRemembers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	begin := func(memory time.Duration) *limiter.Limiter {
-		s, err := OpenLedger(t.Context(), shared{c.ledger}, &Options{
+		s, err := OpenLedger(t.Context(), sharedLedger{c.ledger}, &Options{
 			Definitions: fourLimits(10), Poll: -1, Now: c.clock.now,
 		})
 		if err != nil {
@@ -112,14 +112,16 @@ func TestRestartRemembers(t *testing.T) {
 	}
 }
 
-// slow is a ledger that takes a millisecond to carry a chain out.
-type slow struct {
+// slowLedger is a ledger that takes a millisecond to carry a chain out.
+type slowLedger struct {
 	Ledger
 
 	pass func(time.Duration)
 }
 
-func (s *slow) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.CreateTransferResult, error) {
+func (s *slowLedger) CreateTransfers(
+	ctx context.Context, t []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
 	s.pass(time.Millisecond)
 	return s.Ledger.CreateTransfers(ctx, t)
 }
@@ -130,7 +132,7 @@ func TestRestartExpires(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
-	a.net.Ledger = &slow{c.ledger, c.pass}
+	a.net.Ledger = &slowLedger{c.ledger, c.pass}
 	for _, costs := range []weir.Costs{{"w": 1}, {"s": 1}} { // the slots time out after an hour, like the leases
 		r := &weir.Request{Entity: "e", Resource: "r", Costs: costs, LeaseID: weir.NewLeaseID(c.clock.now())}
 		first, err := a.Reserve(t.Context(), r)
@@ -162,7 +164,7 @@ func TestRestartTimeLive(t *testing.T) {
 	ledger, name := connected(t), liveNamespace()
 	var opened []*Store
 	for _, only := range []bool{false, false, true} {
-		s, err := OpenLedger(t.Context(), shared{ledger}, &Options{Namespace: name, Poll: -1, ReadOnly: only})
+		s, err := OpenLedger(t.Context(), sharedLedger{ledger}, &Options{Namespace: name, Poll: -1, ReadOnly: only})
 		if err != nil {
 			t.Fatal(err)
 		}

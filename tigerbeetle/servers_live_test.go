@@ -14,11 +14,13 @@ import (
 )
 
 // liveServers opens two servers on a namespace of their own of a real TigerBeetle server.
-func liveServers(t *testing.T, d *weir.Definitions) (begin func() *limiter.Limiter, servers []*limiter.Limiter) {
+func liveServers(
+	t *testing.T, d *weir.Definitions,
+) (begin func() *limiter.Limiter, servers []*limiter.Limiter) {
 	t.Helper()
 	ledger, name := connected(t), liveNamespace()
 	begin = func() *limiter.Limiter {
-		s, err := OpenLedger(t.Context(), shared{ledger}, &Options{Definitions: d, Namespace: name, Poll: -1})
+		s, err := OpenLedger(t.Context(), sharedLedger{ledger}, &Options{Definitions: d, Namespace: name, Poll: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

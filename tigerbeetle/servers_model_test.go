@@ -19,9 +19,9 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// beside makes the same calls on several servers of a cluster, each call on one of them, and on a
-// model that knows nothing of servers.
-type beside struct {
+// modelServers makes the same calls on several servers of a cluster, each call on one of them, and
+// on a model that knows nothing of servers.
+type modelServers struct {
 	*cluster
 
 	random  *rand.Rand
@@ -39,11 +39,13 @@ type beside struct {
 	outcomes map[string]int
 }
 
-func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *rand.Rand) int64) *beside {
+func newModelServers(
+	t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *rand.Rand) int64,
+) *modelServers {
 	t.Helper()
 	c := newCluster(t, 0)
 	c.ledger = emulator.New(&emulator.Options{Now: c.clock.now, Tick: time.Millisecond})
-	b := &beside{
+	b := &modelServers{
 		cluster: c, random: rand.New(rand.NewPCG(seed, 7)), d: d, amounts: amounts,
 		outcomes: make(map[string]int),
 	}
@@ -66,7 +68,7 @@ func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *r
 }
 
 // begin opens a server. It uses the exact time, because units taken again would otherwise end late.
-func (b *beside) begin() *limiter.Limiter {
+func (b *modelServers) begin() *limiter.Limiter {
 	b.t.Helper()
 	s, err := OpenLedger(b.t.Context(), b.ledger, &Options{
 		Definitions: b.d, Poll: -1, Now: b.clock.now,
@@ -81,8 +83,8 @@ func (b *beside) begin() *limiter.Limiter {
 	return l
 }
 
-// meaning returns a word for what an answer means.
-func meaning(err error) string {
+// describeAnswer returns a word for what an answer means.
+func describeAnswer(err error) string {
 	if err == nil {
 		return "done"
 	}
@@ -98,10 +100,10 @@ func meaning(err error) string {
 	return err.Error()
 }
 
-// tells reports whether the answers differ only because the server goes by what it knows of a lease
-// that another one has ended: a mistake in the call is reported first, and a lease that is live
-// here has not been forgotten.
-func tells(adjusts bool, is, should string) bool {
+// explainsDifference reports whether the answers differ only because the server goes by what it
+// knows of a lease that another one has ended: a mistake in the call is reported first, and a lease
+// that is live here has not been forgotten.
+func explainsDifference(adjusts bool, is, should string) bool {
 	over := []weir.Code{weir.Ended, weir.Conflict, weir.UnknownLease}
 	wrong := append(slices.Clone(over), weir.NeverSatisfiable)
 	return slices.Contains(over, weir.Code(should)) && slices.Contains(wrong, weir.Code(is)) ||
@@ -111,20 +113,20 @@ func tells(adjusts bool, is, should string) bool {
 }
 
 // play makes one call on a server and on the model, and compares the answers.
-func (b *beside) play(what string, do func(s weir.Service) error) bool {
+func (b *modelServers) play(what string, do func(s weir.Service) error) bool {
 	b.t.Helper()
 	at := b.random.IntN(len(b.servers))
 	got, want := do(b.servers[at]), do(b.model)
-	b.played = append(b.played, fmt.Sprintf("%d: %s: %s", at, what, meaning(want)))
-	b.outcomes[meaning(want)]++
+	b.played = append(b.played, fmt.Sprintf("%d: %s: %s", at, what, describeAnswer(want)))
+	b.outcomes[describeAnswer(want)]++
 	adjusts := strings.HasPrefix(what, "adjust")
-	if is, should := meaning(got), meaning(want); is != should && !tells(adjusts, is, should) {
+	if is, should := describeAnswer(got), describeAnswer(want); is != should && !explainsDifference(adjusts, is, should) {
 		b.fail("got %v, the model says %v", got, want)
 	}
 	return want == nil
 }
 
-func (b *beside) fail(format string, args ...any) {
+func (b *modelServers) fail(format string, args ...any) {
 	b.t.Helper()
 	from := max(len(b.played)-60, 0)
 	for _, p := range b.played[from:] {
@@ -134,7 +136,7 @@ func (b *beside) fail(format string, args ...any) {
 }
 
 // look compares what is available on a server with the model.
-func (b *beside) look(entity string) {
+func (b *modelServers) look(entity string) {
 	b.t.Helper()
 	got, err := b.servers[b.random.IntN(len(b.servers))].Status(b.t.Context(), entity, "r")
 	if err != nil {
@@ -154,7 +156,7 @@ func (b *beside) look(entity string) {
 
 // amount returns an amount to ask of a limit. A take that a shadow limit could not count leaves no
 // trace of how many slots it was, so amounts of slots are small.
-func (b *beside) amount(name string) int64 {
+func (b *modelServers) amount(name string) int64 {
 	n := b.amounts(b.random)
 	if name == "s" && b.d.System[2].Shadow {
 		n = min(n, 11)
@@ -165,7 +167,7 @@ func (b *beside) amount(name string) int64 {
 	return n
 }
 
-func (b *beside) costs() weir.Costs {
+func (b *modelServers) costs() weir.Costs {
 	costs := weir.Costs{}
 	for _, name := range b.limits {
 		if b.random.IntN(2) == 0 {
@@ -180,7 +182,7 @@ func (b *beside) costs() weir.Costs {
 }
 
 // reserve makes a new request or repeats an earlier one.
-func (b *beside) reserve() {
+func (b *modelServers) reserve() {
 	b.t.Helper()
 	r := &weir.Request{LeaseID: weir.NewLeaseID(b.clock.now().Add(-time.Millisecond))}
 	r.Charges = []weir.Charge{{Entity: "e", Resource: "r", Costs: b.costs()}}
@@ -204,7 +206,7 @@ func (b *beside) reserve() {
 }
 
 // settle updates a lease that was admitted at some time.
-func (b *beside) settle() {
+func (b *modelServers) settle() {
 	b.t.Helper()
 	if len(b.leases) == 0 {
 		return
@@ -241,14 +243,14 @@ func (b *beside) settle() {
 }
 
 // later lets time pass.
-func (b *beside) later(d time.Duration) {
+func (b *modelServers) later(d time.Duration) {
 	b.pass(d)
 	b.model.Advance(d)
 	b.played = append(b.played, "it is "+b.clock.now().Format(time.TimeOnly))
 }
 
 // step makes one call of each sort.
-func (b *beside) step() {
+func (b *modelServers) step() {
 	b.t.Helper()
 	switch n := b.random.IntN(20); {
 	case n < 8:
@@ -267,8 +269,8 @@ func (b *beside) step() {
 	b.look("f")
 }
 
-// fourOf returns limits of all kinds, of an entity and of its parent.
-func fourOf(capacity int64, shadow bool) *weir.Definitions {
+// limitsOfAllKinds returns limits of all kinds, of an entity and of its parent.
+func limitsOfAllKinds(capacity int64, shadow bool) *weir.Definitions {
 	d := fourLimits(capacity)
 	d.System[0].Capacity = min(capacity, math.MaxInt64/1000)
 	d.System[2].Timeout, d.System[3].Window = 2*time.Minute, time.Minute
@@ -293,7 +295,7 @@ func TestServersAmounts(t *testing.T) {
 	for _, capacity := range []int64{10, bucketMost, math.MaxInt64} {
 		for _, shadow := range []bool{false, true} {
 			for seed := range uint64(soak.Amount(2, 100)) {
-				b := newBeside(t, seed, fourOf(capacity, shadow), amounts)
+				b := newModelServers(t, seed, limitsOfAllKinds(capacity, shadow), amounts)
 				b.played = append(b.played,
 					fmt.Sprintf("capacity %d, shadow %t, seed %d", capacity, shadow, seed))
 				for range 300 {

@@ -36,14 +36,14 @@ func newCluster(t *testing.T, most int) *cluster {
 
 func (c *cluster) pass(d time.Duration) { c.clock.to(c.clock.now().Add(d)) }
 
-// losing carries calls out and loses their answers.
-type losing struct {
+// losingLedger carries calls out and loses their answers.
+type losingLedger struct {
 	Ledger
 
 	lose atomic.Bool
 }
 
-func (l *losing) CreateTransfers(
+func (l *losingLedger) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	results, err := l.Ledger.CreateTransfers(ctx, transfers)
@@ -53,7 +53,7 @@ func (l *losing) CreateTransfers(
 	return results, err
 }
 
-func (*losing) Close() error { return nil }
+func (*losingLedger) Close() error { return nil }
 
 // member is one server of a cluster. It learns the time from answers alone, and its own clock may
 // be wrong.
@@ -61,13 +61,13 @@ type member struct {
 	*limiter.Limiter
 
 	store *Store
-	net   *losing
+	net   *losingLedger
 }
 
 func (c *cluster) open(d *weir.Definitions, skew time.Duration) *member {
 	c.t.Helper()
 	now := func() time.Time { return c.clock.now().Add(skew) }
-	net := &losing{Ledger: c.ledger}
+	net := &losingLedger{Ledger: c.ledger}
 	s, err := OpenLedger(c.t.Context(), net, &Options{Definitions: d, Poll: -1, Now: now})
 	if err != nil {
 		c.t.Fatal(err)
@@ -236,9 +236,9 @@ func (c *cluster) configure(a, b *member, d *weir.Definitions, limit string) {
 	}
 }
 
-// TestServersConfigureAtOnce checks that each server has the definitions that it is ready for,
-// whichever was last.
-func TestServersConfigureAtOnce(t *testing.T) {
+// TestServersConfigureConcurrently checks that each server has the definitions that it is ready
+// for, whichever was last.
+func TestServersConfigureConcurrently(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a := c.open(fourLimits(1), 0)
@@ -257,8 +257,8 @@ func TestServersConfigureAtOnce(t *testing.T) {
 	}
 }
 
-// TestServersAtOnce checks that 64 callers on two servers are admitted exactly the capacity.
-func TestServersAtOnce(t *testing.T) {
+// TestServersConcurrent checks that 64 callers on two servers are admitted exactly the capacity.
+func TestServersConcurrent(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	servers := []*member{c.open(fourLimits(100), 0), c.open(fourLimits(100), 0)}
@@ -312,9 +312,9 @@ func TestServersClose(t *testing.T) {
 	all.Wait()
 }
 
-// TestServersCancelledTurn checks that a call that waits for another one to move a bucket's anchor
+// TestServersCancelledWait checks that a call that waits for another one to move a bucket's anchor
 // ends with its context.
-func TestServersCancelledTurn(t *testing.T) {
+func TestServersCancelledWait(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a := c.open(&weir.Definitions{System: []weir.Limit{bucketOf(20)}}, 0)
@@ -409,13 +409,13 @@ func denied(err error) bool {
 	return ok
 }
 
-// TestServersFollow checks that a command that acts once puts definitions in force only if there
-// are none, and reserves only under the ones in force.
-func TestServersFollow(t *testing.T) {
+// TestServersFollowDefinitionsInForce checks that a command that acts once puts definitions in
+// force only if there are none, and reserves only under the ones in force.
+func TestServersFollowDefinitionsInForce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	open := func(capacity int64, follow bool) *Store {
-		s, err := OpenLedger(t.Context(), shared{c.ledger}, &Options{
+		s, err := OpenLedger(t.Context(), sharedLedger{c.ledger}, &Options{
 			Definitions: fourLimits(capacity), Poll: -1, Now: c.clock.now, Follow: follow,
 		})
 		if err != nil {

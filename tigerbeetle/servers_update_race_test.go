@@ -12,9 +12,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// raced is an update that is in flight beside others.
-type raced struct {
-	on     *common
+// concurrentUpdate is an update that is in flight beside others.
+type concurrentUpdate struct {
+	on     *sharedLease
 	verb   weir.Verb
 	seq    int64
 	totals []weir.Costs
@@ -23,7 +23,7 @@ type raced struct {
 	err  error
 }
 
-func (r *raced) do(g *together, l weir.Service) error {
+func (r *concurrentUpdate) do(g *updateServers, l weir.Service) error {
 	id := r.on.request.LeaseID
 	switch r.verb {
 	case weir.VerbAdjust:
@@ -38,11 +38,11 @@ func (r *raced) do(g *together, l weir.Service) error {
 
 // races returns n updates of a few leases. Each adjust of a lease has its own sequence number, and
 // each complete its own actuals.
-func (g *together) races(n int) []*raced {
-	out := make([]*raced, n)
+func (g *updateServers) races(n int) []*concurrentUpdate {
+	out := make([]*concurrentUpdate, n)
 	for i := range out {
 		x := g.leases[len(g.leases)-1-g.IntN(min(3, len(g.leases)))]
-		r := &raced{on: x, totals: g.totals(x)}
+		r := &concurrentUpdate{on: x, totals: g.totals(x)}
 		switch k := g.IntN(20); {
 		case k < 12:
 			r.verb = weir.VerbAdjust
@@ -72,7 +72,7 @@ func (g *together) races(n int) []*raced {
 }
 
 // run sends updates at once, each until it is answered.
-func (g *together) run(races []*raced) {
+func (g *updateServers) run(races []*concurrentUpdate) {
 	var all sync.WaitGroup
 	for _, r := range races {
 		all.Go(func() {
@@ -91,8 +91,8 @@ func (g *together) run(races []*raced) {
 }
 
 // applied returns the updates that the ledger has applied from a place in its log on, in its order.
-func (g *together) applied(races []*raced, from int) []*raced {
-	var out []*raced
+func (g *updateServers) applied(races []*concurrentUpdate, from int) []*concurrentUpdate {
+	var out []*concurrentUpdate
 	for _, t := range g.ledger.Contents().Transfers[from:] {
 		header := t.Code == codeAdjusted || t.Code == codeExtended
 		verb, seq := weir.VerbCancel, int64(0)
@@ -125,9 +125,9 @@ func (g *together) applied(races []*raced, from int) []*raced {
 }
 
 // judge applies the updates to the model in the ledger's order, and compares the answers.
-func (g *together) judge(races, applied []*raced) {
-	done := make(map[*raced]bool)
-	latest := make(map[*common]int64)
+func (g *updateServers) judge(races, applied []*concurrentUpdate) {
+	done := make(map[*concurrentUpdate]bool)
+	latest := make(map[*sharedLease]int64)
 	for _, r := range applied {
 		if r.verb == weir.VerbAdjust && r.seq <= latest[r.on] {
 			g.wrong("adjust %d was applied after %d", r.seq, latest[r.on])
@@ -169,14 +169,14 @@ func (g *together) judge(races, applied []*raced) {
 	}
 }
 
-// TestTogetherAtOnce has callers on three servers update a few leases at the same time, and loses
-// some calls and answers. The updates that the ledger applied, in its order, are ones that the
-// model allows, they lead to what is in use, and every answer fits them.
-func TestTogetherAtOnce(t *testing.T) {
+// TestServersUpdateSameLeasesConcurrently has callers on three servers update a few leases at the
+// same time, and loses some calls and answers. The updates that the ledger applied, in its order,
+// are ones that the model allows, they lead to what is in use, and every answer fits them.
+func TestServersUpdateSameLeasesConcurrently(t *testing.T) {
 	t.Parallel()
 	counts := make(map[string]int)
 	for seed := range uint64(soak.Amount(10, 2000)) {
-		g := newTogether(t, seed, []int{0, 20}[seed%2])
+		g := newUpdateServers(t, seed, []int{0, 20}[seed%2])
 		g.counts = counts
 		for range 8 {
 			for range 1 + g.IntN(2) {

@@ -57,8 +57,9 @@ func (w *lossyWire) CreateTransfers(
 
 func (*lossyWire) Close() error { return nil }
 
-// together is three servers that update the same leases, and the model of a single one that does.
-type together struct {
+// updateServers is three servers that update the same leases, and the model of a single one that
+// does.
+type updateServers struct {
 	*testing.T
 	*rand.Rand
 
@@ -67,13 +68,13 @@ type together struct {
 	servers []*limiter.Limiter
 	wires   []*lossyWire
 	only    conformance.ModelWorld
-	leases  []*common
+	leases  []*sharedLease
 	history []string
 	counts  map[string]int
 }
 
-// common is a lease that all three servers update.
-type common struct {
+// sharedLease is a lease that all three servers update.
+type sharedLease struct {
 	request *weir.Request
 	seq     int64
 	// ends are the actuals that it was completed with.
@@ -85,7 +86,7 @@ type common struct {
 	latest, unlike int64
 }
 
-func togetherLimits() *weir.Definitions {
+func updateServersLimits() *weir.Definitions {
 	d := fourLimits(1000)
 	d.System[0].RefillAmount, d.System[0].RefillPeriod = 10, time.Second
 	d.System[2].Timeout, d.System[3].Window = 2*time.Minute, time.Minute
@@ -93,15 +94,15 @@ func togetherLimits() *weir.Definitions {
 	return d
 }
 
-func newTogether(t *testing.T, seed uint64, lossy int) *together {
+func newUpdateServers(t *testing.T, seed uint64, lossy int) *updateServers {
 	t.Helper()
-	g := &together{T: t, Rand: rand.New(rand.NewPCG(seed, 3)), counts: make(map[string]int)}
+	g := &updateServers{T: t, Rand: rand.New(rand.NewPCG(seed, 3)), counts: make(map[string]int)}
 	g.clock.to(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	g.ledger = emulator.New(&emulator.Options{Now: g.clock.now, Tick: time.Millisecond})
 	for i := range 3 {
 		w := &lossyWire{Emulator: g.ledger, random: rand.New(rand.NewPCG(seed, uint64(i)))}
 		s, err := OpenLedger(t.Context(), w, &Options{
-			Definitions: togetherLimits(), Poll: -1, Now: g.clock.now,
+			Definitions: updateServersLimits(), Poll: -1, Now: g.clock.now,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +117,7 @@ func newTogether(t *testing.T, seed uint64, lossy int) *together {
 	}
 	var err error
 	g.only, err = conformance.OpenModel(conformance.Setup{
-		Start: g.clock.now(), Definitions: togetherLimits(),
+		Start: g.clock.now(), Definitions: updateServersLimits(),
 	}, true, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,23 +126,23 @@ func newTogether(t *testing.T, seed uint64, lossy int) *together {
 }
 
 // note adds a line to the history that is printed if the test fails.
-func (g *together) note(format string, args ...any) {
+func (g *updateServers) note(format string, args ...any) {
 	g.history = append(g.history, fmt.Sprintf(format, args...))
 }
 
-func (g *together) wrong(format string, args ...any) {
+func (g *updateServers) wrong(format string, args ...any) {
 	g.Helper()
 	g.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(g.history, "\n"))
 }
 
 // pass lets whole seconds pass, so that units that are taken again end when they would have.
-func (g *together) pass(d time.Duration) {
+func (g *updateServers) pass(d time.Duration) {
 	g.clock.to(g.clock.now().Add(d))
 	g.only.Advance(d)
 	g.note("%s passes", d)
 }
 
-func (g *together) costs(most int64) weir.Costs {
+func (g *updateServers) costs(most int64) weir.Costs {
 	c := weir.Costs{}
 	for _, name := range []string{"b", "m", "w"} {
 		if g.IntN(3) > 0 {
@@ -152,7 +153,7 @@ func (g *together) costs(most int64) weir.Costs {
 }
 
 // reserve reserves a lease on one server, with one charge or two on one entity.
-func (g *together) reserve() {
+func (g *updateServers) reserve() {
 	r := &weir.Request{LeaseID: weir.NewLeaseID(g.clock.now())}
 	for range 1 + g.IntN(2) {
 		c := g.costs(6)
@@ -160,7 +161,7 @@ func (g *together) reserve() {
 		c["w"] += 0
 		r.Charges = append(r.Charges, weir.Charge{Entity: "e", Resource: "r", Costs: c})
 	}
-	g.leases = append(g.leases, &common{request: r})
+	g.leases = append(g.leases, &sharedLease{request: r})
 	g.note("reserve %s %v", r.LeaseID, r.Charges)
 	g.do("reserve", func(l weir.Service) error {
 		_, err := l.Reserve(g.Context(), r)
@@ -169,7 +170,7 @@ func (g *together) reserve() {
 }
 
 // totals returns totals of some of the limits of a lease, for each charge or for the only one.
-func (g *together) totals(x *common) []weir.Costs {
+func (g *updateServers) totals(x *sharedLease) []weir.Costs {
 	var out []weir.Costs
 	for _, charge := range x.request.Charges {
 		c := g.costs(9)
@@ -187,7 +188,7 @@ func (g *together) totals(x *common) []weir.Costs {
 }
 
 // settle makes an update of a lease of all servers.
-func (g *together) settle() {
+func (g *updateServers) settle() {
 	x := g.leases[g.IntN(len(g.leases))]
 	id := x.request.LeaseID
 	switch n := g.IntN(20); {
@@ -243,7 +244,7 @@ func (g *together) settle() {
 
 // do makes a call on a server, repeats it on others as often as the answer is lost, and then makes
 // it on the model, whose answer it returns.
-func (g *together) do(what string, do func(l weir.Service) error) string {
+func (g *updateServers) do(what string, do func(l weir.Service) error) string {
 	g.Helper()
 	var got error
 	for try := 0; try == 0 || errors.Is(got, weir.Unavailable); try++ {
@@ -291,7 +292,7 @@ func codeOfError(err error) string {
 }
 
 // same compares what is in use on one of the servers with the model.
-func (g *together) same() {
+func (g *updateServers) same() {
 	g.Helper()
 	for _, entity := range []string{"e", "p"} {
 		i := g.IntN(len(g.servers))
@@ -311,7 +312,7 @@ func (g *together) same() {
 
 // atRest checks the ledger after everything has timed out: each lease has ended at most once, and
 // nothing is held.
-func (g *together) atRest() {
+func (g *updateServers) atRest() {
 	g.Helper()
 	ends := make(map[tb.Uint128]int)
 	for _, t := range g.ledger.Contents().Transfers {
@@ -335,13 +336,14 @@ func (g *together) atRest() {
 	}
 }
 
-// TestTogether has three servers update the same leases, and loses some calls and answers. Each
-// server answers as a single one would: as the model does, with as much in use after every call.
-func TestTogether(t *testing.T) {
+// TestServersUpdateSameLeases has three servers update the same leases, and loses some calls and
+// answers. Each server answers as a single one would: as the model does, with as much in use after
+// every call.
+func TestServersUpdateSameLeases(t *testing.T) {
 	t.Parallel()
 	counts := make(map[string]int)
 	for seed := range uint64(soak.Amount(12, 2000)) {
-		g := newTogether(t, seed, []int{0, 30}[seed%2])
+		g := newUpdateServers(t, seed, []int{0, 30}[seed%2])
 		g.counts = counts
 		for range 150 {
 			switch n := g.IntN(20); {

@@ -47,9 +47,9 @@ func TestStaleEstimateAdmits(t *testing.T) {
 	}
 }
 
-// TestStaleEstimatePasses checks that what others held when a server first looked does not count
+// TestStaleEstimateExpires checks that what others held when a server first looked does not count
 // for ever.
-func TestStaleEstimatePasses(t *testing.T) {
+func TestStaleEstimateExpires(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
 		c := newCluster(t, 0)

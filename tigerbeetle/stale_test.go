@@ -17,8 +17,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// interposed calls a function before the next transfers are created.
-type interposed struct {
+// createHookLedger calls a function before the next transfers are created.
+type createHookLedger struct {
 	Ledger
 
 	mu   sync.Mutex
@@ -26,7 +26,9 @@ type interposed struct {
 	lose func() bool
 }
 
-func (b *interposed) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.CreateTransferResult, error) {
+func (b *createHookLedger) CreateTransfers(
+	ctx context.Context, t []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
 	b.mu.Lock()
 	then := b.then
 	b.then = nil
@@ -41,18 +43,18 @@ func (b *interposed) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb
 	return results, err
 }
 
-func (*interposed) Close() error { return nil }
+func (*createHookLedger) Close() error { return nil }
 
-func (c *cluster) openInterposed(d *weir.Definitions) (*limiter.Limiter, *interposed) {
+func (c *cluster) openInterposed(d *weir.Definitions) (*limiter.Limiter, *createHookLedger) {
 	c.t.Helper()
 	return openInterposed(c.t, c.ledger, "", c.clock.now, d)
 }
 
 func openInterposed(
 	t *testing.T, ledger Ledger, namespace string, now func() time.Time, d *weir.Definitions,
-) (*limiter.Limiter, *interposed) {
+) (*limiter.Limiter, *createHookLedger) {
 	t.Helper()
-	net := &interposed{Ledger: ledger}
+	net := &createHookLedger{Ledger: ledger}
 	s, err := OpenLedger(t.Context(), net, &Options{Definitions: d, Namespace: namespace, Poll: -1, Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +67,9 @@ func openInterposed(
 	return l, net
 }
 
-// TestExtendNothingAtOnce has two servers extend a lease without holdings in the same millisecond.
-func TestExtendNothingAtOnce(t *testing.T) {
+// TestEmptyLeaseExtendedConcurrently has two servers extend a lease without holdings in the same
+// millisecond.
+func TestEmptyLeaseExtendedConcurrently(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
@@ -107,9 +110,9 @@ func TestExtendNothingAtOnce(t *testing.T) {
 	}
 }
 
-// TestSettleAtOnceLost has servers change the same leases at once, with lost answers. In the end
-// the last change determines the charge.
-func TestSettleAtOnceLost(t *testing.T) {
+// TestConcurrentUpdatesLost has servers change the same leases at once, with lost answers. In the
+// end the last change determines the charge.
+func TestConcurrentUpdatesLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(40, 600)) {
 		c := newCluster(t, 0)
@@ -117,8 +120,8 @@ func TestSettleAtOnceLost(t *testing.T) {
 	}
 }
 
-// TestSettleAtOnceLostLive is TestSettleAtOnceLost on a real server.
-func TestSettleAtOnceLostLive(t *testing.T) {
+// TestConcurrentUpdatesLostLive is TestConcurrentUpdatesLost on a real server.
+func TestConcurrentUpdatesLostLive(t *testing.T) {
 	t.Parallel()
 	ledger := connected(t)
 	for seed := range uint64(soak.Amount(2, 20)) {
@@ -126,8 +129,8 @@ func TestSettleAtOnceLostLive(t *testing.T) {
 	}
 }
 
-// atOnce is a group of servers that change the same leases at once.
-type atOnce struct {
+// concurrentServers is a group of servers that change the same leases at once.
+type concurrentServers struct {
 	*testing.T
 
 	seed    uint64
@@ -136,11 +139,13 @@ type atOnce struct {
 	want    map[string]int64 // what is charged in the end
 }
 
-func settleAtOnceLost(t *testing.T, seed uint64, ledger Ledger, namespace string, clock func() time.Time) {
+func settleAtOnceLost(
+	t *testing.T, seed uint64, ledger Ledger, namespace string, clock func() time.Time,
+) {
 	t.Helper()
 	d := fourLimits(1_000_000)
 	d.System = append(d.System, weir.Limit{Name: "x", Kind: weir.Window, Capacity: 10, Window: time.Hour, Shadow: true})
-	w := &atOnce{T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 100)), want: map[string]int64{}}
+	w := &concurrentServers{T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 100)), want: map[string]int64{}}
 	for i := range 3 {
 		l, net := openInterposed(t, ledger, namespace, clock, d)
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -170,13 +175,13 @@ func settleAtOnceLost(t *testing.T, seed uint64, ledger Ledger, namespace string
 	}
 }
 
-func (w *atOnce) costs(slots int64) weir.Costs {
+func (w *concurrentServers) costs(slots int64) weir.Costs {
 	r := w.random
 	return weir.Costs{"b": r.Int64N(50), "m": r.Int64N(50), "w": r.Int64N(50), "x": r.Int64N(50), "s": slots}
 }
 
-// surely repeats a call until its answer is known.
-func surely(do func() error) error {
+// untilKnown repeats a call until its answer is known.
+func untilKnown(do func() error) error {
 	for {
 		if err := do(); !errors.Is(err, weir.Unavailable) {
 			return err
@@ -185,12 +190,12 @@ func surely(do func() error) error {
 }
 
 // reserve makes the same reservation on all servers at once; each of them answers with the lease.
-func (w *atOnce) reserve(id weir.LeaseID, keyed bool) {
+func (w *concurrentServers) reserve(id weir.LeaseID, keyed bool) {
 	r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: w.costs(9), Keyed: keyed}
 	var all sync.WaitGroup
 	for _, s := range w.servers {
 		all.Go(func() {
-			if err := surely(func() error { _, err := s.Reserve(w.Context(), r); return err }); err != nil {
+			if err := untilKnown(func() error { _, err := s.Reserve(w.Context(), r); return err }); err != nil {
 				w.Errorf("seed %d: reserve: %v", w.seed, err)
 			}
 		})
@@ -200,7 +205,7 @@ func (w *atOnce) reserve(id weir.LeaseID, keyed bool) {
 
 // change has all servers adjust and extend a lease, and returns the totals of the adjust with the
 // highest sequence number.
-func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
+func (w *concurrentServers) change(id weir.LeaseID, n int) weir.Costs {
 	const most = 7
 	totals := make([]weir.Costs, most+1)
 	for k := range totals {
@@ -216,11 +221,11 @@ func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
 				}
 				set := totals[k]
 				if n%3 == 0 && r.IntN(2) == 0 {
-					set = inFull(set)
+					set = fullNames(set)
 				}
-				err := surely(func() error { _, err := s.Adjust(w.Context(), id, int64(k), []weir.Costs{set}); return err })
+				err := untilKnown(func() error { _, err := s.Adjust(w.Context(), id, int64(k), []weir.Costs{set}); return err })
 				if err == nil && r.IntN(2) == 0 {
-					err = surely(func() error { _, err := s.Extend(w.Context(), id); return err })
+					err = untilKnown(func() error { _, err := s.Extend(w.Context(), id); return err })
 				}
 				if err != nil {
 					w.Errorf("seed %d lease %d: change %d: %v", w.seed, n, k, err)
@@ -232,8 +237,8 @@ func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
 	return totals[most]
 }
 
-// inFull returns costs under full names.
-func inFull(set weir.Costs) weir.Costs {
+// fullNames returns costs under full names.
+func fullNames(set weir.Costs) weir.Costs {
 	full := weir.Costs{}
 	for name, v := range set {
 		full[weir.Subject{Entity: "e", Resource: "r"}.FullName(name)] = v
@@ -242,7 +247,7 @@ func inFull(set weir.Costs) weir.Costs {
 }
 
 // end has all servers end the lease; one of them succeeds.
-func (w *atOnce) end(id weir.LeaseID, n int, last weir.Costs) {
+func (w *concurrentServers) end(id weir.LeaseID, n int, last weir.Costs) {
 	var mu sync.Mutex
 	var ends []weir.Costs
 	var all sync.WaitGroup
@@ -258,7 +263,7 @@ func (w *atOnce) end(id weir.LeaseID, n int, last weir.Costs) {
 			do = func() error { _, err := s.Complete(w.Context(), id, nil); return err }
 		}
 		all.Go(func() {
-			err := surely(do)
+			err := untilKnown(do)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

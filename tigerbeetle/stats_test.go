@@ -72,10 +72,10 @@ func TestStatsCountChainsSentAgain(t *testing.T) {
 	}
 }
 
-// burned is a ledger on which the IDs of every chain have failed before.
-type burned struct{ Ledger }
+// usedIDsLedger is a ledger on which the IDs of every chain have failed before.
+type usedIDsLedger struct{ Ledger }
 
-func (b burned) CreateTransfers(
+func (b usedIDsLedger) CreateTransfers(
 	ctx context.Context, of []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	if len(of) == 1 { // definitions are put in force
@@ -93,7 +93,7 @@ func (b burned) CreateTransfers(
 func TestStatsCountContention(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
-	store, err := OpenLedger(t.Context(), burned{emulator.New(nil)}, &Options{Definitions: d, Poll: -1})
+	store, err := OpenLedger(t.Context(), usedIDsLedger{emulator.New(nil)}, &Options{Definitions: d, Poll: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,20 +13,24 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// meddled is a ledger that calls a function after a read.
-type meddled struct {
+// afterReadLedger is a ledger that calls a function after a read.
+type afterReadLedger struct {
 	Ledger
 
 	happens func()
 }
 
-func (m *meddled) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+func (m *afterReadLedger) LookupAccounts(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Account, error) {
 	found, err := m.Ledger.LookupAccounts(ctx, ids)
 	m.happens()
 	return found, err
 }
 
-func (m *meddled) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+func (m *afterReadLedger) AccountTransfers(
+	ctx context.Context, f tb.AccountFilter,
+) ([]tb.Transfer, error) {
 	found, err := m.Ledger.AccountTransfers(ctx, f)
 	m.happens()
 	return found, err
@@ -49,7 +53,7 @@ func TestStatusWhileAnchorsMove(t *testing.T) {
 		take(20)
 		c.pass(1050 * time.Millisecond) // and a server's clock may be a thousandth behind
 		times := tt.times
-		a.store.ledger = &meddled{a.store.ledger, func() {
+		a.store.ledger = &afterReadLedger{a.store.ledger, func() {
 			if times--; times >= 0 {
 				take(1)
 				c.pass(100 * time.Millisecond)
@@ -62,9 +66,9 @@ func TestStatusWhileAnchorsMove(t *testing.T) {
 	}
 }
 
-// TestStatusByWhoOnlyLooks checks that a store opened for reading only, which creates nothing,
+// TestStatusReadOnly checks that a store opened for reading only, which creates nothing,
 // reports what a bucket has regained and what was used of a budget in this period.
-func TestStatusByWhoOnlyLooks(t *testing.T) {
+func TestStatusReadOnly(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	d := &weir.Definitions{System: []weir.Limit{
@@ -88,7 +92,7 @@ func TestStatusByWhoOnlyLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.pass(time.Second)
-	reads, err := OpenLedger(t.Context(), &losing{Ledger: c.ledger},
+	reads, err := OpenLedger(t.Context(), &losingLedger{Ledger: c.ledger},
 		&Options{Definitions: d, Poll: -1, Now: c.clock.now, ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // even if the request can no longer be planned, and that the lease is then not withdrawn.
 func TestAbandonedUnplanned(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, s := b.serve()
 		if _, err := l.Reserve(b.Context(), several()); err != nil {
 			b.Fatal(err)
@@ -46,11 +46,11 @@ func TestAbandonedUnplanned(t *testing.T) {
 	})
 }
 
-// TestElsewhereUnplanned is TestAbandonedUnplanned for a reservation that another server carried
-// out.
-func TestElsewhereUnplanned(t *testing.T) {
+// TestAbandonedUnplannedElsewhere is TestAbandonedUnplanned for a reservation that another server
+// carried out.
+func TestAbandonedUnplannedElsewhere(t *testing.T) {
 	t.Parallel()
-	inOutages(t, func(b *brownout) {
+	inOutages(t, func(b *outageWorld) {
 		l, s := b.serve()
 		other, os := b.serve()
 		if _, err := l.Reserve(b.Context(), several()); err != nil {

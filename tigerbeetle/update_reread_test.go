@@ -12,9 +12,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestUnnamedElsewhere checks that a limit that an update does not name keeps what the lease stands
-// for now, also if another server has adjusted it.
-func TestUnnamedElsewhere(t *testing.T) {
+// TestUnnamedLimitAdjustedElsewhere checks that a limit that an update does not name keeps what the
+// lease stands for now, also if another server has adjusted it.
+func TestUnnamedLimitAdjustedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
 	a, b := c.open(fourLimits(20), 0), c.open(fourLimits(20), 0)
@@ -38,14 +38,16 @@ func TestUnnamedElsewhere(t *testing.T) {
 	c.uses(b, map[string]int64{"b": 8, "m": 3, "s": 0, "w": 7})
 }
 
-// between calls a function once, before the cluster is asked for a lease's transfers.
-type between struct {
+// historyHookLedger calls a function once, before the cluster is asked for a lease's transfers.
+type historyHookLedger struct {
 	Ledger
 
 	happens func() error
 }
 
-func (l *between) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+func (l *historyHookLedger) QueryTransfers(
+	ctx context.Context, f tb.QueryFilter,
+) ([]tb.Transfer, error) {
 	if happens := l.happens; happens != nil {
 		l.happens = nil
 		if err := happens(); err != nil {
@@ -72,10 +74,10 @@ func leased(t *testing.T) (a, b *member, id weir.LeaseID) {
 	return a, b, lease.ID
 }
 
-// TestEndedMeanwhile has another server end a lease while an update, which found it changed, reads
-// it again. If that end is the same as the update, the update is answered as a repeat; otherwise it
-// is a conflict.
-func TestEndedMeanwhile(t *testing.T) {
+// TestEndedDuringReread has another server end a lease while an update, which found it changed,
+// reads it again. If that end is the same as the update, the update is answered as a repeat;
+// otherwise it is a conflict.
+func TestEndedDuringReread(t *testing.T) {
 	t.Parallel()
 	complete := func(n int64) func(*member, weir.LeaseID) error {
 		return func(m *member, id weir.LeaseID) error {
@@ -96,9 +98,9 @@ func TestEndedMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b, id := leased(t)
-			meanwhile := &between{a.net.Ledger, func() error { return tt.first(b, id) }}
+			meanwhile := &historyHookLedger{a.net.Ledger, func() error { return tt.first(b, id) }}
 			a.net.Ledger = meanwhile
-			if got := meaning(tt.second(a, id)); got != tt.want {
+			if got := describeAnswer(tt.second(a, id)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 			if meanwhile.happens != nil {
@@ -137,19 +139,19 @@ func TestMistakeElsewhere(t *testing.T) {
 			if err := tt.elsewhere(b, id); err != nil {
 				t.Fatal(err)
 			}
-			silent := &between{a.net.Ledger, func() error { return errors.New("no answer") }}
+			silent := &historyHookLedger{a.net.Ledger, func() error { return errors.New("no answer") }}
 			a.net.Ledger = silent
 			if err := last(a.Complete(t.Context(), id, wrong)); !errors.Is(err, weir.Invalid) {
 				t.Errorf("complete, while the cluster does not answer: %v", err)
 			}
-			if got := meaning(last(a.Adjust(t.Context(), id, 7, wrong))); got != tt.adjusts {
+			if got := describeAnswer(last(a.Adjust(t.Context(), id, 7, wrong))); got != tt.adjusts {
 				t.Errorf("adjust: got %s, want %s", got, tt.adjusts)
 			}
 			a, b, id = leased(t)
 			if err := tt.elsewhere(b, id); err != nil {
 				t.Fatal(err)
 			}
-			if got := meaning(last(a.Complete(t.Context(), id, wrong))); got != tt.completes {
+			if got := describeAnswer(last(a.Complete(t.Context(), id, wrong))); got != tt.completes {
 				t.Errorf("complete: got %s, want %s", got, tt.completes)
 			}
 		})

@@ -21,40 +21,42 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// distant is an emulator with a delay each way that records what is in use.
-type distant struct {
+// recordingEmulator is an emulator with a delay each way that records what is in use.
+type recordingEmulator struct {
 	*emulator.Emulator
 
 	slots int64 // the capacity
 
 	mu    sync.Mutex
-	facts []fact
+	facts []slotsRecord
 }
 
-// fact records the slots in use on the ledger after a call.
-type fact struct {
+// slotsRecord records the slots in use on the ledger after a call.
+type slotsRecord struct {
 	at   time.Time
 	held int64
 	ends expiringEstimate
 }
 
 // Close does nothing, because other stores use the cluster.
-func (*distant) Close() error { return nil }
+func (*recordingEmulator) Close() error { return nil }
 
-func away() { time.Sleep(time.Duration(100+rand.IntN(400)) * time.Microsecond) }
+func randomDelay() { time.Sleep(time.Duration(100+rand.IntN(400)) * time.Microsecond) }
 
-// afar makes a call with a delay each way.
-func afar[A, R any](ctx context.Context, do func(context.Context, A) (R, error), of A) (R, error) {
-	away()
-	defer away()
+// callWithDelays makes a call with a delay each way.
+func callWithDelays[A, R any](
+	ctx context.Context, do func(context.Context, A) (R, error), of A,
+) (R, error) {
+	randomDelay()
+	defer randomDelay()
 	return do(ctx, of)
 }
 
-func (d *distant) CreateTransfers(
+func (d *recordingEmulator) CreateTransfers(
 	ctx context.Context, t []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
-	away()
-	defer away()
+	randomDelay()
+	defer randomDelay()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	results, err := d.Emulator.CreateTransfers(ctx, t)
@@ -62,25 +64,33 @@ func (d *distant) CreateTransfers(
 	return results, err
 }
 
-func (d *distant) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
-	return afar(ctx, d.Emulator.LookupAccounts, ids)
+func (d *recordingEmulator) LookupAccounts(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Account, error) {
+	return callWithDelays(ctx, d.Emulator.LookupAccounts, ids)
 }
 
-func (d *distant) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
-	return afar(ctx, d.Emulator.LookupTransfers, ids)
+func (d *recordingEmulator) LookupTransfers(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Transfer, error) {
+	return callWithDelays(ctx, d.Emulator.LookupTransfers, ids)
 }
 
-func (d *distant) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
-	return afar(ctx, d.Emulator.AccountTransfers, f)
+func (d *recordingEmulator) AccountTransfers(
+	ctx context.Context, f tb.AccountFilter,
+) ([]tb.Transfer, error) {
+	return callWithDelays(ctx, d.Emulator.AccountTransfers, f)
 }
 
-func (d *distant) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
-	return afar(ctx, d.Emulator.QueryTransfers, f)
+func (d *recordingEmulator) QueryTransfers(
+	ctx context.Context, f tb.QueryFilter,
+) ([]tb.Transfer, error) {
+	return callWithDelays(ctx, d.Emulator.QueryTransfers, f)
 }
 
 // note records the current fact and drops those that are older than a second.
-func (d *distant) note() {
-	f := fact{at: time.Now()}
+func (d *recordingEmulator) note() {
+	f := slotsRecord{at: time.Now()}
 	stored := d.Contents()
 	slots := make(map[tb.Uint128]bool)
 	for _, a := range stored.Accounts {
@@ -102,10 +112,10 @@ func (d *distant) note() {
 
 // right checks that a denial by the slots was right at some instant between from and now, and that
 // its retry-after is no longer than it took.
-func (d *distant) right(from time.Time, s *weir.LimitStatus) error {
+func (d *recordingEmulator) right(from time.Time, s *weir.LimitStatus) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var last fact
+	var last slotsRecord
 	longest := time.Duration(-1)
 	for i := range d.facts {
 		f := &d.facts[i]
@@ -214,14 +224,14 @@ func (x *exchange) report() {
 		x.denied.Load(), x.admitted.Load(), x.named.Load(), x.wrong.Load(), time.Duration(x.longest.Load()))
 }
 
-// TestExchange checks two servers whose callers each complete on the other: neither denies for
-// slots that are free or reports too long a retry-after, both if the slots are never all taken and
-// if they are.
-func TestExchange(t *testing.T) {
+// TestServersSettleForEachOther checks two servers whose callers each complete on the other:
+// neither denies for slots that are free or reports too long a retry-after, both if the slots are
+// never all taken and if they are.
+func TestServersSettleForEachOther(t *testing.T) {
 	t.Parallel()
 	for slots, rate := range map[int64]int64{12: 100, 4: 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			ledger := &distant{Emulator: emulator.New(nil), slots: slots}
+			ledger := &recordingEmulator{Emulator: emulator.New(nil), slots: slots}
 			x := &exchange{T: t, callers: 10, denials: int64(soak.Amount(2000, 20_000))}
 			x.judge = func(from time.Time, e *weir.DeniedError) error {
 				for i := range e.Limits {
@@ -261,8 +271,9 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestExchangeLive is TestExchange on a real server, with slots that are never all taken.
-func TestExchangeLive(t *testing.T) {
+// TestServersSettleForEachOtherLive is TestServersSettleForEachOther on a real server, with slots
+// that are never all taken.
+func TestServersSettleForEachOtherLive(t *testing.T) {
 	t.Parallel()
 	_, servers := liveServers(t, exchanged(12, 100))
 	x := &exchange{T: t, servers: servers, callers: 10, denials: int64(soak.Amount(2000, 20_000))}

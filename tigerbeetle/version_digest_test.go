@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestDigest checks that two servers agree about equal definitions and about no others.
-func TestDigest(t *testing.T) {
+// TestDefinitionsDigest checks that two servers agree about equal definitions and about no others.
+func TestDefinitionsDigest(t *testing.T) {
 	t.Parallel()
 	definitions := func(change func(*weir.Definitions)) *weir.Definitions {
 		d := &weir.Definitions{

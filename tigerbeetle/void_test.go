@@ -68,7 +68,7 @@ func TestVoidLeaseLive(t *testing.T) {
 	t.Parallel()
 	ledger, name := connected(t), liveNamespace()
 	open := func() (*limiter.Limiter, *Store) {
-		s, err := OpenLedger(t.Context(), shared{ledger}, &Options{
+		s, err := OpenLedger(t.Context(), sharedLedger{ledger}, &Options{
 			Definitions: fourLimits(20), Namespace: name, Poll: -1,
 		})
 		if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// yields is an emulator that lets other goroutines run before and after each call, so that calls
-// made at once overlap even on a machine with few processors.
-type yields struct{ *emulator.Emulator }
+// yieldingEmulator is an emulator that lets other goroutines run before and after each call, so
+// that calls made at once overlap even on a machine with few processors.
+type yieldingEmulator struct{ *emulator.Emulator }
 
-// yielding makes a call, and yields to other goroutines before and after it.
-func yielding[A, R any](
+// callYielding makes a call, and yields to other goroutines before and after it.
+func callYielding[A, R any](
 	ctx context.Context, do func(context.Context, A) (R, error), of A,
 ) (R, error) {
 	defer meet(rand.IntN(4))
@@ -32,34 +32,44 @@ func meet(times int) {
 	}
 }
 
-func (y yields) CreateAccounts(
+func (y yieldingEmulator) CreateAccounts(
 	ctx context.Context, a []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
-	return yielding(ctx, y.Emulator.CreateAccounts, a)
+	return callYielding(ctx, y.Emulator.CreateAccounts, a)
 }
 
-func (y yields) CreateTransfers(
+func (y yieldingEmulator) CreateTransfers(
 	ctx context.Context, t []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
-	return yielding(ctx, y.Emulator.CreateTransfers, t)
+	return callYielding(ctx, y.Emulator.CreateTransfers, t)
 }
 
-func (y yields) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
-	return yielding(ctx, y.Emulator.LookupAccounts, ids)
+func (y yieldingEmulator) LookupAccounts(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Account, error) {
+	return callYielding(ctx, y.Emulator.LookupAccounts, ids)
 }
 
-func (y yields) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
-	return yielding(ctx, y.Emulator.LookupTransfers, ids)
+func (y yieldingEmulator) LookupTransfers(
+	ctx context.Context, ids []tb.Uint128,
+) ([]tb.Transfer, error) {
+	return callYielding(ctx, y.Emulator.LookupTransfers, ids)
 }
 
-func (y yields) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
-	return yielding(ctx, y.Emulator.AccountTransfers, f)
+func (y yieldingEmulator) AccountTransfers(
+	ctx context.Context, f tb.AccountFilter,
+) ([]tb.Transfer, error) {
+	return callYielding(ctx, y.Emulator.AccountTransfers, f)
 }
 
-func (y yields) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
-	return yielding(ctx, y.Emulator.QueryAccounts, f)
+func (y yieldingEmulator) QueryAccounts(
+	ctx context.Context, f tb.QueryFilter,
+) ([]tb.Account, error) {
+	return callYielding(ctx, y.Emulator.QueryAccounts, f)
 }
 
-func (y yields) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
-	return yielding(ctx, y.Emulator.QueryTransfers, f)
+func (y yieldingEmulator) QueryTransfers(
+	ctx context.Context, f tb.QueryFilter,
+) ([]tb.Transfer, error) {
+	return callYielding(ctx, y.Emulator.QueryTransfers, f)
 }

@@ -39,7 +39,7 @@ func TestEmulatorEqualsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	c := newContest(t, client)
+	c := newComparison(t, client)
 	c.sizes()
 	for c.events < soak.Amount(5_000, 100_000) {
 		c.round()
@@ -47,8 +47,8 @@ func TestEmulatorEqualsServer(t *testing.T) {
 	c.report()
 }
 
-// contest makes one sequence of calls on a server and on an emulator.
-type contest struct {
+// comparison makes one sequence of calls on a server and on an emulator.
+type comparison struct {
 	*dice
 
 	t        *testing.T
@@ -72,12 +72,12 @@ type contest struct {
 	digest                         hash.Hash
 }
 
-func newContest(t *testing.T, server tb.Client) *contest {
+func newComparison(t *testing.T, server tb.Client) *comparison {
 	t.Helper()
 	d := &dice{
 		Rand: rand.New(rand.NewPCG(soak.Seed(t), 0)), run: rand.Uint64()>>2 | 1, ledger: rand.Uint32()>>1 | 1<<20,
 	}
-	c := &contest{
+	c := &comparison{
 		dice: d, t: t, ctx: t.Context(), server: server,
 		statuses: make(map[string]int), digest: sha256.New(),
 	}
@@ -97,7 +97,7 @@ func newContest(t *testing.T, server tb.Client) *contest {
 }
 
 // fatal ends the test and prints the last events of the round.
-func (c *contest) fatal(format string, args ...any) {
+func (c *comparison) fatal(format string, args ...any) {
 	c.t.Helper()
 	for _, s := range c.shown[max(0, len(c.shown)-60):] {
 		c.t.Log(s)
@@ -107,7 +107,7 @@ func (c *contest) fatal(format string, args ...any) {
 
 // round creates a set of accounts and makes calls in three stretches: while pending transfers are
 // about to expire, after those of a second have expired, and after those of two seconds have.
-func (c *contest) round() {
+func (c *comparison) round() {
 	c.shown = c.shown[:0]
 	first := c.clock
 	c.createAccounts(c.begin())
@@ -128,7 +128,7 @@ func (c *contest) round() {
 }
 
 // step makes a call that creates, and sometimes one that reads.
-func (c *contest) step(short bool) {
+func (c *comparison) step(short bool) {
 	if c.oneIn(8) {
 		c.createAccounts(c.moreAccounts())
 	}
@@ -139,7 +139,7 @@ func (c *contest) step(short bool) {
 }
 
 // calm waits if a pending transfer ends about now.
-func (c *contest) calm() {
+func (c *comparison) calm() {
 	for {
 		now := c.clock + uint64(time.Since(c.heard))
 		until := uint64(0)
@@ -156,7 +156,7 @@ func (c *contest) calm() {
 }
 
 // wait waits until the pending transfers that end within timeout from now have expired.
-func (c *contest) wait(timeout time.Duration) {
+func (c *comparison) wait(timeout time.Duration) {
 	until := c.clock
 	for _, due := range c.dues {
 		if due <= c.clock+uint64(timeout) {
@@ -167,7 +167,7 @@ func (c *contest) wait(timeout time.Duration) {
 }
 
 // sleep waits until the server's clock has reached an instant.
-func (c *contest) sleep(until uint64) {
+func (c *comparison) sleep(until uint64) {
 	for now := c.clock; now < until; now = c.clock {
 		select {
 		case <-time.After(time.Duration(until - now)):
@@ -179,7 +179,7 @@ func (c *contest) sleep(until uint64) {
 }
 
 // probe learns the server's time from a transfer that is always refused.
-func (c *contest) probe() {
+func (c *comparison) probe() {
 	results, err := c.server.CreateTransfers([]tb.Transfer{{ID: c.id(1 << 42), Timestamp: 1}})
 	if err != nil || len(results) != 1 {
 		c.t.Fatal(results, err)
@@ -189,7 +189,7 @@ func (c *contest) probe() {
 
 // hear sets the emulator's clock to a timestamp of the server. If a pending transfer ended during
 // the call, the answers cannot be compared and the test fails.
-func (c *contest) hear(timestamp uint64) {
+func (c *comparison) hear(timestamp uint64) {
 	for _, due := range c.dues {
 		if timestamp >= due && c.clock < due && timestamp < due+uint64(calmAfter) {
 			c.t.Fatalf("the server was away for %v, until something ended: try again on a calmer machine",
@@ -202,14 +202,14 @@ func (c *contest) hear(timestamp uint64) {
 // begun sets the clock to when a call began, a nanosecond before its first event, by the timestamp
 // of event at. The timestamp of a result that says exists is older; if all do, at is -1 and the
 // clock stays.
-func (c *contest) begun(at int, timestamp func(i int) uint64) {
+func (c *comparison) begun(at int, timestamp func(i int) uint64) {
 	c.calls++
 	if at >= 0 {
 		c.hear(timestamp(at) - uint64(at) - 1)
 	}
 }
 
-func (c *contest) createAccounts(batch []tb.Account) {
+func (c *comparison) createAccounts(batch []tb.Account) {
 	c.t.Helper()
 	c.calm()
 	want, err := c.server.CreateAccounts(batch)
@@ -236,7 +236,7 @@ func (c *contest) createAccounts(batch []tb.Account) {
 	}
 }
 
-func (c *contest) createTransfers(batch []tb.Transfer) {
+func (c *comparison) createTransfers(batch []tb.Transfer) {
 	c.t.Helper()
 	c.calm()
 	want, err := c.server.CreateTransfers(batch)
@@ -270,7 +270,7 @@ func (c *contest) createTransfers(batch []tb.Transfer) {
 }
 
 // note adds an event to the log.
-func (c *contest) note(kind, status, event string) {
+func (c *comparison) note(kind, status, event string) {
 	c.events++
 	c.statuses[status]++
 	line := kind + " " + event + ": " + status
@@ -280,7 +280,7 @@ func (c *contest) note(kind, status, event string) {
 
 // expired compares the transfers that have expired after the previous call of expired, in their
 // order.
-func (c *contest) expired() {
+func (c *comparison) expired() {
 	c.t.Helper()
 	var want []tb.Uint128
 	for {
@@ -307,7 +307,7 @@ func (c *contest) expired() {
 	}
 }
 
-func (c *contest) report() {
+func (c *comparison) report() {
 	c.t.Logf("%d events in %d calls, compared by %d reads of %d accounts and transfers; %d expired",
 		c.events, c.calls, c.reads, c.compared, c.expiries)
 	for _, name := range slices.Sorted(maps.Keys(c.statuses)) {

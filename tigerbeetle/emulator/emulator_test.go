@@ -203,9 +203,9 @@ func TestEmulatorSizes(t *testing.T) {
 	}
 }
 
-// TestEmulatorInherits checks that a post or void without user data has that of its pending
+// TestEmulatorInheritsUserData checks that a post or void without user data has that of its pending
 // transfer.
-func TestEmulatorInherits(t *testing.T) {
+func TestEmulatorInheritsUserData(t *testing.T) {
 	t.Parallel()
 	e, _ := funded(t)
 	send := sent{

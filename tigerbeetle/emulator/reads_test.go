@@ -20,7 +20,7 @@ type found[T comparable] struct {
 func answered[T comparable](list []T, err error) found[T] { return found[T]{list, err} }
 
 // same compares the answers of the emulator and the server to a read.
-func same[T comparable](c *contest, what string, got, want found[T]) {
+func same[T comparable](c *comparison, what string, got, want found[T]) {
 	c.t.Helper()
 	c.reads++
 	c.compared += len(want.list)
@@ -39,7 +39,7 @@ func same[T comparable](c *contest, what string, got, want found[T]) {
 
 // settled compares all accounts of this round and some of earlier rounds, and all transfers from an
 // instant on.
-func (c *contest) settled(since uint64) {
+func (c *comparison) settled(since uint64) {
 	c.t.Helper()
 	ids := slices.Clone(c.older)
 	for i := range c.accounts {
@@ -56,7 +56,7 @@ func (c *contest) settled(since uint64) {
 }
 
 // read makes one call that reads.
-func (c *contest) read() {
+func (c *comparison) read() {
 	c.t.Helper()
 	switch c.IntN(5) {
 	case 0:
@@ -78,7 +78,7 @@ func (c *contest) read() {
 }
 
 // between returns a range of timestamps, mostly an open one.
-func (c *contest) between() (from, to uint64) {
+func (c *comparison) between() (from, to uint64) {
 	switch c.odds(6, 2, 2, 1, 1) {
 	case 1:
 		from = c.clock - c.Uint64N(3_000_000_000)
@@ -93,7 +93,7 @@ func (c *contest) between() (from, to uint64) {
 	return from, to
 }
 
-func (c *contest) queryFilter() tb.QueryFilter {
+func (c *comparison) queryFilter() tb.QueryFilter {
 	f := tb.QueryFilter{
 		Ledger: c.ledger, Limit: one[uint32](c.dice, 0, 1, 7, 100, 8189, 8190), Flags: uint32(c.IntN(2)),
 	}
@@ -119,7 +119,7 @@ func (c *contest) queryFilter() tb.QueryFilter {
 	return f
 }
 
-func (c *contest) accountFilter() tb.AccountFilter {
+func (c *comparison) accountFilter() tb.AccountFilter {
 	q := c.queryFilter()
 	f := tb.AccountFilter{
 		AccountID: c.account(), UserData128: q.UserData128, UserData64: q.UserData64, UserData32: q.UserData32,
@@ -138,7 +138,7 @@ func (c *contest) accountFilter() tb.AccountFilter {
 	return f
 }
 
-func (c *contest) lookupAccounts(ids []tb.Uint128) {
+func (c *comparison) lookupAccounts(ids []tb.Uint128) {
 	c.t.Helper()
 	c.calm()
 	want := answered(c.server.LookupAccounts(ids))
@@ -146,7 +146,7 @@ func (c *contest) lookupAccounts(ids []tb.Uint128) {
 	same(c, fmt.Sprintf("lookup of %d accounts", len(ids)), got, want)
 }
 
-func (c *contest) lookupTransfers(ids []tb.Uint128) {
+func (c *comparison) lookupTransfers(ids []tb.Uint128) {
 	c.t.Helper()
 	c.calm()
 	want := answered(c.server.LookupTransfers(ids))
@@ -154,7 +154,7 @@ func (c *contest) lookupTransfers(ids []tb.Uint128) {
 	same(c, fmt.Sprintf("lookup of %d transfers", len(ids)), got, want)
 }
 
-func (c *contest) accountTransfers(f tb.AccountFilter) {
+func (c *comparison) accountTransfers(f tb.AccountFilter) {
 	c.t.Helper()
 	c.calm()
 	want := answered(c.server.GetAccountTransfers(f))
@@ -162,7 +162,7 @@ func (c *contest) accountTransfers(f tb.AccountFilter) {
 	same(c, fmt.Sprintf("transfers of an account, by %+v", f), got, want)
 }
 
-func (c *contest) queryTransfers(f tb.QueryFilter) []tb.Transfer {
+func (c *comparison) queryTransfers(f tb.QueryFilter) []tb.Transfer {
 	c.t.Helper()
 	c.calm()
 	want := answered(c.server.QueryTransfers(f))
@@ -171,7 +171,7 @@ func (c *contest) queryTransfers(f tb.QueryFilter) []tb.Transfer {
 	return want.list
 }
 
-func (c *contest) queryAccounts(f tb.QueryFilter) {
+func (c *comparison) queryAccounts(f tb.QueryFilter) {
 	c.t.Helper()
 	c.calm()
 	want := answered(c.server.QueryAccounts(f))
@@ -180,7 +180,7 @@ func (c *contest) queryAccounts(f tb.QueryFilter) {
 }
 
 // sizes compares calls with no events, with the most that a call holds, and with one more.
-func (c *contest) sizes() {
+func (c *comparison) sizes() {
 	most := c.emulator.MaxEvents()
 	for _, n := range []int{0, 1, most, most + 1} {
 		bad := make([]tb.Transfer, n)

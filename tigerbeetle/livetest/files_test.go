@@ -64,10 +64,10 @@ func (s *served) readiness(t *testing.T, version int) (ready, told bool) {
 	return status == http.StatusOK, other
 }
 
-// TestTwoFiles checks two servers with different files. The one whose limits are not in force
-// reserves nothing, but settles. The file in force makes it ready, and nothing that fits is denied
-// after that.
-func TestTwoFiles(t *testing.T) {
+// TestServersWithDifferentFiles checks two servers with different files. The one whose limits are
+// not in force reserves nothing, but settles. The file in force makes it ready, and nothing that
+// fits is denied after that.
+func TestServersWithDifferentFiles(t *testing.T) {
 	t.Parallel()
 	store, weirProgram, dir := storeURL(t), program(t), t.TempDir()
 	older, newer := filepath.Join(dir, "older.yaml"), filepath.Join(dir, "newer.yaml")

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// held is a lease of the test, and how it ended.
-type held struct {
+// testLease is a lease of the test, and how it ended.
+type testLease struct {
 	step    int
 	request *weir.Request
 	lease   *weir.Lease
@@ -27,9 +27,9 @@ type killing struct {
 	t       *testing.T
 	seed    uint64
 	mu      sync.Mutex
-	leases  []*held
+	leases  []*testLease
 	denied  []*weir.Request
-	unknown []*held
+	unknown []*testLease
 	servers [2]*served
 	killed  time.Time
 	steps   atomic.Int64
@@ -78,7 +78,7 @@ func (k *killing) reserve(s *served, resource string, n int) {
 		switch {
 		case err == nil:
 			admitted.Add(1)
-			k.leases = append(k.leases, &held{step: step, request: r, lease: lease})
+			k.leases = append(k.leases, &testLease{step: step, request: r, lease: lease})
 		case isDenied(err):
 			k.denied = append(k.denied, r)
 		default:
@@ -102,7 +102,7 @@ func (k *killing) lose(s *served, n int) {
 	var wait sync.WaitGroup
 	some := make(chan struct{}, n)
 	for range n {
-		h := &held{step: int(k.steps.Add(1))}
+		h := &testLease{step: int(k.steps.Add(1))}
 		h.request = planned(k.seed, h.step, long)
 		h.request.Entity = "lost-" + h.request.Entity // an entity that has room
 		wait.Go(func() {

@@ -135,9 +135,9 @@ const (
 	developmentBytes = 32<<10 - 256
 )
 
-// TestClientLearns checks that the size of a call is known before the first one, also on a server
-// with small messages.
-func TestClientLearns(t *testing.T) {
+// TestClientLearnsCallSize checks that the size of a call is known before the first one, also on a
+// server with small messages.
+func TestClientLearnsCallSize(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ bytes, events, lookups int }{
 		{fullBytes, 8189, 8189}, {developmentBytes, 253, 2031}, {64 << 10, 511, 4095}, {256, 1, 15},
@@ -153,9 +153,9 @@ func TestClientLearns(t *testing.T) {
 	}
 }
 
-// TestClientSplits checks that calls that can be split are split, that linked accounts stay
+// TestClientSplitsCalls checks that calls that can be split are split, that linked accounts stay
 // together, and that a chain is refused.
-func TestClientSplits(t *testing.T) {
+func TestClientSplitsCalls(t *testing.T) {
 	t.Parallel()
 	native := newWire(developmentBytes)
 	c, _ := dialed(t, 10, native)
@@ -222,9 +222,9 @@ func TestClientGivesUp(t *testing.T) {
 	})
 }
 
-// TestClientComesBack checks that a client that the cluster has shut out is replaced once, by one
+// TestClientReconnects checks that a client that the cluster has shut out is replaced once, by one
 // of the calls that noticed, with growing pauses; meanwhile calls fail with the reason.
-func TestClientComesBack(t *testing.T) {
+func TestClientReconnects(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err   error
@@ -312,8 +312,8 @@ func TestClientOpens(t *testing.T) {
 	})
 }
 
-// TestClientClosesWhileItIsMadeAnew checks that closing during a reconnect leaves no client open.
-func TestClientClosesWhileItIsMadeAnew(t *testing.T) {
+// TestClientClosesDuringReconnect checks that closing during a reconnect leaves no client open.
+func TestClientClosesDuringReconnect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first, silent := newWire(fullBytes), newWire(fullBytes)
