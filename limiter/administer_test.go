@@ -16,14 +16,14 @@ import (
 
 // slowReader answers a read of the configuration only when the test says so.
 type slowReader struct {
-	*fakeBackend
+	*fakeStore
 	asked, answer chan struct{}
 }
 
 func (s *slowReader) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
-	c, err := s.fakeBackend.ReadConfig(ctx, of, consistent)
+	c, err := s.fakeStore.ReadConfig(ctx, of, consistent)
 	if s.asked != nil {
 		s.asked <- struct{}{}
 		<-s.answer
@@ -53,7 +53,7 @@ func (s *slowReader) DeleteEntity(context.Context, time.Time, string) error { re
 func TestPolicyReadBeforeItWasSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowReader{newFake(), make(chan struct{}), make(chan struct{})}
+		store := &slowReader{newFakeStore(), make(chan struct{}), make(chan struct{})}
 		store.config.OnUnavailable = weir.Allow
 		l, err := limiter.New(store, nil)
 		if err != nil {
@@ -82,12 +82,12 @@ func TestPolicyReadBeforeItWasSet(t *testing.T) {
 	})
 }
 
-// TestCallsOnOneLeaseWaitNoLongerThanForTheStore checks that calls that repeat an unanswered one do
+// TestCallsOnOneLeaseShareTheStoreTimeout checks that calls that repeat an unanswered one do
 // not queue up, each waiting for the store's timeout of all calls before it.
-func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
+func TestCallsOnOneLeaseShareTheStoreTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fake := newFake()
+		fake := newFakeStore()
 		fake.reserve = func(ctx context.Context, _ *driver.Plan) (*driver.Outcome, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -114,14 +114,16 @@ func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	})
 }
 
-// meeting is a store that makes two concurrent changes read before either writes: a call that has
-// read the children of an entity waits up to a second for another call to do so.
-type meeting struct {
+// barrierStore is a store that makes two concurrent changes read before either writes: a call that
+// has read the children of an entity waits up to a second for another call to do so.
+type barrierStore struct {
 	*memory.Store
 	met chan struct{}
 }
 
-func (m *meeting) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+func (m *barrierStore) ListEntities(
+	ctx context.Context, q *weir.EntityQuery,
+) (*weir.EntityPage, error) {
 	page, err := m.Store.ListEntities(ctx, q)
 	select {
 	case m.met <- struct{}{}:
@@ -131,9 +133,9 @@ func (m *meeting) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.
 	return page, err
 }
 
-// TestChangesAtOnceNeverCascadeTooDeep makes two changes of which each alone is within the depth,
-// and both together are not.
-func TestChangesAtOnceNeverCascadeTooDeep(t *testing.T) {
+// TestConcurrentChangesNeverCascadeTooDeep makes two changes of which each alone is within the
+// depth, and both together are not.
+func TestConcurrentChangesNeverCascadeTooDeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
@@ -143,7 +145,7 @@ func TestChangesAtOnceNeverCascadeTooDeep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := limiter.New(&meeting{store, make(chan struct{})}, nil)
+		l, err := limiter.New(&barrierStore{store, make(chan struct{})}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,16 +163,16 @@ func TestChangesAtOnceNeverCascadeTooDeep(t *testing.T) {
 	})
 }
 
-// TestAChangeWaitsAsLongAsItsCaller checks that a store that hangs in one change does not delay
+// TestChangeWaitsUntilItsDeadline checks that a store that hangs in one change does not delay
 // another change beyond its caller's deadline.
-func TestAChangeWaitsAsLongAsItsCaller(t *testing.T) {
+func TestChangeWaitsUntilItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memory.Open(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := limiter.New(&meeting{store, make(chan struct{})}, nil)
+		l, err := limiter.New(&barrierStore{store, make(chan struct{})}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

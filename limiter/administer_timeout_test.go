@@ -13,14 +13,16 @@ import (
 )
 
 // silentStore answers nothing until the context of the call ends.
-type silentStore struct{ *fakeBackend }
+type silentStore struct{ *fakeStore }
 
 func silence(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (s *silentStore) ReadConfig(ctx context.Context, _ weir.Subject, _ bool) (*weir.Config, error) {
+func (s *silentStore) ReadConfig(
+	ctx context.Context, _ weir.Subject, _ bool,
+) (*weir.Config, error) {
 	return nil, silence(ctx)
 }
 
@@ -28,11 +30,15 @@ func (s *silentStore) ReadEntity(ctx context.Context, _ string) (*weir.EntityDef
 	return nil, silence(ctx)
 }
 
-func (s *silentStore) ListEntities(ctx context.Context, _ *weir.EntityQuery) (*weir.EntityPage, error) {
+func (s *silentStore) ListEntities(
+	ctx context.Context, _ *weir.EntityQuery,
+) (*weir.EntityPage, error) {
 	return nil, silence(ctx)
 }
 
-func (s *silentStore) WriteLimits(ctx context.Context, _ time.Time, _ weir.Subject, _ []weir.Limit) error {
+func (s *silentStore) WriteLimits(
+	ctx context.Context, _ time.Time, _ weir.Subject, _ []weir.Limit,
+) error {
 	return silence(ctx)
 }
 
@@ -111,7 +117,7 @@ func TestAdministrationTimeout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &silentStore{newFake()}
+				store := &silentStore{newFakeStore()}
 				l, err := limiter.New(store, &limiter.Options{StoreTimeout: tt.option})
 				if err != nil {
 					t.Fatal(err)

@@ -14,16 +14,16 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// declaring is a store that gives an entity limits of its own just before its configuration is read
-// for the first time.
-type declaring struct {
+// declaringStore is a store that gives an entity limits of its own just before its configuration is
+// read for the first time.
+type declaringStore struct {
 	*memory.Store
 	entity string
 	limits []weir.Limit
 	once   sync.Once
 }
 
-func (d *declaring) ReadConfig(
+func (d *declaringStore) ReadConfig(
 	ctx context.Context, s weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	var err error
@@ -45,7 +45,7 @@ func TestEntityIsDeclaredWhileItIsResolved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := limiter.New(&declaring{
+	l, err := limiter.New(&declaringStore{
 		Store: store, entity: "big", limits: []weir.Limit{{Name: "rpm", Capacity: 1000}},
 	}, nil)
 	if err != nil {
@@ -63,26 +63,26 @@ func TestEntityIsDeclaredWhileItIsResolved(t *testing.T) {
 	}
 }
 
-// replaying is a store that knows one lease, and answers with Replay when it is given a plan for
-// it.
-type replaying struct {
-	*fakeBackend
+// replayingStore is a store that knows one lease, and answers with Replay when it is given a plan
+// for it.
+type replayingStore struct {
+	*fakeStore
 	record driver.LeaseRecord
 }
 
-func (r *replaying) RecoverLease(
+func (r *replayingStore) RecoverLease(
 	context.Context, time.Time, weir.LeaseID,
 ) (*driver.LeaseRecord, error) {
 	return &r.record, nil
 }
 
-func (r *replaying) Recovered() (time.Time, bool) { return time.Time{}, true }
+func (r *replayingStore) Recovered() (time.Time, bool) { return time.Time{}, true }
 
 // A lease that the store had reserved under a definition that has changed since is settled under
 // the definition in force.
-func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
+func TestReplayedLeaseIsSettledUnderTheDefinitionInForce(t *testing.T) {
 	t.Parallel()
-	fake := newFake() // its capacity is 100
+	fake := newFakeStore() // its capacity is 100
 	fake.traits.Local = true
 	fake.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) {
 		return &driver.Outcome{Replay: true}, nil
@@ -95,7 +95,7 @@ func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	r, now := ask(), time.Now()
 	r.LeaseID = weir.NewLeaseID(now)
 	before := weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 50}
-	l, err := limiter.New(&replaying{fake, driver.LeaseRecord{
+	l, err := limiter.New(&replayingStore{fake, driver.LeaseRecord{
 		ID: r.LeaseID, State: driver.LeaseLive, At: now, Expires: now.Add(time.Hour), Charges: 1,
 		Holdings: []driver.Holding{{Take: driver.Take{
 			Subject: weir.Subject{Entity: r.Entity, Resource: r.Resource},
@@ -113,17 +113,19 @@ func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	}
 }
 
-// late is a store that returns when the context ends, and goes on reading what it was given.
-type late struct {
-	*fakeBackend
+// lateStore is a store that returns when the context ends, and goes on reading what it was given.
+type lateStore struct {
+	*fakeStore
 	goOn chan struct{} // closed to let it read
 	all  sync.WaitGroup
 }
 
-func (s *late) Reserve(ctx context.Context, now time.Time, p *driver.Plan, _ *driver.Outcome) error {
+func (s *lateStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, _ *driver.Outcome,
+) error {
 	s.all.Go(func() {
 		<-s.goOn
-		_ = s.fakeBackend.Reserve(context.WithoutCancel(ctx), now, p, p.Outcome())
+		_ = s.fakeStore.Reserve(context.WithoutCancel(ctx), now, p, p.Outcome())
 	})
 	<-ctx.Done()
 	return ctx.Err()
@@ -131,10 +133,10 @@ func (s *late) Reserve(ctx context.Context, now time.Time, p *driver.Plan, _ *dr
 
 // A store that still reads a plan after it has answered shares no memory with the lease or with the
 // next call. The race detector would report it.
-func TestStoreThatWorksOn(t *testing.T) {
+func TestStoreKeepsReadingThePlan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &late{fakeBackend: newFake(), goOn: make(chan struct{})}
+		store := &lateStore{fakeStore: newFakeStore(), goOn: make(chan struct{})}
 		l, err := limiter.New(store, &limiter.Options{OnUnavailable: weir.Allow, StoreTimeout: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -160,10 +162,12 @@ func TestStoreThatWorksOn(t *testing.T) {
 	})
 }
 
-// mirrored is a store that reserves in two stores, and returns the answer of the first.
-type mirrored struct{ *memory.Store }
+// mirroredStore is a store that reserves in two stores, and returns the answer of the first.
+type mirroredStore struct{ *memory.Store }
 
-func (s mirrored) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (s mirroredStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	if err := s.Store.Reserve(ctx, now, p, out); err != nil {
 		return err
 	}
@@ -175,7 +179,7 @@ func (s mirrored) Reserve(ctx context.Context, now time.Time, p *driver.Plan, ou
 }
 
 // An outcome does not change when the reservation is planned again.
-func TestStoreThatPlansAgain(t *testing.T) {
+func TestOutcomeAfterReplanning(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System: []weir.Limit{{Name: "rpm", Kind: weir.Window, Window: time.Minute, Capacity: 5}}}})
@@ -183,7 +187,7 @@ func TestStoreThatPlansAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := newClock()
-	l, err := limiter.New(mirrored{store}, &limiter.Options{Now: now.Now})
+	l, err := limiter.New(mirroredStore{store}, &limiter.Options{Now: now.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,13 +252,13 @@ func TestInstantsAreInTheZoneOfTheClock(t *testing.T) {
 	}
 }
 
-// unread is a store whose configuration cannot be read.
-type unread struct {
+// unreadableStore is a store whose configuration cannot be read.
+type unreadableStore struct {
 	*memory.Store
 	err error
 }
 
-func (u unread) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
+func (u unreadableStore) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
 	return nil, u.err
 }
 
@@ -270,7 +274,7 @@ func TestReserveFailsAsThePlanDoes(t *testing.T) {
 	for _, tt := range []struct {
 		store driver.Store
 		want  error
-	}{{store, weir.UnknownLimit}, {unread{store, broken}, broken}} {
+	}{{store, weir.UnknownLimit}, {unreadableStore{store, broken}, broken}} {
 		l, err := limiter.New(tt.store, nil)
 		if err != nil {
 			t.Fatal(err)

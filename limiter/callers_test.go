@@ -44,10 +44,10 @@ func settledAs(ctx context.Context, t *testing.T, l *limiter.Limiter, at time.Ti
 	return r
 }
 
-// TestOneCallersIDsRefuseNoOthers checks that a caller that fills the memory of ended leases with
-// IDs 58 seconds ahead raises only its own horizon, and that the limiter forgets no lease of
+// TestIDsOfOneCallerDoNotAffectOthers checks that a caller that fills the memory of ended leases
+// with IDs 58 seconds ahead raises only its own horizon, and that the limiter forgets no lease of
 // another caller.
-func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
+func TestIDsOfOneCallerDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, 5_000, soak.Amount(5_000, 1_000_000)} {
 		now := leaseEpoch
@@ -198,7 +198,7 @@ func TestLiveLeasesAreBounded(t *testing.T) {
 // TestDeniedLeasesDoNotCount checks that a denied reservation does not count as a live lease.
 func TestDeniedLeasesDoNotCount(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	denials(fake, 1<<30, time.Second)
 	l, err := limiter.New(fake, &limiter.Options{MaxLeases: 3})
 	if err != nil {

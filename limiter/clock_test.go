@@ -8,20 +8,20 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// corrected is a store whose clock differs from the process's.
-type corrected struct {
-	*fakeBackend
+// offsetStore is a store whose clock differs from the process's.
+type offsetStore struct {
+	*fakeStore
 	off time.Duration
 }
 
-func (c *corrected) ClockOffset() time.Duration { return c.off }
+func (c *offsetStore) ClockOffset() time.Duration { return c.off }
 
 // A process whose clock is wrong uses the store's time, for leases and for limits.
 func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	wrong := time.Date(2026, 6, 1, 12, 10, 0, 0, time.UTC)
 	for _, off := range []time.Duration{0, -10 * time.Minute, 3 * time.Second} {
-		store := &corrected{newFake(), off}
+		store := &offsetStore{newFakeStore(), off}
 		l, err := limiter.New(store, &limiter.Options{Now: func() time.Time { return wrong }})
 		if err != nil {
 			t.Fatal(err)

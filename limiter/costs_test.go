@@ -11,7 +11,7 @@ import (
 
 // A costLists that has read other costs reads the next ones as a new one does: the same lists, the
 // same mistakes.
-func TestCostBookForgetsNothingWrong(t *testing.T) {
+func TestCostListsAreReused(t *testing.T) {
 	t.Parallel()
 	names := []string{"rpm", "tpm", "a", "b", "usd_micros", "parallel", "wcu", "é", "", "-x", "in.out"}
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -56,7 +56,7 @@ func TestCostBookForgetsNothingWrong(t *testing.T) {
 
 // Equal contents have equal fingerprints, and different contents different ones, however similar
 // they are.
-func TestFingerprintTellsApart(t *testing.T) {
+func TestFingerprintsDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]string{}
 	count := 0

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// settled records how leases were settled on a fake store.
-type settled struct {
+// settleRecorder records how leases were settled on a fake store.
+type settleRecorder struct {
 	verbs []weir.Verb
 	units []int64 // of the last update
 }
 
-func (s *settled) watch(f *fakeBackend) {
+func (s *settleRecorder) record(f *fakeStore) {
 	f.settle = func(_ context.Context, st *driver.Update) (*driver.Outcome, error) {
 		s.verbs = append(s.verbs, st.Verb)
 		s.units = nil
@@ -61,13 +61,13 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			fake, seen := newFake(), &settled{}
-			seen.watch(fake)
+			fake, seen := newFakeStore(), &settleRecorder{}
+			seen.record(fake)
 			l, _ := limiter.New(fake, nil)
 			if err := weir.Do(t.Context(), l, ask(), tt.call); !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want %v", err, tt.err)
 			}
-			want := &settled{[]weir.Verb{tt.verb}, []int64{tt.units}}
+			want := &settleRecorder{[]weir.Verb{tt.verb}, []int64{tt.units}}
 			if !reflect.DeepEqual(seen, want) {
 				t.Errorf("got %+v, want %+v", seen, want)
 			}
@@ -78,8 +78,8 @@ func TestDo(t *testing.T) {
 func TestDoWithACancelledContext(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {
-		fake, seen := newFake(), &settled{}
-		seen.watch(fake)
+		fake, seen := newFakeStore(), &settleRecorder{}
+		seen.record(fake)
 		l, _ := limiter.New(fake, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := weir.Do(ctx, l, ask(), func(ctx context.Context, lease *weir.Lease) error {
@@ -101,8 +101,8 @@ func TestDoWithACancelledContext(t *testing.T) {
 
 func TestDoWithAPanic(t *testing.T) {
 	t.Parallel()
-	fake, seen := newFake(), &settled{}
-	seen.watch(fake)
+	fake, seen := newFakeStore(), &settleRecorder{}
+	seen.record(fake)
 	l, _ := limiter.New(fake, nil)
 	func() {
 		defer func() {
@@ -121,8 +121,8 @@ func TestDoWithAPanic(t *testing.T) {
 func TestDoExtends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fake, seen := newFake(), &settled{}
-		seen.watch(fake)
+		fake, seen := newFakeStore(), &settleRecorder{}
+		seen.record(fake)
 		l, _ := limiter.New(fake, nil)
 		err := weir.Do(t.Context(), l, ask(), func(context.Context, *weir.Lease) error {
 			<-time.After(90 * time.Minute)
@@ -140,7 +140,7 @@ func TestDoExtends(t *testing.T) {
 
 func TestDoReportsAFailedSettlement(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	fake.settle = func(context.Context, *driver.Update) (*driver.Outcome, error) { return nil, errWire }
 	l, _ := limiter.New(fake, nil)
 	err := weir.Do(t.Context(), l, ask(), func(context.Context, *weir.Lease) error { return nil })
@@ -150,7 +150,7 @@ func TestDoReportsAFailedSettlement(t *testing.T) {
 }
 
 // denials makes a store deny n times, with a retry-after, and then admit.
-func denials(fake *fakeBackend, n int, retry time.Duration) *[]weir.LeaseID {
+func denials(fake *fakeStore, n int, retry time.Duration) *[]weir.LeaseID {
 	ids := new([]weir.LeaseID)
 	fake.reserve = func(_ context.Context, r *driver.Plan) (*driver.Outcome, error) {
 		*ids = append(*ids, r.ID)
@@ -179,7 +179,7 @@ func TestWait(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				fake := newFake()
+				fake := newFakeStore()
 				ids := denials(fake, tt.denials, tt.retry)
 				l, _ := limiter.New(fake, nil)
 				start := time.Now()
@@ -205,7 +205,7 @@ func TestWait(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fake := newFake()
+		fake := newFakeStore()
 		denials(fake, 1<<30, time.Hour)
 		l, _ := limiter.New(fake, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -216,7 +216,7 @@ func TestWaitEnds(t *testing.T) {
 			t.Errorf("got %v, want the deadline and the last denial", err)
 		}
 	})
-	l, _ := limiter.New(newFake(), nil)
+	l, _ := limiter.New(newFakeStore(), nil)
 	brought := ask()
 	brought.LeaseID = weir.NewLeaseID(time.Now())
 	if _, err := weir.Wait(t.Context(), l, brought, nil); !errors.Is(err, weir.Invalid) {
@@ -233,7 +233,7 @@ func TestWaitEnds(t *testing.T) {
 func TestWaitAfterOverload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fake := newFake()
+		fake := newFakeStore()
 		attempts := 0
 		fake.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) {
 			if attempts++; attempts == 1 {

@@ -25,7 +25,7 @@ func heapLimits() *weir.Definitions {
 // The memory for entities that call once and for leases that are never settled is freed in the end,
 // at the latest after the lease lifetime and the lease memory: 70 minutes. Some calls a second go
 // on meanwhile, because a limiter frees nothing by itself.
-func TestHeapComesBack(t *testing.T) {
+func TestHeapIsFreed(t *testing.T) {
 	entities, abandoned := soak.Amount(20_000, 10_000_000), soak.Amount(2_000, 1_000_000)
 	rate := soak.Amount(5, 100)
 	now := &clock{now: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)}

@@ -102,7 +102,7 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 }
 
 // The last chunk does not stay after all of its leases have been forgotten.
-func TestLeaseIndexAfterSilence(t *testing.T) {
+func TestLeaseIndexDropsTheLastChunk(t *testing.T) {
 	t.Parallel()
 	for _, leases := range []int{fullChunk, 2 * fullChunk, 10 * fullChunk} {
 		table := &leaseTable{}
@@ -162,7 +162,7 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 }
 
 // The numbers of ended leases wrap around after 2^32 leases.
-func TestEndedLeasesRunOver(t *testing.T) {
+func TestEndedLeaseNumbersWrap(t *testing.T) {
 	t.Parallel()
 	for _, from := range []uint32{0, 1<<31 - 300, math.MaxUint32 - 300} {
 		q, own := endedLeases{from: from, next: from}, callerQuota{}

@@ -11,38 +11,40 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// voiding is a store that keeps leases and voided IDs, as the test says.
-type voiding struct {
-	*fakeBackend
+// voidingStore is a store that keeps leases and voided IDs, as the test says.
+type voidingStore struct {
+	*fakeStore
 	record *driver.LeaseRecord
 	void   func(id weir.LeaseID) (exists bool, err error)
 	voids  int
 }
 
-func (v *voiding) RecoverLease(context.Context, time.Time, weir.LeaseID) (*driver.LeaseRecord, error) {
+func (v *voidingStore) RecoverLease(
+	context.Context, time.Time, weir.LeaseID,
+) (*driver.LeaseRecord, error) {
 	return v.record, nil
 }
 
-func (v *voiding) Recovered() (time.Time, bool) { return time.Time{}, true }
+func (v *voidingStore) Recovered() (time.Time, bool) { return time.Time{}, true }
 
-func (v *voiding) AdoptLease(context.Context, time.Time, weir.LeaseID, uint64) error { return nil }
+func (v *voidingStore) AdoptLease(context.Context, time.Time, weir.LeaseID, uint64) error { return nil }
 
-func (v *voiding) VoidLease(_ context.Context, _ time.Time, id weir.LeaseID) (bool, error) {
+func (v *voidingStore) VoidLease(_ context.Context, _ time.Time, id weir.LeaseID) (bool, error) {
 	v.voids++
 	return v.void(id)
 }
 
 // live makes the store know a live lease.
-func (v *voiding) live(id weir.LeaseID) {
+func (v *voidingStore) live(id weir.LeaseID) {
 	now := time.Now()
 	v.record = &driver.LeaseRecord{
 		ID: id, State: driver.LeaseLive, At: now, Expires: now.Add(time.Hour), Charges: 1,
 	}
 }
 
-func openVoiding(t *testing.T) (*voiding, *limiter.Limiter) {
+func openVoidingStore(t *testing.T) (*voidingStore, *limiter.Limiter) {
 	t.Helper()
-	store := &voiding{fakeBackend: newFake()}
+	store := &voidingStore{fakeStore: newFakeStore()}
 	l, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +56,7 @@ func openVoiding(t *testing.T) (*voiding, *limiter.Limiter) {
 // the store.
 func TestCancelFindsWhatAnotherServerReserved(t *testing.T) {
 	t.Parallel()
-	store, l := openVoiding(t)
+	store, l := openVoidingStore(t)
 	store.void = func(id weir.LeaseID) (bool, error) {
 		store.live(id)
 		return true, nil
@@ -69,9 +71,9 @@ func TestCancelFindsWhatAnotherServerReserved(t *testing.T) {
 }
 
 // Cancel returns Unavailable if the store does not answer, and can then be repeated.
-func TestCancelUnknownWhileTheStoreIsAway(t *testing.T) {
+func TestCancelUnknownWhileTheStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
-	store, l := openVoiding(t)
+	store, l := openVoidingStore(t)
 	store.void = func(weir.LeaseID) (bool, error) { return false, errors.New("timed out") }
 	r := ask()
 	r.LeaseID = weir.NewLeaseID(time.Now())
@@ -99,18 +101,18 @@ func TestCancelUnknownWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// recovering hides that the store is a LeaseVoider.
-type recovering struct {
+// recoveringStore hides that the store is a LeaseVoider.
+type recoveringStore struct {
 	driver.Store
 	driver.LeaseRecoverer
 }
 
 // If the store does not record voided IDs, another server may still reserve one. A later cancel
 // finds that lease.
-func TestCancelAgainAsksAStoreThatVoidsNothing(t *testing.T) {
+func TestRepeatedCancelWithoutVoids(t *testing.T) {
 	t.Parallel()
-	store := &voiding{fakeBackend: newFake()}
-	l, err := limiter.New(&recovering{store, store}, &limiter.Options{
+	store := &voidingStore{fakeStore: newFakeStore()}
+	l, err := limiter.New(&recoveringStore{store, store}, &limiter.Options{
 		Limits: []weir.Limit{{Name: "rpm", Capacity: 100}},
 	})
 	if err != nil {

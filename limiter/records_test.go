@@ -16,13 +16,15 @@ import (
 // recordStore is a store with audit events and usage, whose lists end with an error if the test
 // sets one.
 type recordStore struct {
-	*fakeBackend
+	*fakeStore
 	events []weir.AuditEvent
 	usage  []weir.Usage
 	fails  error
 }
 
-func (r *recordStore) ReadAudit(_ context.Context, _ weir.Subject, after string) iter.Seq2[weir.AuditEvent, error] {
+func (r *recordStore) ReadAudit(
+	_ context.Context, _ weir.Subject, after string,
+) iter.Seq2[weir.AuditEvent, error] {
 	return func(yield func(weir.AuditEvent, error) bool) {
 		for _, e := range r.events {
 			if (after == "" || e.ID < after) && !yield(e, nil) {
@@ -60,7 +62,7 @@ func newRecordLimiter(t *testing.T, store driver.Store) *limiter.Limiter {
 
 func TestAuditOfAPlace(t *testing.T) {
 	t.Parallel()
-	store := &recordStore{fakeBackend: newFake(), events: []weir.AuditEvent{{ID: "03"}, {ID: "02"}, {ID: "01"}}}
+	store := &recordStore{fakeStore: newFakeStore(), events: []weir.AuditEvent{{ID: "03"}, {ID: "02"}, {ID: "01"}}}
 	l := newRecordLimiter(t, store)
 	var got []string
 	for e, err := range l.Audit(t.Context(), weir.Subject{}, "03") {
@@ -87,8 +89,8 @@ func TestAuditOfAPlace(t *testing.T) {
 func TestRecordsRefused(t *testing.T) {
 	t.Parallel()
 	day := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
-	with := newRecordLimiter(t, &recordStore{fakeBackend: newFake()})
-	without := newRecordLimiter(t, newFake())
+	with := newRecordLimiter(t, &recordStore{fakeStore: newFakeStore()})
+	without := newRecordLimiter(t, newFakeStore())
 	audit := func(l *limiter.Limiter, at weir.Subject) error {
 		for _, err := range l.Audit(t.Context(), at, "") {
 			return err
@@ -137,7 +139,7 @@ func TestUsageTotal(t *testing.T) {
 			Events: events, Units: map[string]int64{"rpm": units}, Windows: 1,
 		}
 	}
-	store := &recordStore{fakeBackend: newFake(), usage: []weir.Usage{
+	store := &recordStore{fakeStore: newFakeStore(), usage: []weir.Usage{
 		record(hour.Add(2*time.Hour), 3, 30), record(hour, 4, -5),
 	}}
 	l := newRecordLimiter(t, store)

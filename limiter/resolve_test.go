@@ -13,7 +13,7 @@ import (
 func TestCache(t *testing.T) {
 	t.Parallel()
 	now := newClock()
-	fake := newFake()
+	fake := newFakeStore()
 	l, err := limiter.New(fake, &limiter.Options{Now: now.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestCache(t *testing.T) {
 
 func TestCacheKeepsNegativeAnswers(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	fake.config = &weir.Config{}
 	l, _ := limiter.New(fake, &limiter.Options{Now: newClock().Now})
 	for range 3 {
@@ -62,7 +62,7 @@ func TestCacheKeepsNegativeAnswers(t *testing.T) {
 
 func TestCacheOff(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	l, _ := limiter.New(fake, &limiter.Options{CacheTTL: -1, Now: newClock().Now})
 	for range 3 {
 		if _, err := l.Reserve(t.Context(), ask()); err != nil {
@@ -77,7 +77,7 @@ func TestCacheOff(t *testing.T) {
 // The cache stays small with any number of entities, and keeps those that are in use.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	l, _ := limiter.New(fake, &limiter.Options{CacheSize: 3200, Now: newClock().Now})
 	for i := range 50_000 {
 		for _, entity := range []string{fmt.Sprintf("e%d", i), "hot"} {
@@ -95,9 +95,9 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestCacheIsSafeAtOnce(t *testing.T) {
+func TestCacheIsConcurrent(t *testing.T) {
 	t.Parallel()
-	l, _ := limiter.New(newFake(), &limiter.Options{CacheSize: 64})
+	l, _ := limiter.New(newFakeStore(), &limiter.Options{CacheSize: 64})
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {

@@ -10,35 +10,37 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// editable is a fake store whose configuration can be written and edited.
-type editable struct {
-	*fakeBackend
+// editableStore is a fake store whose configuration can be written and edited.
+type editableStore struct {
+	*fakeStore
 	writes int
 }
 
-func (e *editable) WriteConfig(context.Context, time.Time, *weir.Definitions) error {
+func (e *editableStore) WriteConfig(context.Context, time.Time, *weir.Definitions) error {
 	e.writes++
 	return nil
 }
 
-func (e *editable) WriteLimits(context.Context, time.Time, weir.Subject, []weir.Limit) error {
+func (e *editableStore) WriteLimits(context.Context, time.Time, weir.Subject, []weir.Limit) error {
 	e.writes++
 	return nil
 }
 
-func (e *editable) WritePolicy(context.Context, time.Time, weir.Policy) error { return nil }
+func (e *editableStore) WritePolicy(context.Context, time.Time, weir.Policy) error { return nil }
 
-func (e *editable) WriteEntity(context.Context, time.Time, string, string, bool) error { return nil }
+func (e *editableStore) WriteEntity(context.Context, time.Time, string, string, bool) error {
+	return nil
+}
 
-func (e *editable) DeleteEntity(context.Context, time.Time, string) error { return nil }
+func (e *editableStore) DeleteEntity(context.Context, time.Time, string) error { return nil }
 
 // TestNoShadow checks that a shadow limit never reaches a store without shadow limits, and that
 // other stores get it.
 func TestNoShadow(t *testing.T) {
 	t.Parallel()
 	shadow := weir.Limit{Name: "rpm", Capacity: 5, Shadow: true}
-	fields := map[string]func(*editable) error{
-		"Limits.rpm.enforce": func(e *editable) error {
+	fields := map[string]func(*editableStore) error{
+		"Limits.rpm.enforce": func(e *editableStore) error {
 			_, err := limiter.New(e, &limiter.Options{Limits: []weir.Limit{shadow}})
 			return err
 		},
@@ -56,7 +58,7 @@ func TestNoShadow(t *testing.T) {
 		return err
 	})
 	for field, set := range fields {
-		with, without := &editable{fakeBackend: newFake()}, &editable{fakeBackend: newFake()}
+		with, without := &editableStore{fakeStore: newFakeStore()}, &editableStore{fakeStore: newFakeStore()}
 		without.traits.NoShadow = true
 		if err := set(with); err != nil {
 			t.Errorf("%s: a store with shadow limits: %v", field, err)
@@ -66,7 +68,7 @@ func TestNoShadow(t *testing.T) {
 			t.Errorf("%s: %d writes were made", field, without.writes)
 		}
 	}
-	with, without := &editable{fakeBackend: newFake()}, &editable{fakeBackend: newFake()}
+	with, without := &editableStore{fakeStore: newFakeStore()}, &editableStore{fakeStore: newFakeStore()}
 	without.traits.NoShadow = true
 	if err := bring(with); err != nil {
 		t.Errorf("bring: a store with shadow limits: %v", err)
@@ -78,8 +80,8 @@ func TestNoShadow(t *testing.T) {
 }
 
 // limiting returns a function that opens a limiter over the store and calls f with it.
-func limiting(f func(context.Context, *limiter.Limiter) error) func(*editable) error {
-	return func(e *editable) error {
+func limiting(f func(context.Context, *limiter.Limiter) error) func(*editableStore) error {
+	return func(e *editableStore) error {
 		l, err := limiter.New(e, nil)
 		if err != nil {
 			return err

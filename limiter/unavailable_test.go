@@ -46,7 +46,7 @@ func TestUnavailable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			fake := newFake()
+			fake := newFakeStore()
 			fake.reserve = tt.reserve
 			l, err := limiter.New(fake, &limiter.Options{OnUnavailable: tt.policy})
 			if err != nil {
@@ -71,7 +71,7 @@ func TestUnavailable(t *testing.T) {
 
 func TestUnavailableNamesTheLease(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	fake.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) { return nil, errWire }
 	l, _ := limiter.New(fake, nil)
 	_, err := l.Reserve(t.Context(), ask())
@@ -93,7 +93,7 @@ func TestUnavailableNamesTheLease(t *testing.T) {
 
 func TestDegradedLeaseDoesNothing(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	fake.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) { return nil, errWire }
 	l, _ := limiter.New(fake, &limiter.Options{OnUnavailable: weir.Allow})
 	lease, err := l.Reserve(t.Context(), ask())
@@ -125,7 +125,7 @@ func TestDegradedLeaseDoesNothing(t *testing.T) {
 func TestRefundInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, local := range []bool{false, true} { // if local, the memory of ended leases is used again
-		fake := newFake()
+		fake := newFakeStore()
 		fake.traits.Local = local
 		doubt := false
 		fake.settle = func(_ context.Context, s *driver.Update) (*driver.Outcome, error) {
@@ -183,7 +183,7 @@ func (l *lastEvent) Observe(_ context.Context, e limiter.Event) { l.e = e }
 func TestFailedSettlementMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
-		fake := newFake()
+		fake := newFakeStore()
 		l, _ := limiter.New(fake, &limiter.Options{OnUnavailable: policy})
 		lease, err := l.Reserve(t.Context(), ask())
 		if err != nil {
@@ -222,7 +222,7 @@ func TestStoreTimeout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				fake := newFake()
+				fake := newFakeStore()
 				fake.reserve = func(ctx context.Context, _ *driver.Plan) (*driver.Outcome, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
@@ -248,9 +248,9 @@ func TestStoreTimeout(t *testing.T) {
 }
 
 // A caller that leaves does not get a degraded lease.
-func TestCallerGone(t *testing.T) {
+func TestCallerLeaves(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	l, _ := limiter.New(fake, &limiter.Options{OnUnavailable: weir.Allow})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -265,7 +265,7 @@ func TestCallerGone(t *testing.T) {
 // TestStatusWithoutConfiguration: if the configuration cannot be read, the store is not asked.
 func TestStatusWithoutConfiguration(t *testing.T) {
 	t.Parallel()
-	store := newFake()
+	store := newFakeStore()
 	store.configErr = errors.New("connection refused")
 	l, err := limiter.New(store, nil)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// byRecords is a store that reserves by a record of its own while the configuration is read. It
-// notes the calls that it gets.
-type byRecords struct {
-	*fakeBackend
+// unplannedStore is a store that reserves by a record of its own while the configuration is read.
+// It notes the calls that it gets.
+type unplannedStore struct {
+	*fakeStore
 	record   weir.Limit // without a name, nothing is taken
 	parent   string     // the parent in the record
 	lost     error      // the error of ReserveUnplanned
@@ -28,13 +28,13 @@ type byRecords struct {
 	noted []string
 }
 
-func (s *byRecords) note(what string) {
+func (s *unplannedStore) note(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noted = append(s.noted, what)
 }
 
-func (s *byRecords) ReadConfig(
+func (s *unplannedStore) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	what := "read " + of.Entity
@@ -47,7 +47,7 @@ func (s *byRecords) ReadConfig(
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	c, err := s.fakeBackend.ReadConfig(ctx, of, consistent)
+	c, err := s.fakeStore.ReadConfig(ctx, of, consistent)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *byRecords) ReadConfig(
 	return &of1, nil
 }
 
-func (s *byRecords) ReserveUnplanned(
+func (s *unplannedStore) ReserveUnplanned(
 	_ context.Context, now time.Time, u *driver.Unplanned,
 ) (*driver.Plan, *driver.Outcome, error) {
 	s.note("take " + u.Subject.Entity)
@@ -86,7 +86,7 @@ func (s *byRecords) ReserveUnplanned(
 	return p, out, nil
 }
 
-func (s *byRecords) Reserve(
+func (s *unplannedStore) Reserve(
 	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	what := "reserve"
@@ -94,10 +94,10 @@ func (s *byRecords) Reserve(
 		what += " again"
 	}
 	s.note(what)
-	return s.fakeBackend.Reserve(ctx, now, p, out)
+	return s.fakeStore.Reserve(ctx, now, p, out)
 }
 
-func (s *byRecords) Update(
+func (s *unplannedStore) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	what := string(u.Verb)
@@ -113,13 +113,13 @@ func (s *byRecords) Update(
 		what += " too late"
 	}
 	s.note(what)
-	return s.fakeBackend.Update(ctx, now, u, out)
+	return s.fakeStore.Update(ctx, now, u, out)
 }
 
-// newByRecords returns a store whose record equals its configuration, and a limiter over it.
-func newByRecords(t *testing.T, o *limiter.Options) (*byRecords, *limiter.Limiter) {
+// newUnplannedStore returns a store whose record equals its configuration, and a limiter over it.
+func newUnplannedStore(t *testing.T, o *limiter.Options) (*unplannedStore, *limiter.Limiter) {
 	t.Helper()
-	s := &byRecords{fakeBackend: newFake(), readTime: 10 * time.Millisecond}
+	s := &unplannedStore{fakeStore: newFakeStore(), readTime: 10 * time.Millisecond}
 	s.record = s.config.Levels[0].Limits[0]
 	l, err := limiter.New(s, o)
 	if err != nil {
@@ -128,8 +128,9 @@ func newByRecords(t *testing.T, o *limiter.Options) (*byRecords, *limiter.Limite
 	return s, l
 }
 
-// did checks the calls that the store got. Reads come first, because they run in the background.
-func (s *byRecords) did(t *testing.T, want string) {
+// checkCalls checks the calls that the store got. Reads come first, because they run in the
+// background.
+func (s *unplannedStore) checkCalls(t *testing.T, want string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,9 +151,9 @@ func (s *byRecords) did(t *testing.T, want string) {
 	s.noted = nil
 }
 
-// unplannedCase is a reservation of one unit on a byRecords.
+// unplannedCase is a reservation of one unit on a unplannedStore.
 type unplannedCase struct {
-	spoil func(s *byRecords)
+	spoil func(s *unplannedStore)
 	ask   func(r *weir.Request)
 	want  string // the calls that the store gets
 	code  weir.Code
@@ -166,34 +167,34 @@ func unplannedTakes() map[string]unplannedCase {
 	return map[string]unplannedCase{
 		"the same": {want: took},
 		"another capacity": {
-			spoil: func(s *byRecords) { s.record.Capacity = 99 }, want: took + ", give back, reserve again",
+			spoil: func(s *unplannedStore) { s.record.Capacity = 99 }, want: took + ", give back, reserve again",
 		},
 		"another name": {
-			spoil: func(s *byRecords) { s.record.Name = "tpm" }, want: took + ", give back, reserve again",
+			spoil: func(s *unplannedStore) { s.record.Name = "tpm" }, want: took + ", give back, reserve again",
 		},
 		"a parent that it does not have": {
-			spoil: func(s *byRecords) { s.parent = "parent" },
+			spoil: func(s *unplannedStore) { s.parent = "parent" },
 			want:  "read acme, read parent, take acme, give back, reserve again",
 		},
 		"without its parent": {
-			spoil: func(s *byRecords) { s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true },
+			spoil: func(s *unplannedStore) { s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true },
 			want:  "read acme, read parent, take acme, give back, reserve again",
 		},
 		"with its parent": {
-			spoil: func(s *byRecords) {
+			spoil: func(s *unplannedStore) {
 				s.parent = "parent"
 				s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true
 			},
 			want: "read acme, read parent, take acme",
 		},
 		"nothing": {
-			spoil: func(s *byRecords) { s.record.Name = "" }, want: took + ", reserve again",
+			spoil: func(s *unplannedStore) { s.record.Name = "" }, want: took + ", reserve again",
 		},
 		"no answer": {
-			spoil: func(s *byRecords) { s.lost = errors.New("lost") }, want: took, code: weir.Unavailable,
+			spoil: func(s *unplannedStore) { s.lost = errors.New("lost") }, want: took, code: weir.Unavailable,
 		},
 		"a cancel that fails": {
-			spoil: func(s *byRecords) {
+			spoil: func(s *unplannedStore) {
 				s.record.Capacity = 99
 				s.settle = func(context.Context, *driver.Update) (*driver.Outcome, error) {
 					return nil, errors.New("lost")
@@ -209,7 +210,7 @@ func unplannedMistakes() map[string]unplannedCase {
 	const took = tookUnplanned
 	return map[string]unplannedCase{
 		"a limit that is not configured": {
-			spoil: func(s *byRecords) {
+			spoil: func(s *unplannedStore) {
 				other := s.record
 				other.Name = "tpm"
 				s.config.Levels = []weir.LevelLimits{{Level: weir.LevelSystem, Limits: []weir.Limit{other}}}
@@ -217,10 +218,10 @@ func unplannedMistakes() map[string]unplannedCase {
 			want: took + ", give back", code: weir.UnknownLimit,
 		},
 		"no limits": {
-			spoil: func(s *byRecords) { s.config.Levels = nil }, want: took + ", give back", code: weir.NoLimits,
+			spoil: func(s *unplannedStore) { s.config.Levels = nil }, want: took + ", give back", code: weir.NoLimits,
 		},
 		"more than there can be": {
-			spoil: func(s *byRecords) {
+			spoil: func(s *unplannedStore) {
 				l := s.record
 				l.Capacity = 0
 				s.config.Levels = []weir.LevelLimits{{Level: weir.LevelSystem, Limits: []weir.Limit{l}}}
@@ -228,11 +229,11 @@ func unplannedMistakes() map[string]unplannedCase {
 			want: took + ", give back", code: weir.NeverSatisfiable,
 		},
 		"a read that fails": {
-			spoil: func(s *byRecords) { s.configErr = errors.New("gone") },
+			spoil: func(s *unplannedStore) { s.configErr = errors.New("gone") },
 			want:  took + ", give back", code: weir.Unavailable,
 		},
 		"a read that is refused": {
-			spoil: func(s *byRecords) { s.configErr = &weir.Error{Code: weir.PermissionDenied} },
+			spoil: func(s *unplannedStore) { s.configErr = &weir.Error{Code: weir.PermissionDenied} },
 			want:  took + ", give back", code: weir.PermissionDenied,
 		},
 	}
@@ -269,7 +270,7 @@ func TestUnplanned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, l := newByRecords(t, nil)
+				s, l := newUnplannedStore(t, nil)
 				if tt.spoil != nil {
 					tt.spoil(s)
 				}
@@ -282,7 +283,7 @@ func TestUnplanned(t *testing.T) {
 					t.Errorf("got %+v, %v; want %q", lease, err, tt.code)
 				}
 				time.Sleep(time.Second) // in a bubble: let the reads end
-				s.did(t, tt.want)
+				s.checkCalls(t, tt.want)
 			})
 		})
 	}
@@ -293,7 +294,7 @@ func TestUnplanned(t *testing.T) {
 func TestUnplannedOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := newByRecords(t, nil)
+		s, l := newUnplannedStore(t, nil)
 		lease, err := l.Reserve(t.Context(), ask())
 		if err != nil {
 			t.Fatal(err)
@@ -313,11 +314,11 @@ func TestUnplannedOutcome(t *testing.T) {
 		if _, err := lease.Cancel(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.did(t, "read acme, take acme, cancel")
+		s.checkCalls(t, "read acme, take acme, cancel")
 		if _, err := l.Reserve(t.Context(), ask()); err != nil {
 			t.Fatal(err)
 		}
-		s.did(t, "reserve") // the configuration is in the cache
+		s.checkCalls(t, "reserve") // the configuration is in the cache
 	})
 }
 
@@ -326,7 +327,7 @@ func TestUnplannedOutcome(t *testing.T) {
 func TestUnplannedIsOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := newByRecords(t, nil)
+		s, l := newUnplannedStore(t, nil)
 		var all sync.WaitGroup
 		reserve := func() {
 			all.Go(func() {
@@ -339,14 +340,14 @@ func TestUnplannedIsOneAtATime(t *testing.T) {
 			reserve()
 		}
 		all.Wait()
-		s.did(t, "read acme, take acme, reserve, reserve")
+		s.checkCalls(t, "read acme, take acme, reserve, reserve")
 		l.DropCache()
 		reserve()
 		synctest.Wait()
 		l.DropCache()
 		reserve()
 		all.Wait()
-		s.did(t, "read acme, read acme, take acme, take acme")
+		s.checkCalls(t, "read acme, read acme, take acme, take acme")
 	})
 }
 
@@ -354,7 +355,7 @@ func TestUnplannedIsOneAtATime(t *testing.T) {
 func TestUnplannedReadsTheParentToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := newByRecords(t, nil)
+		s, l := newUnplannedStore(t, nil)
 		s.parent = "parent"
 		s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true
 		for range 2 {
@@ -367,17 +368,17 @@ func TestUnplannedReadsTheParentToo(t *testing.T) {
 			if got := time.Since(start); got != s.readTime {
 				t.Errorf("got an answer after %v, want %v: one read's time", got, s.readTime)
 			}
-			s.did(t, "read acme, read parent, take acme")
+			s.checkCalls(t, "read acme, read parent, take acme")
 		}
 	})
 }
 
 // Nothing stays charged for a caller that leaves before the configuration has been read. The read
 // goes on for other callers.
-func TestUnplannedForACallerWhoLeaves(t *testing.T) {
+func TestUnplannedIfTheCallerLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := newByRecords(t, nil)
+		s, l := newUnplannedStore(t, nil)
 		s.readTime = 500 * time.Millisecond
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
@@ -396,11 +397,11 @@ func TestUnplannedForACallerWhoLeaves(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that the caller has left", err)
 		}
-		s.did(t, "read acme, take acme, give back")
+		s.checkCalls(t, "read acme, take acme, give back")
 		if err := <-stays; err != nil {
 			t.Error(err)
 		}
-		s.did(t, "reserve")
+		s.checkCalls(t, "reserve")
 	})
 }
 
@@ -408,7 +409,7 @@ func TestUnplannedForACallerWhoLeaves(t *testing.T) {
 func TestUnplannedReadThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := newByRecords(t, &limiter.Options{StoreTimeout: 100 * time.Millisecond})
+		s, l := newUnplannedStore(t, &limiter.Options{StoreTimeout: 100 * time.Millisecond})
 		s.readTime = time.Hour
 		start := time.Now()
 		if _, err := l.Reserve(t.Context(), ask()); !errors.Is(err, weir.Unavailable) {
@@ -418,7 +419,7 @@ func TestUnplannedReadThatHangs(t *testing.T) {
 			t.Errorf("got an answer after %v, want the store's timeout", got)
 		}
 		synctest.Wait()
-		s.did(t, "read acme, take acme, give back")
+		s.checkCalls(t, "read acme, take acme, give back")
 	})
 }
 
@@ -428,11 +429,11 @@ func TestStalePlan(t *testing.T) {
 	t.Parallel()
 	for _, stale := range []int{1, 3, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			s, l := newByRecords(t, nil)
+			s, l := newUnplannedStore(t, nil)
 			if _, err := l.Reserve(t.Context(), ask()); err != nil {
 				t.Fatal(err)
 			}
-			s.did(t, "read acme, take acme")
+			s.checkCalls(t, "read acme, take acme")
 			left, version := stale, uint64(0)
 			s.reserve = func(_ context.Context, p *driver.Plan) (*driver.Outcome, error) {
 				version = p.Subjects[0].Version
@@ -450,7 +451,7 @@ func TestStalePlan(t *testing.T) {
 				t.Errorf("stale %d times: got %v", stale, err)
 			}
 			n := min(stale, 3)
-			s.did(t, strings.Repeat("read acme consistently, ", n)+"reserve"+
+			s.checkCalls(t, strings.Repeat("read acme consistently, ", n)+"reserve"+
 				strings.Repeat(", reserve again", n))
 			if version != 7 {
 				t.Errorf("got version %d in the end, want 7", version)
@@ -459,7 +460,7 @@ func TestStalePlan(t *testing.T) {
 			if _, err := l.Reserve(t.Context(), ask()); err != nil || version != 7 {
 				t.Errorf("got %v, version %d; want what was read last", err, version)
 			}
-			s.did(t, "reserve")
+			s.checkCalls(t, "reserve")
 		})
 	}
 }
@@ -469,7 +470,7 @@ func TestStalePlan(t *testing.T) {
 func TestSharedRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowReader{newFake(), make(chan struct{}), make(chan struct{})}
+		s := &slowReader{newFakeStore(), make(chan struct{}), make(chan struct{})}
 		l, err := limiter.New(s, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -14,26 +14,32 @@ import (
 
 // wrongStore is a store that gives answers that no store may give. It has a record of each lease.
 type wrongStore struct {
-	*fakeBackend
+	*fakeStore
 	answer func(out *driver.Outcome) error // nil means that nothing is wrong
 	record *driver.LeaseRecord
 }
 
-func (s *wrongStore) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
-	if err := s.fakeBackend.Reserve(ctx, now, p, out); err != nil || s.answer == nil {
+func (s *wrongStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
+	if err := s.fakeStore.Reserve(ctx, now, p, out); err != nil || s.answer == nil {
 		return err
 	}
 	return s.answer(out)
 }
 
-func (s *wrongStore) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
-	if err := s.fakeBackend.Update(ctx, now, u, out); err != nil || s.answer == nil {
+func (s *wrongStore) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
+	if err := s.fakeStore.Update(ctx, now, u, out); err != nil || s.answer == nil {
 		return err
 	}
 	return s.answer(out)
 }
 
-func (s *wrongStore) RecoverLease(context.Context, time.Time, weir.LeaseID) (*driver.LeaseRecord, error) {
+func (s *wrongStore) RecoverLease(
+	context.Context, time.Time, weir.LeaseID,
+) (*driver.LeaseRecord, error) {
 	return s.record, nil
 }
 
@@ -66,8 +72,8 @@ func staleWith(h driver.Holding) func(*driver.Outcome) error {
 	}
 }
 
-// saysWrong checks that an error says that the outcome is unknown, and what was wrong.
-func saysWrong(t *testing.T, call string, err error, reason string) {
+// wantWrongAnswer checks that an error says that the outcome is unknown, and what was wrong.
+func wantWrongAnswer(t *testing.T, call string, err error, reason string) {
 	t.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Unavailable || !strings.Contains(e.Reason, reason) {
@@ -80,7 +86,7 @@ func saysWrong(t *testing.T, call string, err error, reason string) {
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	now := newClock()
-	store := &wrongStore{fakeBackend: newFake()}
+	store := &wrongStore{fakeStore: newFakeStore()}
 	l, err := limiter.New(store, &limiter.Options{Now: now.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +97,7 @@ func TestWrongAnswers(t *testing.T) {
 	for _, wrong := range []func(*driver.Outcome) error{takenOfNothing, anotherOutcome, takenTwice} {
 		store.answer = wrong
 		_, err := l.Reserve(ctx, request)
-		saysWrong(t, "reserve", err, "what was taken")
+		wantWrongAnswer(t, "reserve", err, "what was taken")
 	}
 	store.answer = nil
 	lease, err := l.Reserve(ctx, request)
@@ -121,7 +127,7 @@ func TestWrongAnswers(t *testing.T) {
 	} {
 		store.answer = c.answer
 		for _, verb := range c.verbs {
-			saysWrong(t, verb, verbs[verb](), c.reason)
+			wantWrongAnswer(t, verb, verbs[verb](), c.reason)
 		}
 	}
 	store.answer = nil
@@ -137,7 +143,7 @@ func TestWrongAnswers(t *testing.T) {
 }
 
 // noConfig returns neither a configuration nor an error.
-type noConfig struct{ *fakeBackend }
+type noConfig struct{ *fakeStore }
 
 func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
 	return nil, nil
@@ -146,21 +152,21 @@ func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, e
 // TestWrongConfig does the same for the answer to a read of the configuration.
 func TestWrongConfig(t *testing.T) {
 	t.Parallel()
-	l, err := limiter.New(noConfig{newFake()}, nil)
+	l, err := limiter.New(noConfig{newFakeStore()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = l.Reserve(t.Context(), ask())
-	saysWrong(t, "reserve", err, "a configuration")
+	wantWrongAnswer(t, "reserve", err, "a configuration")
 	_, err = l.Explain(t.Context(), "acme", "gpt-4o")
-	saysWrong(t, "explain", err, "a configuration")
+	wantWrongAnswer(t, "explain", err, "a configuration")
 }
 
 // TestWrongRecords does the same for a lease that only the store knows.
 func TestWrongRecords(t *testing.T) {
 	t.Parallel()
 	now := newClock()
-	store := &wrongStore{fakeBackend: newFake()}
+	store := &wrongStore{fakeStore: newFakeStore()}
 	l, err := limiter.New(store, &limiter.Options{Now: now.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +176,7 @@ func TestWrongRecords(t *testing.T) {
 		ID: id, State: driver.LeaseLive, Expires: now.Now().Add(time.Hour), Charges: 1, Holdings: make([]driver.Holding, 1),
 	}
 	_, err = l.Adjust(t.Context(), id, 1, []weir.Costs{{"rpm": 3}})
-	saysWrong(t, "adjust", err, "of no limit")
+	wantWrongAnswer(t, "adjust", err, "of no limit")
 	request := ask()
 	request.LeaseID = id
 	store.answer = func(out *driver.Outcome) error {
@@ -178,7 +184,7 @@ func TestWrongRecords(t *testing.T) {
 		return nil
 	}
 	_, err = l.Reserve(t.Context(), request)
-	saysWrong(t, "reserve", err, "of no limit")
+	wantWrongAnswer(t, "reserve", err, "of no limit")
 	_, err = l.Cancel(t.Context(), id)
-	saysWrong(t, "cancel", err, "of no limit")
+	wantWrongAnswer(t, "cancel", err, "of no limit")
 }

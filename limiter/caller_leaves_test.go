@@ -14,14 +14,14 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// ending is a context that has ended, but whose Done channel is not closed, like one that ends at
-// the same time as something else that a call waits for.
-type ending struct {
+// endableContext is a context that has ended, but whose Done channel is not closed, like one that
+// ends at the same time as something else that a call waits for.
+type endableContext struct {
 	context.Context
 	ended atomic.Bool
 }
 
-func (e *ending) Err() error {
+func (e *endableContext) Err() error {
 	if e.ended.Load() {
 		return context.Canceled
 	}
@@ -29,10 +29,10 @@ func (e *ending) Err() error {
 }
 
 // A call that waited for another call on its lease writes nothing if its caller has left meanwhile.
-func TestGoneWhileWaitingForTheLease(t *testing.T) {
+func TestCallerLeavesWhileWaitingForTheLease(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFake()
+			store := newFakeStore()
 			store.traits.Local = true
 			finish := make(chan struct{})
 			store.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) {
@@ -48,7 +48,7 @@ func TestGoneWhileWaitingForTheLease(t *testing.T) {
 			var calls sync.WaitGroup
 			calls.Go(func() { _, _ = l.Reserve(t.Context(), r) })
 			synctest.Wait()
-			ctx := &ending{Context: context.Background()}
+			ctx := &endableContext{Context: context.Background()}
 			calls.Go(func() {
 				if _, err := l.Reserve(ctx, r); errors.Is(err, context.Canceled) != gone {
 					t.Errorf("gone: %v: got %v", gone, err)
@@ -67,7 +67,7 @@ func TestGoneWhileWaitingForTheLease(t *testing.T) {
 
 // slowConfig is a store that takes some time to read its configuration.
 type slowConfig struct {
-	*fakeBackend
+	*fakeStore
 	wrote bool
 }
 
@@ -75,20 +75,22 @@ func (s *slowConfig) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	time.Sleep(time.Second)
-	return s.fakeBackend.ReadConfig(ctx, of, consistent)
+	return s.fakeStore.ReadConfig(ctx, of, consistent)
 }
 
-func (s *slowConfig) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
+func (s *slowConfig) Reserve(
+	_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome,
+) error {
 	s.wrote = true
 	out.At = now
 	return nil
 }
 
 // A store in the process writes nothing for a caller that left while the limits were resolved.
-func TestGoneWhilePlanning(t *testing.T) {
+func TestCallerLeavesWhilePlanning(t *testing.T) {
 	for _, patience := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &slowConfig{fakeBackend: newFake()}
+			store := &slowConfig{fakeStore: newFakeStore()}
 			store.traits.Local = true
 			l, err := limiter.New(store, nil)
 			if err != nil {
@@ -117,9 +119,9 @@ func (s *lateService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease
 }
 
 // Do cancels the lease and does not run the function if the context ended during the reservation.
-func TestDoGivesBackWhatComesTooLate(t *testing.T) {
+func TestDoCancelsALateReservation(t *testing.T) {
 	t.Parallel()
-	store := newFake()
+	store := newFakeStore()
 	var cancelled int
 	store.settle = func(_ context.Context, s *driver.Update) (*driver.Outcome, error) {
 		if s.Verb == weir.VerbCancel {

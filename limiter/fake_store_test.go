@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// fakeBackend is a store whose answers the test decides. It has one limit, rpm, for every subject.
-type fakeBackend struct {
+// fakeStore is a store whose answers the test decides. It has one limit, rpm, for every subject.
+type fakeStore struct {
 	mu      sync.Mutex
 	traits  driver.Traits
 	config  *weir.Config
@@ -21,27 +21,29 @@ type fakeBackend struct {
 	configErr                error
 }
 
-func newFake() *fakeBackend {
+func newFakeStore() *fakeStore {
 	rpm, err := (weir.Limit{Name: "rpm", Capacity: 100}).Normalize()
 	if err != nil {
 		panic(err)
 	}
-	return &fakeBackend{
+	return &fakeStore{
 		traits: driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1},
 		config: &weir.Config{Levels: []weir.LevelLimits{{Level: weir.LevelSystem, Limits: []weir.Limit{rpm}}}},
 	}
 }
 
-func (f *fakeBackend) Traits() driver.Traits { return f.traits }
+func (f *fakeStore) Traits() driver.Traits { return f.traits }
 
-func (f *fakeBackend) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
+func (f *fakeStore) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
 	return f.config, f.configErr
 }
 
-func (f *fakeBackend) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (f *fakeStore) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	f.mu.Lock()
 	f.reserves++
 	f.mu.Unlock()
@@ -64,7 +66,9 @@ func (f *fakeBackend) Reserve(ctx context.Context, now time.Time, p *driver.Plan
 	return err
 }
 
-func (f *fakeBackend) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+func (f *fakeStore) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
 	f.mu.Lock()
 	f.settles++
 	f.mu.Unlock()
@@ -81,13 +85,13 @@ func (f *fakeBackend) Update(ctx context.Context, now time.Time, u *driver.Updat
 	return err
 }
 
-func (f *fakeBackend) Status(
+func (f *fakeStore) Status(
 	context.Context, time.Time, []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	return nil, nil
 }
 
-func (f *fakeBackend) Close() error { return nil }
+func (f *fakeStore) Close() error { return nil }
 
 // clock is a clock that the test sets.
 type clock struct {

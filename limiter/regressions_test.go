@@ -112,8 +112,8 @@ func TestDoReturnsTheCallsOwnError(t *testing.T) {
 
 func TestReportIsCopied(t *testing.T) {
 	t.Parallel()
-	fake, seen := newFake(), &settled{}
-	seen.watch(fake)
+	fake, seen := newFakeStore(), &settleRecorder{}
+	seen.record(fake)
 	l, _ := limiter.New(fake, nil)
 	err := weir.Do(t.Context(), l, ask(), func(_ context.Context, lease *weir.Lease) error {
 		used := weir.Costs{"rpm": 40}
@@ -147,7 +147,7 @@ func TestExplainCopies(t *testing.T) {
 // A policy that is removed no longer applies.
 func TestRemovedPolicy(t *testing.T) {
 	t.Parallel()
-	fake := newFake()
+	fake := newFakeStore()
 	fake.config.OnUnavailable = weir.Allow
 	fake.reserve = func(context.Context, *driver.Plan) (*driver.Outcome, error) { return nil, errWire }
 	l, _ := limiter.New(fake, nil)
@@ -165,7 +165,7 @@ func TestRemovedPolicy(t *testing.T) {
 func TestCacheAfterAClockWasAhead(t *testing.T) {
 	t.Parallel()
 	now := newClock()
-	fake := newFake()
+	fake := newFakeStore()
 	l, _ := limiter.New(fake, &limiter.Options{Now: now.Now})
 	for _, step := range []struct {
 		move  time.Duration
@@ -178,7 +178,7 @@ func TestCacheAfterAClockWasAhead(t *testing.T) {
 	}
 }
 
-func TestNothingGiven(t *testing.T) {
+func TestNilArguments(t *testing.T) {
 	t.Parallel()
 	l := slots(t)
 	if _, err := l.Reserve(t.Context(), nil); !errors.Is(err, weir.Invalid) {
