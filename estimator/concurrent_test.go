@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/estimator"
 )
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	const callers, calls = 8, 5_000
 	e := open(t, &estimator.Options{Keys: 20, Models: 4})

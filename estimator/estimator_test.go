@@ -15,7 +15,7 @@ func learn(e *estimator.Estimator, k estimator.Key, used int64, n int) {
 	}
 }
 
-func TestFallsBackWhereTooFewCallsAreKnown(t *testing.T) {
+func TestFallsBackIfTooFewCallsAreKnown(t *testing.T) {
 	t.Parallel()
 	e := open(t, &estimator.Options{First: 500})
 	var (

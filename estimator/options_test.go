@@ -58,8 +58,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWindowByDefault checks the number of calls that an estimate is based on after many calls.
-func TestWindowByDefault(t *testing.T) {
+// TestDefaultWindow checks the number of calls that an estimate is based on after many calls.
+func TestDefaultWindow(t *testing.T) {
 	t.Parallel()
 	for share, want := range map[int64]int64{900_000: 256, 0: 256, 990_000: 990, 999_900: 65_535} {
 		e := open(t, &estimator.Options{Share: share})

@@ -12,7 +12,7 @@ func knows(e *Estimator, entity string) bool {
 	return e.Estimate(Key{Entity: entity, Model: "m"}).Basis == ByKey
 }
 
-func TestInventedKeysPushOutOnlyEachOther(t *testing.T) {
+func TestInventedKeysEvictOnlyEachOther(t *testing.T) {
 	t.Parallel()
 	e, err := New(&Options{Keys: 8, Models: 8})
 	if err != nil {
@@ -54,8 +54,8 @@ func TestInventedKeysPushOutOnlyEachOther(t *testing.T) {
 	}
 }
 
-// TestAskingIsNotUsing checks that Estimate leaves nothing behind.
-func TestAskingIsNotUsing(t *testing.T) {
+// TestEstimateChangesNothing checks that Estimate leaves nothing behind.
+func TestEstimateChangesNothing(t *testing.T) {
 	t.Parallel()
 	e, err := New(nil)
 	if err != nil {
@@ -69,9 +69,9 @@ func TestAskingIsNotUsing(t *testing.T) {
 	}
 }
 
-// TestForgottenKeyStartsAnew uses the memory of one key for many, with sizes that would show in the
-// estimate if something were left.
-func TestForgottenKeyStartsAnew(t *testing.T) {
+// TestForgottenKeyStartsEmpty uses the memory of one key for many, with sizes that would show in
+// the estimate if something were left.
+func TestForgottenKeyStartsEmpty(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3} {
 		e, err := New(&Options{Keys: size, Models: size, Window: 19})
@@ -95,8 +95,8 @@ func TestForgottenKeyStartsAnew(t *testing.T) {
 	}
 }
 
-// TestTableStaysWhole uses keys at random and checks the links after each call.
-func TestTableStaysWhole(t *testing.T) {
+// TestTableStaysConsistent uses keys at random and checks the links after each call.
+func TestTableStaysConsistent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -17,7 +17,7 @@ func TestBucketRefillsToTheMillisecond(t *testing.T) {
 	w.at(6_000 + 60_000).take(10)
 }
 
-func TestBucketSlowLimitIsNotStarved(t *testing.T) {
+func TestBucketSlowRefillIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bucket(1, 1, day))
 	w.at(0).take(1)

@@ -2,7 +2,7 @@ package kernel_test
 
 import "testing"
 
-func TestBudgetStartsAnewWithThePeriod(t *testing.T) {
+func TestBudgetStartsAgainWithThePeriod(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		every, zone string
@@ -43,7 +43,7 @@ func TestBudgetSettlesIntoThePeriodOfTheReservation(t *testing.T) {
 	w.left(8)
 }
 
-func TestBudgetOfNothingKnowsItsPeriod(t *testing.T) {
+func TestUnusedBudgetHasAPeriod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget(10, "day", ""))
 	early, late := w.at(0).take(0), w.at(0).take(0)

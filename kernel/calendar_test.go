@@ -158,7 +158,7 @@ func TestPeriodOnTheLastDayOfALeapYear(t *testing.T) {
 }
 
 // Periods tile time in every zone: each contains its instants and ends where the next one starts.
-func TestPeriodsTileTime(t *testing.T) {
+func TestPeriodsLeaveNoGap(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(2026, 1))
 	first, last := instant(t, "0001-01-01T00:00:00Z").Unix(), instant(t, "9999-12-31T00:00:00Z").Unix()

@@ -11,9 +11,10 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// shadowed makes the same calls to a counter and to the model of the conformance suite, which
-// computes them in another way. The model's limit is a shadow limit, so that it denies nothing.
-type shadowed struct {
+// counterAndModel makes the same calls to a counter and to the model of the conformance suite,
+// which computes them in another way. The model's limit is a shadow limit, so that it denies
+// nothing.
+type counterAndModel struct {
 	*testing.T
 	kernel.Counter
 
@@ -23,20 +24,20 @@ type shadowed struct {
 	holdings []*driver.Holding
 }
 
-func newShadowed(t *testing.T) *shadowed {
+func newCounterAndModel(t *testing.T) *counterAndModel {
 	t.Helper()
 	start := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	m, err := conformance.OpenModel(conformance.Setup{Start: start}, false, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shadowed{T: t, model: m}
+	return &counterAndModel{T: t, model: m}
 }
 
-func (w *shadowed) now() int64 { return w.model.Now().UnixMilli() }
+func (w *counterAndModel) now() int64 { return w.model.Now().UnixMilli() }
 
 // define puts a limit in force.
-func (w *shadowed) define(l *weir.Limit) {
+func (w *counterAndModel) define(l *weir.Limit) {
 	w.Helper()
 	if w.Counter == nil {
 		w.Counter = newCounter(w.now(), l)
@@ -45,14 +46,14 @@ func (w *shadowed) define(l *weir.Limit) {
 	w.must(nil, w.model.Configure(&weir.Definitions{System: []weir.Limit{*l}}))
 }
 
-func (w *shadowed) must(_ any, err error) {
+func (w *counterAndModel) must(_ any, err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *shadowed) reserve(n int64, l *weir.Limit) {
+func (w *counterAndModel) reserve(n int64, l *weir.Limit) {
 	w.Helper()
 	p, ok := w.Take(w.now(), n)
 	h := &driver.Holding{Take: driver.Take{Limit: l, Parts: []driver.Part{{Units: n}}}}
@@ -66,7 +67,7 @@ func (w *shadowed) reserve(n int64, l *weir.Limit) {
 	w.ids = append(w.ids, lease.ID)
 }
 
-func (w *shadowed) adjust(i int, to int64, l *weir.Limit) {
+func (w *counterAndModel) adjust(i int, to int64, l *weir.Limit) {
 	w.Helper()
 	h := w.holdings[i]
 	c := kernel.Change{Pieces: h.Pieces, From: h.Cost(), To: to}
@@ -75,14 +76,14 @@ func (w *shadowed) adjust(i int, to int64, l *weir.Limit) {
 	w.must(w.model.Adjust(w.Context(), w.ids[i], w.seq, []weir.Costs{{"n": to}}))
 }
 
-func (w *shadowed) renew(i int, l *weir.Limit) {
+func (w *counterAndModel) renew(i int, l *weir.Limit) {
 	w.Helper()
 	w.holdings[i].Pieces = w.Counter.(*kernel.Concurrency).Extend(w.now(), w.holdings[i].Pieces)
 	w.must(w.model.Extend(w.Context(), w.ids[i]))
 }
 
 // availableIn returns what the model has available after some milliseconds.
-func (w *shadowed) availableIn(ms int64) int64 {
+func (w *counterAndModel) availableIn(ms int64) int64 {
 	w.Helper()
 	w.model.Advance(time.Duration(ms) * time.Millisecond)
 	statuses, err := w.model.Status(w.Context(), "e", "r")
@@ -92,7 +93,7 @@ func (w *shadowed) availableIn(ms int64) int64 {
 }
 
 // waitFor returns the milliseconds until the model has n units available.
-func (w *shadowed) waitFor(n int64) int64 {
+func (w *counterAndModel) waitFor(n int64) int64 {
 	w.Helper()
 	id := weir.NewLeaseID(w.model.Now())
 	r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
@@ -149,7 +150,7 @@ func checkAgainstModel(t *testing.T, kind weir.Kind, seed uint64) {
 	t.Helper()
 	const capacity = 100
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := newShadowed(t)
+	w := newCounterAndModel(t)
 	slots := kind == weir.Concurrency
 	for step := range 500 {
 		w.model.Advance(time.Duration(rng.IntN(200)) * time.Millisecond)
@@ -173,7 +174,7 @@ func checkAgainstModel(t *testing.T, kind weir.Kind, seed uint64) {
 	}
 }
 
-func (w *shadowed) check(l *weir.Limit, want int64) {
+func (w *counterAndModel) check(l *weir.Limit, want int64) {
 	w.Helper()
 	now, d := w.now(), l.Definition()
 	for _, ms := range []int64{0, 700} {

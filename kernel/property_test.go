@@ -10,7 +10,7 @@ import (
 )
 
 // A slow limit that is refilled very often would gain nothing if each step were rounded on its own.
-func TestSlowLimitsRegainAll(t *testing.T) {
+func TestFrequentRefillsLoseNothing(t *testing.T) {
 	t.Parallel()
 	const start = int64(1_700_000_000_123)
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestSlowLimitsRegainAll(t *testing.T) {
 	}
 }
 
-func TestGainTelescopes(t *testing.T) {
+func TestGainsAddUp(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
 	gained := 0
@@ -72,7 +72,7 @@ func TestGainTelescopes(t *testing.T) {
 
 // Any pattern of takes and refills gives the same as one refill, as long as the capacity is not
 // reached. An instant that is earlier than the last, or the same, changes nothing.
-func TestRestampingLosesNothing(t *testing.T) {
+func TestPartialRefillsEqualOneRefill(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
 	for range 200 {

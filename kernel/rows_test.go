@@ -39,8 +39,8 @@ type row struct {
 	Periods []kernel.Period
 }
 
-// loaded is a counter that a call has loaded.
-type loaded struct {
+// loadedCounter is a counter that a call has loaded.
+type loadedCounter struct {
 	kernel.Counter
 	key   rowKey
 	fresh bool
@@ -48,11 +48,11 @@ type loaded struct {
 }
 
 // load makes the counter of a limit from its row, or a new one if there is no row.
-func (s *rowStore) load(now int64, of weir.Subject, l *weir.Limit) loaded {
+func (s *rowStore) load(now int64, of weir.Subject, l *weir.Limit) loadedCounter {
 	key := rowKey{of, l.Name, l.Kind}
 	text, ok := s.rows[key]
 	if !ok {
-		return loaded{Counter: newCounter(now, l), key: key, fresh: true}
+		return loadedCounter{Counter: newCounter(now, l), key: key, fresh: true}
 	}
 	var r row
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -74,10 +74,10 @@ func (s *rowStore) load(now int64, of weir.Subject, l *weir.Limit) loaded {
 	default:
 		c = &kernel.Bucket{Rate: r.Rate, BalanceMilli: r.Balance, SeenMS: r.Seen}
 	}
-	return loaded{Counter: c, key: key}
+	return loadedCounter{Counter: c, key: key}
 }
 
-func (s *rowStore) save(l loaded) {
+func (s *rowStore) save(l loadedCounter) {
 	var r row
 	occupancy := func(o *kernel.Occupancy) {
 		r.Seen = o.SeenMS
@@ -151,12 +151,14 @@ func (s *rowStore) inUse(now int64) iter.Seq[weir.Subject] {
 	}
 }
 
-func (s *rowStore) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (s *rowStore) Reserve(
+	_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ms := now.UnixMilli()
 	out.At = time.UnixMilli(ms)
-	counters := make([]loaded, len(p.Takes))
+	counters := make([]loadedCounter, len(p.Takes))
 	for i := range p.Takes {
 		t, cost := p.Takes[i], p.Takes[i].Cost()
 		c := s.load(ms, t.Subject, t.Limit)
@@ -193,7 +195,9 @@ func (s *rowStore) Reserve(_ context.Context, now time.Time, p *driver.Plan, out
 	return nil
 }
 
-func (s *rowStore) Update(_ context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+func (s *rowStore) Update(
+	_ context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ms := now.UnixMilli()
@@ -230,7 +234,9 @@ func (s *rowStore) Update(_ context.Context, now time.Time, u *driver.Update, ou
 	return nil
 }
 
-func (s *rowStore) Status(_ context.Context, now time.Time, of []driver.Judged) (out []weir.LimitStatus, _ error) {
+func (s *rowStore) Status(
+	_ context.Context, now time.Time, of []driver.Judged,
+) (out []weir.LimitStatus, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range of {
@@ -246,7 +252,7 @@ func (s *rowStore) Status(_ context.Context, now time.Time, of []driver.Judged) 
 	return out, nil
 }
 
-func TestStoreOfRows(t *testing.T) {
+func TestCountersKeptInRows(t *testing.T) {
 	t.Parallel()
 	conformance.TestStore(t, conformance.StoreHarness{
 		Open: func(t conformance.T, setup conformance.Setup) driver.Store {

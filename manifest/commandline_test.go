@@ -139,7 +139,7 @@ func TestParseLimitMistakes(t *testing.T) {
 	}
 }
 
-func TestParseLimitTellsAll(t *testing.T) {
+func TestParseLimitReportsEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := manifest.ParseLimit("u x:5:budget/year@Mars")
 	want := `weir: invalid: limit "u x:5:budget/year@Mars": name must not contain ' '

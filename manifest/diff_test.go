@@ -84,7 +84,7 @@ entities:
 	checkDiff(t, after, nil)
 }
 
-func TestDiffNothing(t *testing.T) {
+func TestDiffOfEqualManifests(t *testing.T) {
 	t.Parallel()
 	empty := &weir.Definitions{
 		Resources: map[string][]weir.Limit{"r": {}}, Entities: map[string]weir.EntityDefinition{},

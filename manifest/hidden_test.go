@@ -38,7 +38,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-func TestHiddenNothing(t *testing.T) {
+func TestHiddenWithoutHiddenLimits(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"version: 1",

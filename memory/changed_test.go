@@ -32,9 +32,9 @@ func TestConfigurationChangesAroundALease(t *testing.T) {
 	})
 }
 
-// TestBucketForgottenIsNotMadeAnewByADenial checks that a forgotten bucket stays forgotten if
+// TestDenialKeepsABucketForgotten checks that a forgotten bucket stays forgotten if
 // another limit denies the request.
-func TestBucketForgottenIsNotMadeAnewByADenial(t *testing.T) {
+func TestDenialKeepsABucketForgotten(t *testing.T) {
 	t.Parallel()
 	changed := bucket(100, 10, time.Minute)
 	full := weir.Limit{Name: "y", Kind: weir.Window, Capacity: 1, Window: time.Hour}
@@ -59,7 +59,7 @@ func TestConcurrencyExtendAfterAdjust(t *testing.T) {
 	w.at(90_000).left(5)
 }
 
-func TestForgottenStateIsAsGoodAsNone(t *testing.T) {
+func TestForgottenStateEqualsNone(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []weir.Limit{window(5, time.Minute), concurrency(5, time.Minute)} {
 		for _, tc := range []struct{ denied, at, until int64 }{

@@ -46,7 +46,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 	})
 }
 
-func TestEncodeRefusesWhatCannotBe(t *testing.T) {
+func TestEncodeRefusesImpossibleState(t *testing.T) {
 	t.Parallel()
 	s := busyStore(t)
 	for i := range s.store.stripes {

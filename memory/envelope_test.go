@@ -90,7 +90,7 @@ func openBytes(t *testing.T, data []byte) error {
 	return s.Close()
 }
 
-func TestOpenSnapshotRefusesWhatIsNoSnapshot(t *testing.T) {
+func TestOpenSnapshotRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	whole := smallSnapshot(t)
 	newer := slices.Clone(whole)
@@ -154,7 +154,7 @@ func TestDecodeRefusesEveryTruncatedBody(t *testing.T) {
 	}
 }
 
-func TestReplaceFileLeavesNothingBehind(t *testing.T) {
+func TestReplaceFileLeavesNoOtherFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "state")

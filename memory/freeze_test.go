@@ -101,7 +101,9 @@ func (w *freezeWorld) reserve() {
 }
 
 // state returns what a snapshot has, in a form that does not depend on the order of elements.
-func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases map[weir.LeaseID]string) {
+func (w *freezeWorld) state(
+	body []byte,
+) (items map[weir.Subject]string, leases map[weir.LeaseID]string) {
 	w.t.Helper()
 	s := bareStore(w.t)
 	if err := s.decode(body); err != nil {
@@ -171,9 +173,9 @@ func TestFrozenStateIsOfOneInstant(t *testing.T) {
 	}
 }
 
-// TestFrozenPlacesMove checks that the snapshot has an element that moves to an index that the
+// TestFrozenElementsMove checks that the snapshot has an element that moves to an index that the
 // encoding has passed.
-func TestFrozenPlacesMove(t *testing.T) {
+func TestFrozenElementsMove(t *testing.T) {
 	t.Parallel()
 	s := bareStore(t)
 	limits := sweepLimits(t)[:1]

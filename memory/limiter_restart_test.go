@@ -117,7 +117,7 @@ func TestRestartKnowsALiveLease(t *testing.T) {
 
 // The next process also refuses an ID that was forgotten, whatever it remembers and whatever its
 // clock says.
-func TestRestartRefusesTheForgotten(t *testing.T) {
+func TestRestartRefusesForgottenIDs(t *testing.T) {
 	t.Parallel()
 	short := &limiter.Options{LeaseMemory: time.Minute}
 	for _, tt := range []struct {

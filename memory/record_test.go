@@ -88,7 +88,7 @@ func TestRecordsForgetTheOldestFirst(t *testing.T) {
 	}
 }
 
-func TestRecoveredSaysTheNewestForgottenEarly(t *testing.T) {
+func TestRecoverReportsTheNewestForgottenEarly(t *testing.T) {
 	t.Parallel()
 	s := bareStore(t)
 	if got, ok := s.Recovered(); !got.IsZero() || ok {
@@ -110,7 +110,7 @@ func TestRecoveredSaysTheNewestForgottenEarly(t *testing.T) {
 
 // A lease that is forgotten in time raises the horizon too: the next process may remember leases
 // for longer, or its clock may be behind.
-func TestRecordsForgottenMoveTheFloor(t *testing.T) {
+func TestForgottenRecordsRaiseTheHorizon(t *testing.T) {
 	t.Parallel()
 	w := newRecordWorld(t, 1)
 	first, second := w.live(0), w.live(0)
@@ -122,7 +122,7 @@ func TestRecordsForgottenMoveTheFloor(t *testing.T) {
 	}
 }
 
-func TestRecordsGoByTheWay(t *testing.T) {
+func TestRecordsAreSwept(t *testing.T) {
 	t.Parallel()
 	w := newRecordWorld(t, 1_000_000)
 	const leases = 20_000
@@ -153,7 +153,7 @@ func TestRecordsGoByTheWay(t *testing.T) {
 	w.consistent()
 }
 
-func TestRecordsAtRandom(t *testing.T) {
+func TestRandomRecords(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	w := newRecordWorld(t, 50)

@@ -136,7 +136,7 @@ func TestReserveShadowOverflow(t *testing.T) {
 	}
 }
 
-func TestReserveSumThatDoesNotFit(t *testing.T) {
+func TestReserveSumOverflows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, window(math.MaxInt64, time.Minute))
 	_, err := w.try(w.reservation(charge(x(math.MaxInt64)), charge(x(1))))

@@ -78,9 +78,9 @@ func (r *restarted) restart() {
 	}
 }
 
-// TestRestartsCannotBeSeen makes the same random calls to a store that is never closed and to one
+// TestRestartsChangeNoAnswer makes the same random calls to a store that is never closed and to one
 // that is opened again every few calls.
-func TestRestartsCannotBeSeen(t *testing.T) {
+func TestRestartsChangeNoAnswer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 5))

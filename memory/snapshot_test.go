@@ -60,7 +60,7 @@ func (w *world) recover(id weir.LeaseID) *driver.LeaseRecord {
 	return r
 }
 
-func TestSnapshotGoesOnWhereItWas(t *testing.T) {
+func TestSnapshotRestoresTheState(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")
 	limits := append(four(), named("e", shadow(window(1, 2*time.Minute))))
@@ -84,14 +84,14 @@ func TestSnapshotGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("answer: got %+v, want %+v", r.Limits, l.limits)
 	}
 	l.holdings = r.Holdings
-	w.at(60_000).left2("b", 10)
-	w.at(60_000).left2("e", -2)
+	w.at(60_000).leftOf("b", 10)
+	w.at(60_000).leftOf("e", -2)
 	w.cancel(l)
 	w.at(60_500).availableIs(10, 10, 10, 10, 1)
 	w.close()
 }
 
-func (w *world) left2(limit string, want int64) {
+func (w *world) leftOf(limit string, want int64) {
 	w.t.Helper()
 	for _, s := range w.status() {
 		if s.Limit == limit && s.Available != want {
@@ -221,7 +221,7 @@ func TestSnapshotConfigAndResources(t *testing.T) {
 	w.close()
 }
 
-func TestSnapshotIsWrittenFromTimeToTime(t *testing.T) {
+func TestSnapshotIsWrittenPeriodically(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestSnapshotClosed(t *testing.T) {
 	}
 }
 
-func TestSnapshotReadingCreatesNothing(t *testing.T) {
+func TestSnapshotReadsCreateNothing(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	w := snapshotWorld(t, filepath.Join(folder, "state"), window(10, time.Hour))

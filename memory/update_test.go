@@ -65,7 +65,7 @@ func TestSettleEveryVerbOnEveryKind(t *testing.T) {
 	}
 }
 
-func TestSettleChangesNothingOfTheCallers(t *testing.T) {
+func TestSettleKeepsTheCallersArguments(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []weir.Verb{
 		weir.VerbAdjust, weir.VerbComplete, weir.VerbCancel, weir.VerbExtend,

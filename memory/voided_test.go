@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestVoidedUnplanned checks that an ID that was cancelled before its reserve has ended, also after
-// a restart and for a request that cannot be planned.
-func TestVoidedUnplanned(t *testing.T) {
+// TestVoidedIDHasEnded checks that an ID that was cancelled before its reserve has ended, also
+// after a restart and for a request that cannot be planned.
+func TestVoidedIDHasEnded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "snapshot")
 	d := &weir.Definitions{System: []weir.Limit{{Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 1, RefillPeriod: time.Second}}}

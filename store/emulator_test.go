@@ -58,9 +58,9 @@ func take(t *testing.T, u string, o *store.Options, want error) {
 	}
 }
 
-// TestOpenTigerBeetleNobody checks that a store whose cluster does not answer is unavailable when
-// the context ends.
-func TestOpenTigerBeetleNobody(t *testing.T) {
+// TestOpenTigerBeetleUnreachable checks that a store whose cluster does not answer is unavailable
+// when the context ends.
+func TestOpenTigerBeetleUnreachable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -144,7 +144,7 @@ func TestOpenMemoryReportsTheFile(t *testing.T) {
 	}
 }
 
-func TestOpenMemoryTellsOfFailures(t *testing.T) {
+func TestOpenMemoryReportsFailures(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {
