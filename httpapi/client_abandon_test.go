@@ -230,9 +230,9 @@ func TestAbandonedAndNotCancelled(t *testing.T) {
 	}
 }
 
-// TestEndedAfterALostAnswerTakesANewID checks that the client makes a new lease ID if an earlier
+// TestNewIDAfterCancelledAttempt checks that the client makes a new lease ID if an earlier
 // attempt was cancelled, because nothing is charged under the old one.
-func TestEndedAfterALostAnswerTakesANewID(t *testing.T) {
+func TestNewIDAfterCancelledAttempt(t *testing.T) {
 	for attempts, admitted := range map[int]bool{3: true, 2: false} {
 		ids := map[string]bool{}
 		inPipe(t, httpapi.ClientOptions{Attempts: attempts}, func(n int, w http.ResponseWriter, r *http.Request) {

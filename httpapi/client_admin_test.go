@@ -292,8 +292,9 @@ func TestDeleteRepeated(t *testing.T) {
 	}
 }
 
-// TestForeignNotes checks that the client does not accept an answer about another entity.
-func TestForeignNotes(t *testing.T) {
+// TestAnswerAboutAnotherEntity checks that the client does not accept an answer about another
+// entity.
+func TestAnswerAboutAnotherEntity(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
 		w.Header().Set("Content-Type", jsonType)
@@ -327,7 +328,7 @@ func TestReadyAndActivity(t *testing.T) {
 	}
 }
 
-func TestActivityArrives(t *testing.T) {
+func TestActivityArrivesUnchanged(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
 	activity := statuspage.NewActivity(now)

@@ -153,9 +153,9 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
-// TestDenialOfNoLease checks that a denial need not name the lease, because the lease holds
+// TestDenialWithoutLeaseID checks that a denial need not name the lease, because the lease holds
 // nothing.
-func TestDenialOfNoLease(t *testing.T) {
+func TestDenialWithoutLeaseID(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
 		w.Header().Set("Content-Type", problemType)

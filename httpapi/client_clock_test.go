@@ -91,9 +91,9 @@ func expectUsed(t *testing.T, w *clientWorld, want int64) {
 	}
 }
 
-// TestServerClockPutBack checks that a server whose clock was put back refuses IDs of its own time
+// TestServerClockSetBack checks that a server whose clock was put back refuses IDs of its own time
 // for a while, but not later ones.
-func TestServerClockPutBack(t *testing.T) {
+func TestServerClockSetBack(t *testing.T) {
 	t.Parallel()
 	w, _ := skewedWorld(t, 0, asServed)
 	w.Advance(-50 * time.Second)
@@ -166,9 +166,9 @@ func TestEveryIDRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedAfterLoss checks that the outcome is unknown if an ID is refused after an attempt was
-// lost, because that attempt may have used the ID.
-func TestRefusedAfterLoss(t *testing.T) {
+// TestIDRefusedAfterLostAttempt checks that the outcome is unknown if an ID is refused after an
+// attempt was lost, because that attempt may have used the ID.
+func TestIDRefusedAfterLostAttempt(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []int64{0, 1} {
 		var attempt atomic.Int64

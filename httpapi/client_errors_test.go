@@ -44,11 +44,15 @@ func (doubtful) receipt(id weir.LeaseID) (*weir.Receipt, error) {
 	return &weir.Receipt{LeaseID: id, At: time.UnixMilli(1750000000123), RefundInDoubt: true}, nil
 }
 
-func (d doubtful) Adjust(_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs) (*weir.Receipt, error) {
+func (d doubtful) Adjust(
+	_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs,
+) (*weir.Receipt, error) {
 	return d.receipt(id)
 }
 
-func (d doubtful) Complete(_ context.Context, id weir.LeaseID, _ []weir.Costs) (*weir.Receipt, error) {
+func (d doubtful) Complete(
+	_ context.Context, id weir.LeaseID, _ []weir.Costs,
+) (*weir.Receipt, error) {
 	return d.receipt(id)
 }
 
@@ -100,9 +104,9 @@ func failingClient(t *testing.T, attempts *atomic.Int64, err error) *httpapi.Cli
 	return c
 }
 
-// TestCodesArrive checks that every code arrives unchanged, is definite unless it is unavailable,
-// and is never a denial.
-func TestCodesArrive(t *testing.T) {
+// TestCodesArriveUnchanged checks that every code arrives unchanged, is definite unless it is
+// unavailable, and is never a denial.
+func TestCodesArriveUnchanged(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("nobody else's business")
 	fault := func(code weir.Code) *weir.Error {
@@ -173,8 +177,8 @@ func TestCodesArrive(t *testing.T) {
 	}
 }
 
-// TestDenialsArrive checks that a denial arrives complete, in the first attempt.
-func TestDenialsArrive(t *testing.T) {
+// TestDenialsArriveComplete checks that a denial arrives complete, in the first attempt.
+func TestDenialsArriveComplete(t *testing.T) {
 	t.Parallel()
 	status := weir.LimitStatus{
 		Entity:     "org/team",
@@ -216,9 +220,9 @@ func TestDenialsArrive(t *testing.T) {
 	}
 }
 
-// TestForeignRefusals checks that a refusal by a proxy before the server is returned, even with the
-// policy Allow.
-func TestForeignRefusals(t *testing.T) {
+// TestRefusalsByAProxy checks that a refusal by a proxy before the server is returned, even with
+// the policy Allow.
+func TestRefusalsByAProxy(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired} {
 		s := newStub(t, func(_ int, w http.ResponseWriter, _ string) { http.Error(w, "no", status) })

@@ -186,9 +186,9 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestCallerGone checks that a caller that has hung up gets no lease, not even a degraded one, and
-// does not wait.
-func TestCallerGone(t *testing.T) {
+// TestCallerLeaves checks that a caller that has hung up gets no lease, not even a degraded one,
+// and does not wait.
+func TestCallerLeaves(t *testing.T) {
 	o := httpapi.ClientOptions{
 		Timeout: 2 * time.Second, Backoff: time.Minute, OnUnavailable: weir.Allow,
 	}
@@ -255,8 +255,8 @@ func TestSettlementRepeated(t *testing.T) {
 	}
 }
 
-// TestGivenTimeout checks that the client obeys the settings of the caller's HTTP client.
-func TestGivenTimeout(t *testing.T) {
+// TestTimeoutOfTheHTTPClient checks that the client obeys the settings of the caller's HTTP client.
+func TestTimeoutOfTheHTTPClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := overPipes(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hang(r) }))
 		net.client.Timeout = time.Second

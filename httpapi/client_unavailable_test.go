@@ -93,8 +93,8 @@ func TestUnreachable(t *testing.T) {
 	expectUnavailable(t, "set limits", allow.SetLimits(ctx, weir.Subject{}, nil))
 }
 
-// TestAllowHidesNothing checks that Allow hides neither a denial nor a mistake.
-func TestAllowHidesNothing(t *testing.T) {
+// TestAllowHidesNoRefusal checks that Allow hides neither a denial nor a mistake.
+func TestAllowHidesNoRefusal(t *testing.T) {
 	t.Parallel()
 	for _, code := range []weir.Code{
 		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.Conflict, weir.Ended,

@@ -60,7 +60,7 @@ func proxiedHarness(
 		}, func(t conformance.T, h http.Handler) *network {
 			net := overTCP(t, h)
 			p = newProxy(net.url, seed, counts)
-			net.client = &http.Client{Transport: wrap(&numbering{proxy: p, next: p.server.Client().Transport})}
+			net.client = &http.Client{Transport: wrap(&numberedAttempts{proxy: p, next: p.server.Client().Transport})}
 			closeServer := net.close
 			net.url, net.close = p.server.URL, func() error {
 				p.close()
@@ -76,19 +76,19 @@ func proxiedHarness(
 	return conformance.Harness{Open: open, Traits: (&memory.Store{}).Traits(), NoSkew: true}
 }
 
-func asItIs(next http.RoundTripper) http.RoundTripper { return next }
+func unchanged(next http.RoundTripper) http.RoundTripper { return next }
 
-// numbering writes the numbers of the call and of the attempt into every attempt, and gives an
-// attempt up when the proxy says so. A timeout would do that too, but on a busy machine it would
+// numberedAttempts writes the numbers of the call and of the attempt into every attempt, and gives
+// an attempt up when the proxy says so. A timeout would do that too, but on a busy machine it would
 // also end attempts that are being answered.
-type numbering struct {
+type numberedAttempts struct {
 	proxy *proxy
 	next  http.RoundTripper
 
 	attempts atomic.Int64
 }
 
-func (n *numbering) RoundTrip(req *http.Request) (*http.Response, error) {
+func (n *numberedAttempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, giveUp := context.WithCancelCause(req.Context())
 	attempt := strconv.FormatInt(n.attempts.Add(1), 10)
 	n.proxy.givenUp.Store(attempt, func() { giveUp(context.DeadlineExceeded) })
@@ -162,7 +162,7 @@ func TestRandomClientThroughFaults(t *testing.T) {
 	t.Parallel()
 	operations := soak.Amount(3000, 20_000)
 	counts := map[string]int{}
-	table := conformance.RandomOperations(t, proxiedHarness(1, counts, asItIs), 21, operations)
+	table := conformance.RandomOperations(t, proxiedHarness(1, counts, unchanged), 21, operations)
 	t.Logf("\n%s%s", table, faultTable(counts))
 	if table.Ops() != operations {
 		t.Errorf("did %d operations, want %d", table.Ops(), operations)
@@ -192,7 +192,7 @@ func faultTable(counts map[string]int) string {
 func TestFaultsCatchNewIDs(t *testing.T) {
 	t.Parallel()
 	harness := proxiedHarness(1, map[string]int{}, func(next http.RoundTripper) http.RoundTripper {
-		return &renaming{next: next, names: map[string]string{}}
+		return &newIDPerAttempt{next: next, names: map[string]string{}}
 	})
 	found := conformance.FirstDifference(t, harness, 21, 2000)
 	if found == "" {
@@ -201,15 +201,16 @@ func TestFaultsCatchNewIDs(t *testing.T) {
 	t.Logf("found: %s", found)
 }
 
-// renaming gives every attempt of a reservation its own lease ID. Later verbs use the last one.
-type renaming struct {
+// newIDPerAttempt gives every attempt of a reservation its own lease ID. Later verbs use the last
+// one.
+type newIDPerAttempt struct {
 	next http.RoundTripper
 
 	mu    sync.Mutex
 	names map[string]string // the last ID of each lease, by the client's ID
 }
 
-func (n *renaming) RoundTrip(req *http.Request) (*http.Response, error) {
+func (n *newIDPerAttempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodPost {
 		return n.next.RoundTrip(req)
 	}
@@ -242,7 +243,7 @@ func (n *renaming) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // rename changes the last characters of an ID if an attempt follows another. The time in the ID
 // stays.
-func (n *renaming) rename(id string, reserves bool) string {
+func (n *newIDPerAttempt) rename(id string, reserves bool) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name, known := n.names[id]

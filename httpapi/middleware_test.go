@@ -17,12 +17,12 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-func askFour(*http.Request) (*weir.Request, error) { return four(), nil }
+func askFour(*http.Request) (*weir.Request, error) { return askFourUnits(), nil }
 
 // through sends a request through the middleware to a handler. The result panicked is the recovered
 // value of a panic.
 func through(
-	a *around, o *httpapi.MiddlewareOptions, next http.HandlerFunc,
+	a *countingLimiter, o *httpapi.MiddlewareOptions, next http.HandlerFunc,
 ) (w *httptest.ResponseRecorder, panicked any) {
 	w = httptest.NewRecorder()
 	defer func() { panicked = recover() }()
@@ -82,7 +82,7 @@ func TestMiddlewareSettles(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := newAround(t)
+			a := newCountingLimiter(t)
 			a.used("before", 0, 0)
 			_, up := through(a, nil, func(w http.ResponseWriter, r *http.Request) {
 				a.used("meanwhile", 4, 1)
@@ -101,7 +101,7 @@ func TestMiddlewareSettles(t *testing.T) {
 func TestMiddlewareClientGone(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {
-		a := newAround(t)
+		a := newCountingLimiter(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if sent {
@@ -121,7 +121,7 @@ func TestMiddlewareClientGone(t *testing.T) {
 func TestMiddlewareAnswersAsHandler(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
-	a := newAround(t)
+	a := newCountingLimiter(t)
 	handler := httphandler.New(a, &httphandler.Options{Now: func() time.Time { return now }})
 	o := &httpapi.MiddlewareOptions{Now: func() time.Time { return now }}
 	for _, status := range []int{200, 200, 429} {
@@ -199,9 +199,9 @@ func TestMiddlewareRefusals(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := newAround(t)
+			a := newCountingLimiter(t)
 			a.fail["reserve"] = test.fail
-			ask := func(*http.Request) (*weir.Request, error) { return four(), test.ask }
+			ask := func(*http.Request) (*weir.Request, error) { return askFourUnits(), test.ask }
 			w := httptest.NewRecorder()
 			ran := false
 			httpapi.Middleware(
@@ -233,9 +233,9 @@ func TestMiddlewareRefusals(t *testing.T) {
 	}
 }
 
-func TestMiddlewareLetsThrough(t *testing.T) {
+func TestMiddlewareWithoutRequest(t *testing.T) {
 	t.Parallel()
-	a := newAround(t)
+	a := newCountingLimiter(t)
 	ask := func(*http.Request) (*weir.Request, error) { return nil, nil }
 	w := httptest.NewRecorder()
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -255,7 +255,7 @@ func TestMiddlewareLetsThrough(t *testing.T) {
 
 func TestMiddlewareWithoutHeaders(t *testing.T) {
 	t.Parallel()
-	a := newAround(t)
+	a := newCountingLimiter(t)
 	for range 3 { // two are admitted
 		w, _ := through(
 			a,
@@ -273,7 +273,7 @@ func TestMiddlewareWithoutHeaders(t *testing.T) {
 // already written.
 func TestMiddlewareSettleFails(t *testing.T) {
 	t.Parallel()
-	a := newAround(t)
+	a := newCountingLimiter(t)
 	a.fail["complete"] = errGone
 	var told error
 	o := &httpapi.MiddlewareOptions{SettleFailed: func(r *http.Request, err error) {
@@ -296,7 +296,7 @@ func TestMiddlewareSettleFails(t *testing.T) {
 // TestMiddlewareExtends checks that the slot of a request does not time out while its handler runs.
 func TestMiddlewareExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAround(t)
+		a := newCountingLimiter(t)
 		through(a, nil, func(http.ResponseWriter, *http.Request) {
 			time.Sleep(10 * time.Minute) // in a bubble
 			a.used("after ten minutes", 4, 1)

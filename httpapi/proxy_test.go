@@ -58,8 +58,8 @@ type received struct {
 	body   []byte
 }
 
-// passing is a request in the proxy.
-type passing struct {
+// proxiedRequest is a request in the proxy.
+type proxiedRequest struct {
 	*proxy
 
 	w http.ResponseWriter
@@ -68,49 +68,49 @@ type passing struct {
 }
 
 // on passes the request on to the server.
-func (p *passing) on() *received { return p.forward(p.s) }
+func (p *proxiedRequest) on() *received { return p.forward(p.s) }
 
 // proxyFault is an action of the proxy in place of passing on a request and its answer.
 type proxyFault struct {
 	name   string
 	weight int // in a thousand
-	do     func(p *passing)
+	do     func(p *proxiedRequest)
 }
 
 func proxyFaults() []proxyFault {
 	faults := []proxyFault{
-		{"cut before the request was passed on", 50, func(p *passing) { cut(p.w, "") }},
-		{"cut after the request was passed on", 50, func(p *passing) {
+		{"cut before the request was passed on", 50, func(p *proxiedRequest) { cut(p.w, "") }},
+		{"cut after the request was passed on", 50, func(p *proxiedRequest) {
 			p.on()
 			cut(p.w, "")
 		}},
-		{"cut in the middle of the answer", 50, func(p *passing) {
+		{"cut in the middle of the answer", 50, func(p *proxiedRequest) {
 			a := p.on()
 			text := a.raw()
 			cut(p.w, text[:len(text)-len(a.body)+p.below(len(a.body))])
 		}},
-		{"cut in the headers of the answer", 20, func(p *passing) {
+		{"cut in the headers of the answer", 20, func(p *proxiedRequest) {
 			a := p.on()
 			text := a.raw()
 			cut(p.w, text[:p.below(len(text)-len(a.body))])
 		}},
-		{"passed on twice", 40, func(p *passing) {
+		{"passed on twice", 40, func(p *proxiedRequest) {
 			p.on()
 			p.on().write(p.w)
 		}},
-		{"passed on twice at once", 30, func(p *passing) {
+		{"passed on twice at once", 30, func(p *proxiedRequest) {
 			var other sync.WaitGroup
 			other.Go(func() { p.on() })
 			p.on().write(p.w)
 			other.Wait()
 		}},
-		{"passed on after the sender had given up", 2, func(p *passing) {
+		{"passed on after the sender had given up", 2, func(p *proxiedRequest) {
 			giveUp, _ := p.givenUp.Load(p.r.Header.Get(attemptHeader))
 			giveUp.(func())()
 			<-p.r.Context().Done()
 			p.on()
 		}},
-		{"an older request passed on once more", 40, func(p *passing) {
+		{"an older request passed on once more", 40, func(p *proxiedRequest) {
 			p.again()
 			p.on().write(p.w)
 		}},
@@ -169,7 +169,7 @@ func answerFaults() []proxyFault {
 			return !bytes.Equal(before, a.body)
 		},
 	} {
-		faults = append(faults, proxyFault{name, 10, func(p *passing) {
+		faults = append(faults, proxyFault{name, 10, func(p *proxiedRequest) {
 			a := p.on()
 			a.header.Del("Retry-After") // a client that cannot parse the denial would wait for this time
 			if !change(a) {
@@ -232,7 +232,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request, faults []proxyFaul
 	for _, f := range faults {
 		if n -= f.weight; n < 0 {
 			p.count(f.name)
-			f.do(&passing{p, w, r, s})
+			f.do(&proxiedRequest{p, w, r, s})
 			return
 		}
 	}

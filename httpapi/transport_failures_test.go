@@ -57,7 +57,7 @@ func TestTransportFailures(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			calling(t, httpapi.TransportOptions{Base: test.base}, test.upstream,
-				func(t *testing.T, a *around, c *http.Client, url string) {
+				func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 					if test.url != "" {
 						url = test.url
 					}
@@ -80,7 +80,7 @@ func TestTransportBodyBreaks(t *testing.T) {
 		func(w http.ResponseWriter, _ *http.Request) {
 			cut(w, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nused 2\n")
 		},
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			if err := readAndClose(got(t, c, url)); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("got %v, want an unexpected end", err)
 			}
@@ -106,7 +106,7 @@ func TestTransportContextEndsWhileSending(t *testing.T) {
 			calling(t, o, func(_ http.ResponseWriter, r *http.Request) {
 				close(reached)
 				<-r.Context().Done()
-			}, func(t *testing.T, a *around, c *http.Client, url string) {
+			}, func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 				ctx, cancel := context.WithCancel(t.Context())
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 				if err != nil {
@@ -140,7 +140,7 @@ func TestTransportBasePanics(t *testing.T) {
 		t,
 		httpapi.TransportOptions{Base: base},
 		nil,
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			func() {
 				defer func() {
 					if up := recover(); up != "ouch" {
@@ -157,7 +157,7 @@ func TestTransportBasePanics(t *testing.T) {
 
 func TestTransportRefusals(t *testing.T) {
 	t.Parallel()
-	a := newAround(t)
+	a := newCountingLimiter(t)
 	base := roundTrips(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusTeapot, Body: http.NoBody}, nil
 	})
@@ -180,7 +180,7 @@ func TestTransportRefusals(t *testing.T) {
 		t.Errorf("a mistake: got %d, %v, body closed %v", status, err, closed)
 	}
 	a.fail["reserve"] = &weir.Error{Code: weir.Unavailable, Err: errGone}
-	if status, closed, err := send(four(), nil); !errors.Is(err, errGone) || status != 0 || !closed {
+	if status, closed, err := send(askFourUnits(), nil); !errors.Is(err, errGone) || status != 0 || !closed {
 		t.Errorf("unavailable: got %d, %v, body closed %v", status, err, closed)
 	}
 	status, _, err := send(nil, nil)
@@ -196,7 +196,7 @@ func TestTransportSettleFails(t *testing.T) {
 		Actuals:      func(*http.Response, []byte) ([]weir.Costs, bool) { return []weir.Costs{{"unknown": 1}}, true },
 		SettleFailed: func(_ *http.Request, err error) { told = append(told, err) },
 	}
-	calling(t, o, usingThree, func(t *testing.T, a *around, c *http.Client, url string) {
+	calling(t, o, usingThree, func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 		for i, want := range []error{weir.Invalid, errGone} {
 			if i == 1 {
 				a.fail["complete"] = errGone
@@ -214,7 +214,7 @@ func TestTransportSettleFails(t *testing.T) {
 	o.Base = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no route")
 	}}
-	calling(t, o, nil, func(t *testing.T, a *around, c *http.Client, url string) {
+	calling(t, o, nil, func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 		for range 2 {
 			if _, err := get(t.Context(), c, url); err == nil {
 				t.Error("got a response")
@@ -246,7 +246,7 @@ func TestTransportSwitchingProtocols(t *testing.T) {
 			_, _ = io.WriteString(conn, line)
 			_ = conn.Close()
 		},
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
@@ -273,10 +273,10 @@ func TestTransportSwitchingProtocols(t *testing.T) {
 	)
 }
 
-// TestTransportAtOnce checks that concurrent requests settle their own leases.
-func TestTransportAtOnce(t *testing.T) {
+// TestTransportConcurrentRequests checks that concurrent requests settle their own leases.
+func TestTransportConcurrentRequests(t *testing.T) {
 	t.Parallel()
-	a := newAround(t)
+	a := newCountingLimiter(t)
 	ask := func(*http.Request) (*weir.Request, error) {
 		return &weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 1, "slots": 0}}, nil
 	}

@@ -20,10 +20,10 @@ import (
 // calling runs a test in a bubble, with a client that reserves around its calls of an upstream.
 func calling(
 	t *testing.T, o httpapi.TransportOptions, upstream http.HandlerFunc,
-	play func(t *testing.T, a *around, c *http.Client, url string),
+	play func(t *testing.T, a *countingLimiter, c *http.Client, url string),
 ) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAround(t)
+		a := newCountingLimiter(t)
 		net := overPipes(t, upstream)
 		if o.Base == nil {
 			o.Base = net.client.Transport
@@ -108,7 +108,7 @@ func TestTransportSettles(t *testing.T) {
 		{"a tail that is too short", shorterTail, readAndClose, 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			play := func(t *testing.T, a *around, c *http.Client, url string) {
+			play := func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 				body := got(t, c, url)
 				a.used("meanwhile", 4, 1)
 				if err := test.read(body); err != nil {
@@ -162,7 +162,7 @@ func TestTransportActuals(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			play := func(t *testing.T, a *around, c *http.Client, url string) {
+			play := func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 				if err := readAndClose(got(t, c, url)); err != nil {
 					t.Error(err)
 				}
@@ -181,7 +181,7 @@ func TestTransportEmptyBodies(t *testing.T) {
 		t,
 		httpapi.TransportOptions{},
 		upstream,
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			body := got(t, c, url)
 			synctest.Wait()
 			a.used("after", 4, 0)
@@ -198,7 +198,7 @@ func readAndClose(body io.ReadCloser) error {
 func TestTransportDenied(t *testing.T) {
 	calls := 0
 	calling(t, httpapi.TransportOptions{}, func(http.ResponseWriter, *http.Request) { calls++ },
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			for i := range 3 {
 				body := &closing{Reader: strings.NewReader("hello")}
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
@@ -241,7 +241,7 @@ func (c *closing) Close() error {
 
 func TestTransportWaits(t *testing.T) {
 	options := httpapi.TransportOptions{Wait: &weir.WaitOptions{}}
-	calling(t, options, usingThree, func(t *testing.T, a *around, c *http.Client, url string) {
+	calling(t, options, usingThree, func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 		began := time.Now()
 		for range 3 {
 			if err := readAndClose(got(t, c, url)); err != nil {
@@ -282,7 +282,7 @@ func TestTransportExtends(t *testing.T) {
 			}
 			usingThree(w, r)
 		},
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			body := got(t, c, url)
 			if _, err := io.ReadFull(body, make([]byte, 5*500)); err != nil {
 				t.Fatal(err)
@@ -314,7 +314,7 @@ func TestTransportContextEnds(t *testing.T) {
 	}
 	for name, reads := range map[string]bool{"unread": false, "while it is read": true} {
 		t.Run(name, func(t *testing.T) {
-			play := func(t *testing.T, a *around, c *http.Client, url string) {
+			play := func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				body, err := get(ctx, c, url)
@@ -356,7 +356,7 @@ func TestTransportTail(t *testing.T) {
 			}
 			return nil, false
 		}
-		play := func(t *testing.T, _ *around, c *http.Client, url string) {
+		play := func(t *testing.T, _ *countingLimiter, c *http.Client, url string) {
 			body := got(t, c, url)
 			var read bytes.Buffer
 			_, err := io.CopyBuffer(&read, struct{ io.Reader }{body}, make([]byte, 777))
@@ -374,13 +374,14 @@ func TestTransportTail(t *testing.T) {
 	}
 }
 
-// TestTransportLeavesRequest checks that the transport does not change the caller's request.
-func TestTransportLeavesRequest(t *testing.T) {
+// TestTransportKeepsTheRequestUnchanged checks that the transport does not change the caller's
+// request.
+func TestTransportKeepsTheRequestUnchanged(t *testing.T) {
 	calling(
 		t,
 		httpapi.TransportOptions{},
 		usingThree,
-		func(t *testing.T, a *around, c *http.Client, url string) {
+		func(t *testing.T, a *countingLimiter, c *http.Client, url string) {
 			req, err := http.NewRequestWithContext(
 				t.Context(),
 				http.MethodPost,

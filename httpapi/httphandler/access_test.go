@@ -88,7 +88,7 @@ func routeRequests() map[string]struct {
 	return requests
 }
 
-func TestRoutesAreKnown(t *testing.T) {
+func TestEveryRouteIsTested(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{Activity: statuspage.NewActivity(time.Now()).Report})
 	requests := routeRequests()
@@ -204,9 +204,9 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-// TestRefusedUnread checks that the handler does not read the body of a request that it does not
-// authorize, and never logs a bearer token.
-func TestRefusedUnread(t *testing.T) {
+// TestUnauthorizedBodyIsNotRead checks that the handler does not read the body of a request that it
+// does not authorize, and never logs a bearer token.
+func TestUnauthorizedBodyIsNotRead(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	w := newHandlerWorld(t, &httphandler.Options{

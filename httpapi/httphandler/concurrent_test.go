@@ -85,9 +85,9 @@ func (u *unreadAnswer) Write(p []byte) (int, error) {
 	return u.ResponseRecorder.Write(p)
 }
 
-// TestUnreadAnswersTakeNoPlace checks that a request does not count towards MaxConcurrent while its
+// TestUnreadAnswersDoNotCount checks that a request does not count towards MaxConcurrent while its
 // answer is being written.
-func TestUnreadAnswersTakeNoPlace(t *testing.T) {
+func TestUnreadAnswersDoNotCount(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{MaxConcurrent: 1, Activity: statuspage.NewActivity(time.Now()).Report})
 	for _, path := range []string{"/v1/status?entity=acme&resource=bucket", "/v1/activity", "/v1/status?entity=%20&resource=r"} {
@@ -123,9 +123,9 @@ func (b *busyConn) SetReadDeadline(time.Time) error {
 	return b.body.CloseWithError(os.ErrDeadlineExceeded)
 }
 
-// TestGivingUpDelaysNobody checks that other requests are served while the handler waits for the
-// connection of a body that it gave up.
-func TestGivingUpDelaysNobody(t *testing.T) {
+// TestGivingUpDelaysNoOtherRequest checks that other requests are served while the handler waits
+// for the connection of a body that it gave up.
+func TestGivingUpDelaysNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{MaxArriving: 1})
 	post := func(rw http.ResponseWriter, body io.Reader) {

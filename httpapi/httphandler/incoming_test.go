@@ -37,9 +37,9 @@ func (s *echoService) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, 
 	return l, nil
 }
 
-// TestMemoryIsUsedAgain checks that requests whose buffers were used before see nothing of earlier
+// TestBuffersAreReused checks that requests whose buffers were used before see nothing of earlier
 // requests, and that a request kept by the service does not change.
-func TestMemoryIsUsedAgain(t *testing.T) {
+func TestBuffersAreReused(t *testing.T) {
 	t.Parallel()
 	s := &echoService{kept: map[string]*weir.Request{}}
 	h := New(s, nil)
@@ -82,9 +82,9 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestLittleIsLeftBehind checks that a request leaves only its buffers for the next one, and only
+// TestOnlyBuffersAreKept checks that a request leaves only its buffers for the next one, and only
 // up to a bound.
-func TestLittleIsLeftBehind(t *testing.T) {
+func TestOnlyBuffersAreKept(t *testing.T) {
 	t.Parallel()
 	h := New(nil, nil)
 	for _, size := range [][2]int{{maxKept, maxKept / 2}, {maxKept + 1, 1}, {1, maxKept + 1}} {

@@ -175,8 +175,8 @@ func (d dice) object(member func() string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// TestReaderAgrees checks that the reader accepts the same bodies as encoding/json.
-func TestReaderAgrees(t *testing.T) {
+// TestReaderAgreesWithEncodingJSON checks that the reader accepts the same bodies as encoding/json.
+func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	taken, refused := 0, 0
 	for seed := range uint64(5000) {

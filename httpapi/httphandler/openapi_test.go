@@ -92,9 +92,9 @@ func TestOpenAPIFaults(t *testing.T) {
 	}
 }
 
-// TestOpenAPIFitsTheServer checks that the served document names the version of the program, and
+// TestOpenAPIMatchesTheServer checks that the served document names the version of the program, and
 // requires bearer tokens only if the server does.
-func TestOpenAPIFitsTheServer(t *testing.T) {
+func TestOpenAPIMatchesTheServer(t *testing.T) {
 	t.Parallel()
 	for _, tokens := range []bool{false, true} {
 		o := &Options{Version: `v1.2.3 "dirty"`}

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestRepeatedReserveTellsWhatIsLeft checks that a replayed reserve repeats the first answer in its
-// body and has the current status in its headers.
-func TestRepeatedReserveTellsWhatIsLeft(t *testing.T) {
+// TestRepeatedReserveHasCurrentStatus checks that a replayed reserve repeats the first answer in
+// its body and has the current status in its headers.
+func TestRepeatedReserveHasCurrentStatus(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
 	body := `{"lease_id":"` + w.lease() + `","charges":[
@@ -60,8 +60,8 @@ func TestRepeatedReserveKeepsLoweredCapacity(t *testing.T) {
 	want("10", "60")
 }
 
-// mute is a service whose Status can be made to fail.
-type mute struct {
+// failingStatus is a service whose Status can be made to fail.
+type failingStatus struct {
 	*limiter.Limiter
 
 	err   error
@@ -69,7 +69,9 @@ type mute struct {
 }
 
 // Status fulfils [weir.Service].
-func (m *mute) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+func (m *failingStatus) Status(
+	ctx context.Context, entity, resource string,
+) ([]weir.LimitStatus, error) {
 	m.asked.Add(1)
 	if m.err != nil {
 		return nil, m.err
@@ -82,7 +84,7 @@ func (m *mute) Status(ctx context.Context, entity, resource string) ([]weir.Limi
 func TestRepeatedReserveWithoutStatus(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
-	service := &mute{Limiter: w.limiter}
+	service := &failingStatus{Limiter: w.limiter}
 	w.handler = httphandler.New(service, &httphandler.Options{Now: w.clock})
 	body := `{"lease_id":"` + w.lease() + `","charges":[{"entity":"acme","resource":"bucket","costs":{"rpm":1,"tpm":1}},
 		{"entity":"acme","resource":"money","costs":{"usd":10}}]}`

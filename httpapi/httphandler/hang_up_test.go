@@ -42,15 +42,15 @@ func freeSlots(t *testing.T, l *limiter.Limiter) int64 {
 	return statuses[0].Available
 }
 
-// deaf is a ResponseWriter whose writes fail.
-type deaf struct{ *httptest.ResponseRecorder }
+// failingWriter is a ResponseWriter whose writes fail.
+type failingWriter struct{ *httptest.ResponseRecorder }
 
-func (deaf) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// refusing is a service whose Cancel fails.
-type refusing struct{ weir.Service }
+// failingCancel is a service whose Cancel fails.
+type failingCancel struct{ weir.Service }
 
-func (refusing) Cancel(context.Context, weir.LeaseID) (*weir.Receipt, error) {
+func (failingCancel) Cancel(context.Context, weir.LeaseID) (*weir.Receipt, error) {
 	return nil, &weir.Error{Code: weir.Unavailable}
 }
 
@@ -80,10 +80,10 @@ func TestCallerHangsUp(t *testing.T) {
 			defer cancel()
 			var service weir.Service = lim
 			if test.refuses {
-				service = refusing{lim}
+				service = failingCancel{lim}
 			}
 			if test.hangsUp {
-				service = &hangingUp{service, cancel}
+				service = &cancelAfterReserve{service, cancel}
 			}
 			var log bytes.Buffer
 			h := httphandler.New(service, &httphandler.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -94,7 +94,7 @@ func TestCallerHangsUp(t *testing.T) {
 			rec := httptest.NewRecorder()
 			var w http.ResponseWriter = rec
 			if test.deaf {
-				w = deaf{rec}
+				w = failingWriter{rec}
 			}
 			h.ServeHTTP(w, reserveOf(ctx, body))
 			if got := freeSlots(t, lim); got != test.free {
@@ -113,9 +113,9 @@ func TestCallerHangsUp(t *testing.T) {
 	}
 }
 
-// TestGoneCallersDoNotFillTheLog checks that a caller that hangs up before its reserve is not
+// TestHangUpsAreNotLogged checks that a caller that hangs up before its reserve is not
 // logged as a failure.
-func TestGoneCallersDoNotFillTheLog(t *testing.T) {
+func TestHangUpsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	lim := slotsLimiter(t, 5)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,13 +135,13 @@ func reserveOf(ctx context.Context, body string) *http.Request {
 	return r
 }
 
-// hangingUp is a service that ends the context of the caller after its reserve.
-type hangingUp struct {
+// cancelAfterReserve is a service that ends the context of the caller after its reserve.
+type cancelAfterReserve struct {
 	weir.Service
 	end func()
 }
 
-func (s *hangingUp) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (s *cancelAfterReserve) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	lease, err := s.Service.Reserve(ctx, r)
 	s.end()
 	return lease, err

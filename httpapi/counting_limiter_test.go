@@ -12,9 +12,9 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// around is a limiter for the tests of the middleware and the transport. It counts the verbs, and
-// can be made to fail.
-type around struct {
+// countingLimiter is a limiter for the tests of the middleware and the transport. It counts the
+// verbs, and can be made to fail.
+type countingLimiter struct {
 	*limiter.Limiter
 
 	t     *testing.T
@@ -23,9 +23,9 @@ type around struct {
 	fail  map[string]error
 }
 
-// newAround returns a limiter with a limit n of ten in an hour, and two slots that time out after a
-// minute.
-func newAround(t *testing.T) *around {
+// newCountingLimiter returns a limiter with a limit n of ten in an hour, and two slots that time
+// out after a minute.
+func newCountingLimiter(t *testing.T) *countingLimiter {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
 		{Name: "n", Kind: weir.Window, Capacity: 10, Window: time.Hour},
@@ -38,17 +38,17 @@ func newAround(t *testing.T) *around {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &around{Limiter: lim, t: t, fail: map[string]error{}}
+	return &countingLimiter{Limiter: lim, t: t, fail: map[string]error{}}
 }
 
-func (a *around) enter(verb string) error {
+func (a *countingLimiter) enter(verb string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.verbs = append(a.verbs, verb)
 	return a.fail[verb]
 }
 
-func (a *around) count(verb string) int {
+func (a *countingLimiter) count(verb string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0
@@ -61,7 +61,7 @@ func (a *around) count(verb string) int {
 }
 
 // Reserve and the methods below implement [weir.Service]. Leases settle through a too.
-func (a *around) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (a *countingLimiter) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if err := a.enter("reserve"); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (a *around) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 	return l.Bind(a), nil
 }
 
-func (a *around) Complete(
+func (a *countingLimiter) Complete(
 	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {
 	if err := a.enter("complete"); err != nil {
@@ -81,14 +81,14 @@ func (a *around) Complete(
 	return a.Limiter.Complete(ctx, id, actuals)
 }
 
-func (a *around) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (a *countingLimiter) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	if err := a.enter("cancel"); err != nil {
 		return nil, err
 	}
 	return a.Limiter.Cancel(ctx, id)
 }
 
-func (a *around) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (a *countingLimiter) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	if err := a.enter("extend"); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (a *around) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, er
 }
 
 // used checks the units in use of both limits.
-func (a *around) used(what string, n, slots int64) {
+func (a *countingLimiter) used(what string, n, slots int64) {
 	a.t.Helper()
 	statuses, err := a.Status(context.Background(), "a", "m")
 	if err != nil {
@@ -108,8 +108,8 @@ func (a *around) used(what string, n, slots int64) {
 	}
 }
 
-// four returns a request for four units and a slot.
-func four() *weir.Request {
+// askFourUnits returns a request for four units and a slot.
+func askFourUnits() *weir.Request {
 	return &weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 4}}
 }
 

@@ -58,8 +58,8 @@ func TestFlatKeys(t *testing.T) {
 		id)
 }
 
-// TestFlatUnnamed checks that the units of a key that an adjust does not name stay as they are.
-func TestFlatUnnamed(t *testing.T) {
+// TestFlatUnnamedKeys checks that the units of a key that an adjust does not name stay as they are.
+func TestFlatUnnamedKeys(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
 	for _, c := range []struct {
@@ -111,8 +111,8 @@ func TestFlatKeysMustBeNamed(t *testing.T) {
 	}
 }
 
-// TestFlatClockPutRight checks that leases stay known after the clock was ahead for one call.
-func TestFlatClockPutRight(t *testing.T) {
+// TestFlatClockCorrected checks that leases stay known after the clock was ahead for one call.
+func TestFlatClockCorrected(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
 	w.advance(2 * time.Hour)
