@@ -170,8 +170,8 @@ func TestServiceErrors(t *testing.T) {
 	}
 }
 
-// twoADay is a limits file.
-const twoADay = `version: 1
+// twoADayLimits is a limits file.
+const twoADayLimits = `version: 1
 system: {limits: {rpm: {kind: window, capacity: 2, window: 86400}}}
 `
 
@@ -180,7 +180,7 @@ func TestStoreInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	limits, file := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "state")
-	if err := os.WriteFile(limits, []byte(twoADay), 0o600); err != nil {
+	if err := os.WriteFile(limits, []byte(twoADayLimits), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	reserve := []string{"reserve", "acme", "gpt-4o", "rpm=1",
@@ -208,13 +208,13 @@ func TestStoreInUse(t *testing.T) {
 	}
 }
 
-// TestUnwritten checks that a reservation that cannot be saved is an error, and that no lease is
-// printed.
-func TestUnwritten(t *testing.T) {
+// TestReservationIsNotSaved checks that a reservation that cannot be saved is an error, and that no
+// lease is printed.
+func TestReservationIsNotSaved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	limits, folder := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "gone")
-	if err := os.WriteFile(limits, []byte(twoADay), 0o600); err != nil {
+	if err := os.WriteFile(limits, []byte(twoADayLimits), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, vanishes := range []bool{false, true} {
@@ -247,8 +247,8 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// bookOfNames is an Admin that has many entities, or whose list repeats the same page.
-type bookOfNames struct {
+// longEntityList is an Admin that has many entities, or whose list repeats the same page.
+type longEntityList struct {
 	httpapi.Admin
 
 	names []string
@@ -256,7 +256,9 @@ type bookOfNames struct {
 	asked int
 }
 
-func (b *bookOfNames) Entities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+func (b *longEntityList) Entities(
+	_ context.Context, q *weir.EntityQuery,
+) (*weir.EntityPage, error) {
 	b.asked++
 	from, _ := slices.BinarySearch(b.names, q.After+"\x00")
 	page := &weir.EntityPage{Names: b.names[from:min(from+q.Size, len(b.names))]}
@@ -292,7 +294,7 @@ func TestEntityList(t *testing.T) {
 		{"e1499", 1000, "e1500", "e2499", "", 1},
 		{"e1499", 999, "e1500", "e2498", "e2498", 1},
 	} {
-		book := &bookOfNames{names: names}
+		book := &longEntityList{names: names}
 		f := &entityFlags{query: weir.EntityQuery{After: c.after}, most: c.most}
 		got, err := f.list(t.Context(), &connect.Connection{Admin: book})
 		if err != nil || got.Entities[0] != c.first || got.Entities[len(got.Entities)-1] != c.last ||
@@ -301,7 +303,7 @@ func TestEntityList(t *testing.T) {
 		}
 	}
 	f := &entityFlags{}
-	endless := &bookOfNames{names: names, stuck: true}
+	endless := &longEntityList{names: names, stuck: true}
 	if got, err := f.list(t.Context(), &connect.Connection{Admin: endless}); err == nil {
 		t.Errorf("got %d names of a list without an end, want an error", len(got.Entities))
 	}

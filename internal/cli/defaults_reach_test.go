@@ -22,14 +22,14 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestChangedDefaultsReach changes and removes the limits of the system, of a resource and of
-// entities' _default_ with the command line, the library and the Python library. It counts the
-// units that processes admit after the cache time: processes that were busy meanwhile, that were
-// idle, that have just started, and that make one call and end. It prints one table, and wants each
-// of its figures between 99 % and 100 % of what the changed definition admits. A plain run changes
-// each place in each way once; a long one has every combination with caches and with the program
-// that makes the change.
-func TestChangedDefaultsReach(t *testing.T) {
+// TestChangedDefaultsReachEveryProcess changes and removes the limits of the system, of a resource
+// and of entities' _default_ with the command line, the library and the Python library. It counts
+// the units that processes admit after the cache time: processes that were busy meanwhile, that
+// were idle, that have just started, and that make one call and end. It prints one table, and wants
+// each of its figures between 99 % and 100 % of what the changed definition admits. A plain run
+// changes each place in each way once; a long one has every combination with caches and with the
+// program that makes the change.
+func TestChangedDefaultsReachEveryProcess(t *testing.T) {
 	t.Parallel()
 	local := testkit.DynamoDB(t)
 	cfg := local.Config()

@@ -31,8 +31,9 @@ func runFull(t *testing.T, args ...string) result {
 	return result{code, "", errs.String()}
 }
 
-// TestReserveUntold checks that the error names the lease if the answer cannot be written.
-func TestReserveUntold(t *testing.T) {
+// TestReserveAnswerIsNotWritten checks that the error names the lease if the answer cannot be
+// written.
+func TestReserveAnswerIsNotWritten(t *testing.T) {
 	t.Parallel()
 	url, limiter := liveserver.Start(t, nil, nil)
 	for _, flag := range []string{"--quiet", "--output=json"} {
@@ -99,8 +100,8 @@ func TestWaitOnServer(t *testing.T) {
 	}
 }
 
-// TestUnreached checks that the error has the known reason.
-func TestUnreached(t *testing.T) {
+// TestServerIsUnreachable checks that the error has the known reason.
+func TestServerIsUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, want string
@@ -133,9 +134,9 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// TestConfidential checks that a bearer token that others on the network could read causes a
-// warning.
-func TestConfidential(t *testing.T) {
+// TestBearerTokenWithoutTLS checks that a bearer token that others on the network could read causes
+// a warning.
+func TestBearerTokenWithoutTLS(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]bool{
 		"http://127.0.0.1:7117": true, "http://[::1]:7117/x": true, "http://LOCALHOST": true,

@@ -25,9 +25,9 @@ func writeServeLimits(t *testing.T) string {
 	return file
 }
 
-// TestServeUnread checks that a server whose log output is closed shuts down cleanly, and that the
-// leases that it answered are on the disk.
-func TestServeUnread(t *testing.T) {
+// TestServeWithClosedLog checks that a server whose log output is closed shuts down cleanly, and
+// that the leases that it answered are on the disk.
+func TestServeWithClosedLog(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no signals there")

@@ -83,9 +83,9 @@ func TestServeTigerBeetle(t *testing.T) {
 	s.end(t)
 }
 
-// TestServeTigerBeetleTogether checks that, of two servers with different files, the one whose
+// TestServeTigerBeetleTwoServers checks that, of two servers with different files, the one whose
 // limits are not in force says so, until a flag or a hangup signal puts its own in force.
-func TestServeTigerBeetleTogether(t *testing.T) {
+func TestServeTigerBeetleTwoServers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no signals there")
@@ -177,9 +177,9 @@ func TestServeOtherNamespace(t *testing.T) {
 	s.end(t)
 }
 
-// TestPutInForceElsewhere checks that the flag is refused on other stores than TigerBeetle, and
+// TestPutInForceOnOtherStores checks that the flag is refused on other stores than TigerBeetle, and
 // that the error names the store for which it is meant.
-func TestPutInForceElsewhere(t *testing.T) {
+func TestPutInForceOnOtherStores(t *testing.T) {
 	t.Parallel()
 	const want = "weir: --put-in-force needs a store whose servers share one limits file: " +
 		"--store tigerbeetle://HOST:PORT (see weir serve --help)\n"

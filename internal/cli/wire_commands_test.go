@@ -37,7 +37,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.CommandContext(context.Background(), "weir", append([]string{"serve", "--listen",
 		"127.0.0.1:0"}, args...)...)
 	cmd.Dir = ts.MkAbs(".")
-	said := &spoken{heard: make(chan string, 1), ended: make(chan struct{})}
+	said := &serverOutput{heard: make(chan string, 1), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = said, said
 	ts.Check(cmd.Start())
 	ts.Defer(func() {
@@ -60,8 +60,8 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// spoken is the output of a server, with the address that it names.
-type spoken struct {
+// serverOutput is the output of a server, with the address that it names.
+type serverOutput struct {
 	heard chan string
 	ended chan struct{}
 
@@ -70,7 +70,7 @@ type spoken struct {
 	told bool
 }
 
-func (s *spoken) Write(p []byte) (int, error) {
+func (s *serverOutput) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, err := s.text.Write(p)
@@ -81,7 +81,7 @@ func (s *spoken) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *spoken) String() string {
+func (s *serverOutput) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()

@@ -21,7 +21,7 @@ import (
 // wireServer is `weir serve`, run in this process on a free loopback port.
 type wireServer struct {
 	url, addr string
-	said      *spoken
+	said      *serverOutput
 	// stop ends the server as a signal would, and returns its exit code.
 	stop func() int
 }
@@ -30,7 +30,7 @@ type wireServer struct {
 func startWireServer(t *testing.T, args ...string) *wireServer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	s := &wireServer{said: &spoken{heard: make(chan string, 1), ended: make(chan struct{})}}
+	s := &wireServer{said: &serverOutput{heard: make(chan string, 1), ended: make(chan struct{})}}
 	exit := -1
 	go func() {
 		defer close(s.said.ended)

@@ -35,9 +35,9 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestComplaints checks that each mistake is one line, and that the program's name precedes it
+// TestMistakeLines checks that each mistake is one line, and that the program's name precedes it
 // once.
-func TestComplaints(t *testing.T) {
+func TestMistakeLines(t *testing.T) {
 	t.Parallel()
 	bad := &weir.Error{Code: weir.Invalid, Field: "costs.tpm", Value: "-1", Reason: "must not be negative"}
 	for _, c := range []struct {

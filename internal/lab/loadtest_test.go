@@ -62,8 +62,9 @@ func TestLoadtestInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadtestGone: a server that goes away ends the run after a hundred errors, with a report.
-func TestLoadtestGone(t *testing.T) {
+// TestLoadtestServerGone: a server that goes away ends the run after a hundred errors, with a
+// report.
+func TestLoadtestServerGone(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Int64
 	url, _ := liveserver.Start(t, nil, func(h http.Handler) http.Handler {

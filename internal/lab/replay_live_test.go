@@ -208,8 +208,8 @@ func TestReplayServerToken(t *testing.T) {
 	}
 }
 
-// TestReplayServerTrouble: what a server's limits do not fit is misuse, as with a file.
-func TestReplayServerTrouble(t *testing.T) {
+// TestReplayServerMisuse: what a server's limits do not fit is misuse, as with a file.
+func TestReplayServerMisuse(t *testing.T) {
 	t.Parallel()
 	url, _ := liveserver.Start(t, nil, nil)
 	trace := liveTrace(t, 2)

@@ -20,7 +20,7 @@ import (
 func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
+	gone := &countdownContext{Context: t.Context(), left: 200} // of about 600 looks
 	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
 	r := &replayRun{
 		replayFlags: &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")},
@@ -34,14 +34,14 @@ func TestReplayInterrupted(t *testing.T) {
 	}
 }
 
-// fading is a context that ends after a number of checks.
-type fading struct {
+// countdownContext is a context that ends after a number of checks.
+type countdownContext struct {
 	context.Context
 
 	left int
 }
 
-func (f *fading) Err() error {
+func (f *countdownContext) Err() error {
 	if f.left--; f.left < 0 {
 		return context.Canceled
 	}

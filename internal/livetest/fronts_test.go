@@ -76,7 +76,7 @@ func callOwnID(ctx context.Context, w *world, p *plan) error {
 	}
 	if _, failed := w.client.Cancel(context.WithoutCancel(ctx), r.LeaseID); failed != nil &&
 		!errors.Is(failed, weir.UnknownLease) {
-		w.tell(failed)
+		w.report(failed)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func callDo(ctx context.Context, w *world, p *plan) error {
 		return nil
 	})
 	if ran && errors.Is(err, weir.Unavailable) {
-		w.tell(err)
+		w.report(err)
 	}
 	if ran && !p.gone() {
 		return nil
@@ -153,7 +153,7 @@ func problem(status int, text []byte) error {
 func (w *world) openApp(t *testing.T, on network) {
 	t.Helper()
 	limited := httpapi.Middleware(w.client, w.asks, &httpapi.MiddlewareOptions{
-		SettleFailed: func(_ *http.Request, err error) { w.tell(err) },
+		SettleFailed: func(_ *http.Request, err error) { w.report(err) },
 	})(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		p, lease := w.planned(r), httpapi.LeaseFrom(r.Context())
 		switch {
@@ -284,7 +284,7 @@ func (w *world) settle(lease *weir.Lease, used bool) (err error) {
 		}
 	}
 	if err != nil {
-		w.tell(err)
+		w.report(err)
 		return fmt.Errorf("settle: %w", err)
 	}
 	if used {

@@ -21,8 +21,8 @@ var goneCallers = flag.Int("gone", 0, "how many `callers` go away in each cell (
 // within is the time in which all units must be back.
 const within = 2 * time.Second
 
-// TestGoneCallers plays the cells in virtual time.
-func TestGoneCallers(t *testing.T) {
+// TestLeakedLeases plays the cells in virtual time.
+func TestLeakedLeases(t *testing.T) {
 	t.Parallel()
 	seed := soak.Seed(t)
 	table := &table{}
@@ -36,15 +36,15 @@ func TestGoneCallers(t *testing.T) {
 	}
 }
 
-// TestGoneCallersDynamoDB plays the cells of DynamoDB Local.
-func TestGoneCallersDynamoDB(t *testing.T) {
+// TestLeakedLeasesDynamoDB plays the cells of DynamoDB Local.
+func TestLeakedLeasesDynamoDB(t *testing.T) {
 	t.Parallel()
 	testkit.DynamoDB(t)
 	live(t, "dynamodb")
 }
 
-// TestGoneCallersTigerBeetle plays the cells of a TigerBeetle server.
-func TestGoneCallersTigerBeetle(t *testing.T) {
+// TestLeakedLeasesTigerBeetle plays the cells of a TigerBeetle server.
+func TestLeakedLeasesTigerBeetle(t *testing.T) {
 	t.Parallel()
 	testkit.TigerBeetle(t)
 	live(t, "tigerbeetle")
@@ -161,7 +161,7 @@ func (r *row) play(t *testing.T, seed uint64) {
 	y := &r.world.tally
 	r.admitted = max(0, y.admitted.Load()-int64(r.got+r.under))
 	r.refused, r.cancelled, r.early = y.refused.Load(), y.cancelled.Load(), y.early.Load()
-	r.held, r.told = r.world.delays.held.Load(), r.world.told.Load()
+	r.held, r.told = r.world.delays.held.Load(), r.world.reported.Load()
 	r.doubts = r.world.doubts()
 	r.world = nil // its store may have millions of records
 	t.Logf("%s%s", heading, r)

@@ -202,7 +202,7 @@ func (w *world) compare(v *wave, all []map[string]int64) error {
 			if name == "slots" {
 				want = staying
 			}
-			if got := of[name]; got < want || got > want+cost*w.told.Load()+w.doubts() {
+			if got := of[name]; got < want || got > want+cost*w.reported.Load()+w.doubts() {
 				errs = append(errs, fmt.Errorf("%d of %s in use, want %d", got, name, want))
 			}
 		}

@@ -60,11 +60,11 @@ type world struct {
 	keptBefore int64
 	// serving counts the requests that the middleware is serving.
 	serving atomic.Int64
-	// told counts the settlements and cancels whose failure was reported.
-	told atomic.Int64
-	// toldOf has the lease IDs of these failures, so that each is counted once.
-	toldOf  sync.Map
-	closing []func()
+	// reported counts the settlements and cancels whose failure was reported.
+	reported atomic.Int64
+	// reportedIDs has the lease IDs of these failures, so that each is counted once.
+	reportedIDs sync.Map
+	closing     []func()
 }
 
 // open starts a cell's store, servers and clients.
@@ -148,7 +148,7 @@ func (w *world) openClient(t *testing.T, address string) {
 	w.transport = httpapi.NewTransport(w.client, w.asks, &httpapi.TransportOptions{
 		Base:         model{},
 		Actuals:      w.actuals,
-		SettleFailed: func(_ *http.Request, err error) { w.tell(err) },
+		SettleFailed: func(_ *http.Request, err error) { w.report(err) },
 	})
 }
 
@@ -156,20 +156,20 @@ func (w *world) openClient(t *testing.T, address string) {
 func (w *world) clientOptions() *httpapi.ClientOptions {
 	return &httpapi.ClientOptions{HTTPClient: w.plain, OnAbandoned: func(_ weir.LeaseID, err error) {
 		if err != nil {
-			w.tell(err)
+			w.report(err)
 		}
 	}}
 }
 
-// tell counts a reported failure.
-func (w *world) tell(err error) {
+// report counts a reported failure.
+func (w *world) report(err error) {
 	e, ok := errors.AsType[*weir.Error](err)
 	if ok && e.Field == "lease_id" {
-		if _, twice := w.toldOf.LoadOrStore(e.Value, true); twice {
+		if _, twice := w.reportedIDs.LoadOrStore(e.Value, true); twice {
 			return
 		}
 	}
-	w.told.Add(1)
+	w.reported.Add(1)
 }
 
 // asks returns the request to reserve for an HTTP request through middleware or transport.

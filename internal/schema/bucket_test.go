@@ -29,7 +29,7 @@ func bucketItem(t testing.TB, with schema.Item) schema.Item {
 	return item
 }
 
-func TestBucketLater(t *testing.T) {
+func TestBucketOfLaterVersion(t *testing.T) {
 	t.Parallel()
 	item := bucketItem(t, schema.Item{
 		"vu": schema.Number(0), "disabled": schema.Bool(true), "shard_count": schema.Number(4),
@@ -113,8 +113,9 @@ func TestBucketStub(t *testing.T) {
 	}
 }
 
-// TestBucketOff keeps a value of disabled that only the library's fast path treats as disabled.
-func TestBucketOff(t *testing.T) {
+// TestBucketDisabled keeps a value of disabled that only the library's fast path treats as
+// disabled.
+func TestBucketDisabled(t *testing.T) {
 	t.Parallel()
 	item := bucketItem(t, schema.Item{"disabled": schema.Bool(false)})
 	b := ok[*schema.Bucket](t)(schema.ParseBucket(item))

@@ -48,8 +48,9 @@ func TestConfigAccess(t *testing.T) {
 	}
 }
 
-// TestConfigLater decodes attributes that only version 0.17 of the library writes, and keeps them.
-func TestConfigLater(t *testing.T) {
+// TestConfigOfLaterVersion decodes attributes that only version 0.17 of the library writes, and
+// keeps them.
+func TestConfigOfLaterVersion(t *testing.T) {
 	t.Parallel()
 	item := configItem(schema.Item{
 		"cascade": schema.Bool(false), "sched_tz": schema.String("UTC"), "team": schema.String("a"),

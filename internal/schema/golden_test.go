@@ -26,7 +26,8 @@ type writes struct {
 	// pgen and pinc are the values for proj-1, key-1 and solo; zero in version 0.10.
 	pgen [3]int64
 	pinc [3]string
-	// acquired are the times of acquire by key-1 (with proj-1), solo and anon, in Unix milliseconds.
+	// acquired are the times of acquire by key-1 (with proj-1), solo and anon, in Unix
+	// milliseconds.
 	acquired [3]int64
 	// custom reports whether the limits of an entity's default count as its own, as from version
 	// 0.17 on.
@@ -70,9 +71,9 @@ func limit(name string, capacity, refill, seconds int64) schema.Limit {
 	return schema.Limit{Name: name, Capacity: capacity, Refill: refill, Seconds: seconds}
 }
 
-// TestGoldenAgain decodes each golden item and encodes it again. No attribute ends up in Extra:
+// TestGoldenRoundTrip decodes each golden item and encodes it again. No attribute ends up in Extra:
 // weir has a field for each.
-func TestGoldenAgain(t *testing.T) {
+func TestGoldenRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, w := range written {
 		kinds := map[string]int{}

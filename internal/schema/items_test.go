@@ -47,9 +47,9 @@ func samples(t testing.TB) []schema.Item {
 	}
 }
 
-// TestSamplesAgain decodes each sample and encodes it again. Each has one unknown attribute, which
-// ends up in Extra.
-func TestSamplesAgain(t *testing.T) {
+// TestSamplesRoundTrip decodes each sample and encodes it again. Each has one unknown attribute,
+// which ends up in Extra.
+func TestSamplesRoundTrip(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]bool{}
 	for _, item := range samples(t) {

@@ -44,8 +44,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAgain builds keys of random valid names and parses them.
-func TestKeysAgain(t *testing.T) {
+// TestKeysRoundTrip builds keys of random valid names and parses them.
+func TestKeysRoundTrip(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
 	for range 5000 {

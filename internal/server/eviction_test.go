@@ -65,9 +65,9 @@ func exchange(t *testing.T, conn net.Conn, text string) int {
 	return got.StatusCode
 }
 
-// TestIdleConnectionsMakeRoom checks that a new client is served at once if no open connection has
-// a request in progress, for each way to hold a connection open. One of them is closed.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
+// TestIdleConnectionsAreEvicted checks that a new client is served at once if no open connection
+// has a request in progress, for each way to hold a connection open. One of them is closed.
+func TestIdleConnectionsAreEvicted(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{
 		{"silent", func(t *testing.T, w *world) net.Conn { return w.dial(t) }},
@@ -124,10 +124,10 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestStrangersGoFirst checks that connections on which no caller was authenticated are closed
-// before those of known callers, although these have been idle longer, and in the order in which
-// they became idle.
-func TestStrangersGoFirst(t *testing.T) {
+// TestUnauthenticatedAreEvictedFirst checks that connections on which no caller was authenticated
+// are closed before those of known callers, although these have been idle longer, and in the order
+// in which they became idle.
+func TestUnauthenticatedAreEvictedFirst(t *testing.T) {
 	t.Parallel()
 	const most = 4
 	w := start(t, &Options{
@@ -165,9 +165,9 @@ func TestStrangersGoFirst(t *testing.T) {
 	}
 }
 
-// TestRequestsUnderWayStay checks that a connection with a request in progress is not closed, so
-// that a new one waits for an answer.
-func TestRequestsUnderWayStay(t *testing.T) {
+// TestRequestsInProgressAreNotEvicted checks that a connection with a request in progress is not
+// closed, so that a new one waits for an answer.
+func TestRequestsInProgressAreNotEvicted(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
 	w := startOver(t, store, &Options{Bounds: patientBounds(2)})
@@ -214,9 +214,9 @@ func (w *world) sendFrames(t *testing.T, frames string) net.Conn {
 	return conn
 }
 
-// TestTLSConnectionsMakeRoom checks that an unfinished handshake and an HTTP/2 connection without
+// TestTLSConnectionsAreEvicted checks that an unfinished handshake and an HTTP/2 connection without
 // streams count as idle.
-func TestTLSConnectionsMakeRoom(t *testing.T) {
+func TestTLSConnectionsAreEvicted(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{
 		{"no handshake", func(t *testing.T, w *world) net.Conn { return w.dial(t) }},
@@ -295,9 +295,9 @@ func TestTooManyFiles(t *testing.T) {
 	}
 }
 
-// TestRefusedConnectionsMakeRoom checks that a connection whose caller was refused is idle although
-// its body has not arrived, and that later connections are kept until it is closed.
-func TestRefusedConnectionsMakeRoom(t *testing.T) {
+// TestRefusedConnectionsAreEvicted checks that a connection whose caller was refused is idle
+// although its body has not arrived, and that later connections are kept until it is closed.
+func TestRefusedConnectionsAreEvicted(t *testing.T) {
 	t.Parallel()
 	const most = 4
 	w := start(t, &Options{
@@ -324,9 +324,10 @@ func TestRefusedConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsMakeRoom checks that a connection with its last answer is evicted at once.
-// net/http keeps such a connection for half a second if the client has not sent its whole body.
-func TestAnsweredConnectionsMakeRoom(t *testing.T) {
+// TestAnsweredConnectionsAreEvicted checks that a connection with its last answer is evicted at
+// once. net/http keeps such a connection for half a second if the client has not sent its whole
+// body.
+func TestAnsweredConnectionsAreEvicted(t *testing.T) {
 	t.Parallel()
 	full := fullListener{conns: make(chan net.Conn, 2), fail: make(chan error)}
 	l := newBoundedListener(full, 1)

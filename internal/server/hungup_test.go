@@ -18,9 +18,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestHangUpAtOnce lets clients send a reserve and close before the server looks at the connection.
-// The store answers without waiting, so the handler is done before net/http may have noticed.
-func TestHangUpAtOnce(t *testing.T) {
+// TestHangUpAfterSending lets clients send a reserve and close before the server looks at the
+// connection. The store answers without waiting, so the handler is done before net/http may have
+// noticed.
+func TestHangUpAfterSending(t *testing.T) {
 	t.Parallel()
 	const slots, clients = 20, 60
 	b, err := memory.Open(nil)

@@ -104,9 +104,9 @@ func TestHTTPErrors(t *testing.T) {
 	}
 }
 
-// TestFailuresFillNoLog checks that the log has one or two lines, and a metric the number, however
-// many requests fail and however many clients hang up.
-func TestFailuresFillNoLog(t *testing.T) {
+// TestLogsOfFailuresAreBounded checks that the log has one or two lines, and a metric the number,
+// however many requests fail and however many clients hang up.
+func TestLogsOfFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
 	if err != nil {

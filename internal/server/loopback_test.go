@@ -129,9 +129,9 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestLimitsElsewhere checks that a limits file is refused on a store that keeps its own
+// TestLimitsFileOnOtherStores checks that a limits file is refused on a store that keeps its own
 // configuration.
-func TestLimitsElsewhere(t *testing.T) {
+func TestLimitsFileOnOtherStores(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)
 	if err != nil {

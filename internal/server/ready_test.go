@@ -15,29 +15,29 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// elsewhere is a store whose configuration is replaced only as a whole, and that is ready or not.
-type elsewhere struct {
+// configStore is a store whose configuration is replaced only as a whole, and that is ready or not.
+type configStore struct {
 	driver.Store
 	driver.ConfigReader
 	written atomic.Int64
 	why     atomic.Pointer[error]
 }
 
-func newElsewhere(t *testing.T) *elsewhere {
+func newConfigStore(t *testing.T) *configStore {
 	t.Helper()
 	b, err := memory.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &elsewhere{Store: b, ConfigReader: b}
+	return &configStore{Store: b, ConfigReader: b}
 }
 
-func (e *elsewhere) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+func (e *configStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	e.written.Add(1)
 	return e.Store.(driver.ConfigWriter).WriteConfig(ctx, now, d)
 }
 
-func (e *elsewhere) Ready(context.Context) error {
+func (e *configStore) Ready(context.Context) error {
 	if why := e.why.Load(); why != nil {
 		return *why
 	}
@@ -66,7 +66,7 @@ func (w *world) health(t *testing.T, path string) (status int, detail string) {
 // process still counts as alive. The answer has the reason only if the error was made for callers.
 func TestReadyAsksTheStore(t *testing.T) {
 	t.Parallel()
-	b := newElsewhere(t)
+	b := newConfigStore(t)
 	w := startOver(t, b, nil)
 	stale := error(&weir.Error{Code: weir.Unavailable, Reason: "other limits are in force"})
 	other := errors.New("10.0.0.1 is down")
@@ -86,9 +86,9 @@ func TestReadyAsksTheStore(t *testing.T) {
 	}
 }
 
-// TestLimitsOpened checks that the file with which the store was opened is not put in force at the
-// start, but with a reload; another file is put in force at once.
-func TestLimitsOpened(t *testing.T) {
+// TestLimitsOfTheOpenedStore checks that the file with which the store was opened is not put in
+// force at the start, but with a reload; another file is put in force at once.
+func TestLimitsOfTheOpenedStore(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opened string
@@ -100,7 +100,7 @@ func TestLimitsOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newElsewhere(t)
+			b := newConfigStore(t)
 			stale := error(&weir.Error{Code: weir.Unavailable, Reason: "other limits are in force"})
 			b.why.Store(&stale)
 			o := &Options{LimitsFile: write(t, t.TempDir(), "limits.yaml", limitsOf(100))}

@@ -343,9 +343,9 @@ func replace(file, text string) error {
 	return os.Rename(file+".next", file)
 }
 
-// TestReloadMode checks that a new mode is a change of the file of bearer tokens, but not of the
-// limits file.
-func TestReloadMode(t *testing.T) {
+// TestReloadAfterModeChange checks that a new mode is a change of the file of bearer tokens, but
+// not of the limits file.
+func TestReloadAfterModeChange(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes there")
@@ -374,9 +374,9 @@ func TestReloadMode(t *testing.T) {
 	}
 }
 
-// TestReloadMeanwhile checks that a file that changes while it is loaded, and back afterwards, is
-// in force with its last contents.
-func TestReloadMeanwhile(t *testing.T) {
+// TestFileChangesDuringReload checks that a file that changes while it is loaded, and back
+// afterwards, is in force with its last contents.
+func TestFileChangesDuringReload(t *testing.T) {
 	t.Parallel()
 	file := write(t, t.TempDir(), "limits.yaml", limitsOf(100))
 	w := start(t, &Options{LimitsFile: file})

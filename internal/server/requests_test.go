@@ -69,8 +69,9 @@ func TestRouteLabel(t *testing.T) {
 	}
 }
 
-// TestNoRouteIsFree checks that the handler answers unknown methods and paths, with problems.
-func TestNoRouteIsFree(t *testing.T) {
+// TestUnknownRoutesAreProblems checks that the handler answers unknown methods and paths, with
+// problems.
+func TestUnknownRoutesAreProblems(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	for request, want := range map[string]string{

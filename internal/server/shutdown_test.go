@@ -208,9 +208,9 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestShutdownCuts checks that requests that do not end in time are cut off, and counted in the
-// log.
-func TestShutdownCuts(t *testing.T) {
+// TestShutdownCutsOffRequests checks that requests that do not end in time are cut off, and counted
+// in the log.
+func TestShutdownCutsOffRequests(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
 	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownTimeout: 50 * time.Millisecond}})
@@ -258,9 +258,10 @@ func TestShutdownFails(t *testing.T) {
 	}
 }
 
-// TestShutdownSilent checks that connections without a whole request do not delay the shutdown, for
-// which net/http would wait five seconds, and that one that is accepted too late is closed, too.
-func TestShutdownSilent(t *testing.T) {
+// TestShutdownIncompleteRequests checks that connections without a whole request do not delay the
+// shutdown, for which net/http would wait five seconds, and that one that is accepted too late is
+// closed, too.
+func TestShutdownIncompleteRequests(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{Bounds: Bounds{ShutdownTimeout: 3 * time.Second}})
 	silent, half := w.dial(t), w.dial(t)

@@ -14,9 +14,9 @@ import (
 const slowBody = "POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
 	"Content-Length: 100\r\n\r\n{"
 
-// TestSlowBodiesTakeNoPlace checks that requests whose bodies have not arrived do not count towards
+// TestSlowBodiesDoNotCount checks that requests whose bodies have not arrived do not count towards
 // MaxConcurrent.
-func TestSlowBodiesTakeNoPlace(t *testing.T) {
+func TestSlowBodiesDoNotCount(t *testing.T) {
 	t.Parallel()
 	bounds := patientBounds(100)
 	bounds.MaxConcurrent = 2
@@ -79,9 +79,9 @@ func TestSlowBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesOfAnother checks that a caller's requests are not refused because of the slow
+// TestSlowBodiesOfAnotherCaller checks that a caller's requests are not refused because of the slow
 // bodies of another caller.
-func TestSlowBodiesOfAnother(t *testing.T) {
+func TestSlowBodiesOfAnotherCaller(t *testing.T) {
 	t.Parallel()
 	bounds := patientBounds(100)
 	bounds.MaxConcurrent = 2

@@ -183,8 +183,8 @@ func TestBadTokens(t *testing.T) {
 	}
 }
 
-// TestTokensMark checks that a byte order mark is accepted.
-func TestTokensMark(t *testing.T) {
+// TestTokensByteOrderMark checks that a byte order mark is accepted.
+func TestTokensByteOrderMark(t *testing.T) {
 	t.Parallel()
 	entries, err := parseTokens("f", []byte("\uFEFF"+threeTokens()))
 	if err != nil || len(entries) != 3 {
@@ -200,9 +200,9 @@ func manyTokens(n int) []string {
 	return all
 }
 
-// TestMostTokens checks that a file of the largest allowed size is read, and that all its bearer
-// tokens are accepted.
-func TestMostTokens(t *testing.T) {
+// TestLargestTokenFile checks that a file of the largest allowed size is read, and that all its
+// bearer tokens are accepted.
+func TestLargestTokenFile(t *testing.T) {
 	t.Parallel()
 	entries, err := parseTokens("f", []byte(tokensFile(manyTokens(maxTokens)...)))
 	if err != nil || len(entries) != maxTokens {

@@ -93,7 +93,9 @@ type doubtful struct {
 	driver.ConfigWriter
 }
 
-func (d doubtful) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+func (d doubtful) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
 	err := d.Store.Update(ctx, now, u, out)
 	if err == nil {
 		out.RefundInDoubt = true
@@ -146,9 +148,9 @@ func TestTracesLost(t *testing.T) {
 	}
 }
 
-// TestTracesHang checks that the server shuts down cleanly although the collector accepts
+// TestTracesCollectorHangs checks that the server shuts down cleanly although the collector accepts
 // connections and never answers, and that the log says what is lost.
-func TestTracesHang(t *testing.T) {
+func TestTracesCollectorHangs(t *testing.T) {
 	t.Parallel()
 	hung := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -195,9 +197,9 @@ func TestTraceEndpointHidden(t *testing.T) {
 	}
 }
 
-// TestUnusable checks that unusable variables are found, and that the errors do not have their
-// values.
-func TestUnusable(t *testing.T) {
+// TestUnusableVariables checks that unusable variables are found, and that the errors do not have
+// their values.
+func TestUnusableVariables(t *testing.T) {
 	t.Parallel()
 	const all, traces = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ func TestOnce(t *testing.T) {
 }
 
 // A folder whose build failed or was cut off is made again, from an empty folder.
-func TestOnceAgain(t *testing.T) {
+func TestOnceAfterFailure(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no network")
 	dir := filepath.Join(t.TempDir(), "thing")

@@ -120,7 +120,7 @@ func checkUntold(t *testing.T, faults *Faults, fault Fault, performed bool) {
 }
 
 // Untold distinguishes requests that the server refused from those that it performed.
-func TestFaultUntoldRefused(t *testing.T) {
+func TestFaultUntoldOfRefusedRequest(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
 	table, faults := d.Table(t, nil), NewFaults(&FaultOptions{

@@ -148,7 +148,7 @@ func TestColumnsOfAnySize(t *testing.T) {
 	}
 }
 
-func TestLinesAndTheirRule(t *testing.T) {
+func TestLinesWithReferenceLine(t *testing.T) {
 	t.Parallel()
 	lines := func(rule int64, values ...int64) string {
 		d := drawings(t, written(t, one(&chart.Lines{

@@ -72,7 +72,7 @@ func TestRoundTop(t *testing.T) {
 	}
 }
 
-func TestSumsStayAtTheEnd(t *testing.T) {
+func TestSumsSaturate(t *testing.T) {
 	t.Parallel()
 	if got := sum([]uint64{1, 2, 3}); got != 6 {
 		t.Errorf("got %d", got)

@@ -28,7 +28,7 @@ func one(f chart.Figure) *chart.Page {
 	return &chart.Page{Title: "t", Sections: []chart.Section{{Figures: []chart.Figure{f}}}}
 }
 
-func TestPageHasWhatItIsGiven(t *testing.T) {
+func TestPageShowsItsContent(t *testing.T) {
 	t.Parallel()
 	got := written(t, sample(60, 13))
 	for _, want := range []string{
@@ -66,9 +66,9 @@ func TestPageHasWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// TestPageNeedsNothingElse looks for what a browser would load or run, and whether its policy would
+// TestPageLoadsNothing looks for what a browser would load or run, and whether its policy would
 // stop it.
-func TestPageNeedsNothingElse(t *testing.T) {
+func TestPageLoadsNothing(t *testing.T) {
 	t.Parallel()
 	loads := regexp.MustCompile(`(?i)<(script|img|iframe|object|embed|video|audio|base|form|use|image)\b` +
 		`|<[^>]*\s(on\w+|src|srcset|action|style|xlink:href)=|@import|url\(`)

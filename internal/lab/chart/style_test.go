@@ -71,10 +71,10 @@ func TestColoursHaveContrast(t *testing.T) {
 	}
 }
 
-// TestColoursDifferForEveryEye turns colours into what the colour-blind see (the matrices are those
-// of Machado, Oliveira and Fernandes, 2009, at full strength) and measures how far apart those are
-// that stand in one figure, in CIELAB: 20 is a difference that nobody overlooks.
-func TestColoursDifferForEveryEye(t *testing.T) {
+// TestColoursDifferForTheColourBlind turns colours into what the colour-blind see (the matrices are
+// those of Machado, Oliveira and Fernandes, 2009, at full strength) and measures how far apart
+// those are that stand in one figure, in CIELAB: 20 is a difference that nobody overlooks.
+func TestColoursDifferForTheColourBlind(t *testing.T) {
 	t.Parallel()
 	eyes := map[string][3][3]float64{
 		"usual": {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},

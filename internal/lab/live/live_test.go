@@ -15,18 +15,18 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// gallery keeps what it is shown.
-type gallery struct {
+// recordingView keeps what it is shown.
+type recordingView struct {
 	states []*replay.State
 	notes  []string
 	ended  bool
 }
 
-func (g *gallery) show(s *replay.State) { g.states = append(g.states, s) }
+func (g *recordingView) show(s *replay.State) { g.states = append(g.states, s) }
 
-func (g *gallery) note(text string) { g.notes = append(g.notes, text) }
+func (g *recordingView) note(text string) { g.notes = append(g.notes, text) }
 
-func (g *gallery) end() { g.ended = true }
+func (g *recordingView) end() { g.ended = true }
 
 // tenCalls is a workload of ten calls of one unit, one every second, and a limiter that admits
 // four.
@@ -59,7 +59,7 @@ func tenCalls(t *testing.T) (*replay.Workload, *limiter.Limiter) {
 // TestWatchLive: what is shown while a replay runs, and the first decisions of each kind as lines.
 func TestWatchLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gallery{}
+		g := &recordingView{}
 		w, lim := tenCalls(t)
 		if _, err := replay.Play(t.Context(), lim, w, &replay.PlayOptions{
 			Speed:    10,

@@ -15,7 +15,7 @@ func TestQuantiles(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []time.Duration{1234567 * time.Nanosecond, 59_999 * time.Millisecond, 90 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.takes = takes
 			r := runLoad(t, f, &loadtest.Options{Duration: 5 * takes, Concurrency: 1}, "a llm")
 			want := loadtest.Row{
@@ -42,7 +42,7 @@ func TestActuals(t *testing.T) {
 		"a llm":                        nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.takes = time.Second
 			f.limits = []weir.Limit{
 				{Name: "rpm", Capacity: 10}, {Name: "tpm", Capacity: 10},
@@ -69,7 +69,7 @@ func TestActuals(t *testing.T) {
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFakeService()
 		f.takes, f.degraded = 100*time.Millisecond, true
 		r := runLoad(t, f, &loadtest.Options{Duration: time.Second, Concurrency: 1}, "a llm rpm=1")
 		if r.Degraded != 10 || r.Count(loadtest.Reserve, loadtest.Admitted) != 10 || r.Taken != 0 || len(f.actuals) != 0 {
@@ -82,7 +82,7 @@ func TestDegraded(t *testing.T) {
 func TestContended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFakeService()
 		f.takes = 100 * time.Millisecond
 		f.reserve = func(int, *weir.Request) error { return &weir.DeniedError{Contended: true} }
 		r := runLoad(t, f, &loadtest.Options{Duration: time.Second, Concurrency: 1}, "a llm rpm=1")
@@ -97,7 +97,7 @@ func TestContended(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFakeService()
 		f.takes = 100 * time.Millisecond
 		f.reserve = func(n int, _ *weir.Request) error {
 			return []error{nil, &weir.DeniedError{}, &weir.Error{Code: weir.Ended}}[n%3]

@@ -31,7 +31,7 @@ func (i *instantly) Complete(context.Context, weir.LeaseID, []weir.Costs) (*weir
 }
 
 func (i *instantly) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
-	return newFake().Explain(nil, entity, resource) //nolint:staticcheck // The fake looks at no context.
+	return newFakeService().Explain(nil, entity, resource) //nolint:staticcheck // The fake looks at no context.
 }
 
 // BenchmarkCall measures the generator's own work for a call: to draw it, and to time and count its

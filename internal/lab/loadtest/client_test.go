@@ -15,9 +15,9 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestClientDoubt: a server makes leases and settles some of them without saying so. At the end
-// none of them is left.
-func TestClientDoubt(t *testing.T) {
+// TestClientUnknownOutcomes: a server makes leases and settles some of them without saying so. At
+// the end none of them is left.
+func TestClientUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
 		{Name: "parallel", Kind: weir.Concurrency, Capacity: 1000, Timeout: time.Hour},

@@ -29,7 +29,7 @@ func TestClosedLoop(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
+				f := newFakeService()
 				f.takes = c.takes
 				r := runLoad(t, f, &loadtest.Options{
 					Duration: time.Second, Concurrency: c.concurrency, Think: c.think,
@@ -61,7 +61,7 @@ func TestThink(t *testing.T) {
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []int64{0, 100} {
-			f := newFake()
+			f := newFakeService()
 			f.takes = ms
 			think := loadtest.DurationRange{Least: 50 * ms, Most: 150 * ms}
 			r := runLoad(t, f, &loadtest.Options{Duration: 20 * time.Second, Think: think, Rate: rate}, "a llm rpm=1")
@@ -88,7 +88,7 @@ func TestThink(t *testing.T) {
 			}
 
 			began := time.Now()
-			f = newFake()
+			f = newFakeService()
 			f.takes = ms
 			hour := loadtest.DurationRange{Least: 59 * time.Minute, Most: 59 * time.Minute}
 			r = runLoad(t, f, &loadtest.Options{Duration: time.Second, Think: hour, Rate: rate / 100}, "a llm rpm=1")
@@ -104,7 +104,7 @@ func TestWarmup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []int64{0, 10} {
-			f := newFake()
+			f := newFakeService()
 			f.takes = 100 * time.Millisecond
 			f.reserve = func(n int, _ *weir.Request) error {
 				if n < 10 {

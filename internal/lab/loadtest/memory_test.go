@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// paced is a service that takes a while to answer.
-type paced struct{ weir.Service }
+// slowService is a service that takes a while to answer.
+type slowService struct{ weir.Service }
 
-func (p paced) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (p slowService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if err := pause(ctx, 10*time.Millisecond); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lim.Close() //nolint:errcheck // It is in memory.
-		r, err := loadtest.New(paced{lim}, mixOf(t, "bot llm rpm=1 parallel=1"), &loadtest.Options{
+		r, err := loadtest.New(slowService{lim}, mixOf(t, "bot llm rpm=1 parallel=1"), &loadtest.Options{
 			Duration: 10 * time.Second, Rate: 10,
 			Think: loadtest.DurationRange{Least: 1990 * time.Millisecond, Most: 1990 * time.Millisecond},
 		})
@@ -106,7 +106,7 @@ func TestMemoryParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lim.Close() //nolint:errcheck // It is in memory.
-		r, err := loadtest.New(paced{lim}, mixOf(t, "bot llm rpm=1", "aide llm rpm=1"),
+		r, err := loadtest.New(slowService{lim}, mixOf(t, "bot llm rpm=1", "aide llm rpm=1"),
 			&loadtest.Options{Duration: 10 * time.Second, Rate: 10})
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ func TestMix(t *testing.T) {
 	asked := func(seed uint64) []*weir.Request {
 		var out []*weir.Request
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.takes = time.Millisecond
 			o := &loadtest.Options{Duration: 10 * time.Second, Rate: 1000, Seed: seed, CancelPercent: 20}
 			r := runLoad(t, f, o, texts...)
@@ -167,7 +167,7 @@ func FuzzParseTemplate(f *testing.F) {
 				t.Fatalf("%q: got %+v", text, a)
 			}
 		}
-		if _, err := loadtest.New(newFake(), []loadtest.Template{*template}, nil); err != nil {
+		if _, err := loadtest.New(newFakeService(), []loadtest.Template{*template}, nil); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

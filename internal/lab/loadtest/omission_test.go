@@ -16,8 +16,8 @@ func TestCoordinatedOmission(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		stalling := func() *fake {
-			f := newFake()
+		stalling := func() *fakeService {
+			f := newFakeService()
 			f.takes, f.stall, f.stalls = ms, 500, time.Second
 			return f
 		}
@@ -68,12 +68,12 @@ func TestCoordinatedOmission(t *testing.T) {
 	})
 }
 
-// TestOpenLoopUnsent: calls that a service is too slow for are sent for ten seconds after the end;
-// the rest is counted, not forgotten.
-func TestOpenLoopUnsent(t *testing.T) {
+// TestOpenLoopUnsentCalls: calls that a service is too slow for are sent for ten seconds after the
+// end; the rest is counted, not forgotten.
+func TestOpenLoopUnsentCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFakeService()
 		f.takes = 1100 * time.Millisecond
 		began := time.Now()
 		r := runLoad(t, f, &loadtest.Options{Duration: 10 * time.Second, Concurrency: 2, Rate: 10}, "a llm rpm=1")
@@ -90,7 +90,7 @@ func TestOpenLoopUnsent(t *testing.T) {
 		if f.mostAtOnce != 2 {
 			t.Errorf("got %d requests at once, want 2", f.mostAtOnce)
 		}
-		f = newFake()
+		f = newFakeService()
 		f.takes = 100 * time.Millisecond
 		r = runLoad(t, f, &loadtest.Options{Duration: 10 * time.Second, Concurrency: 2, Rate: 10}, "a llm rpm=1")
 		if r.Planned != 100 || r.Started != 100 || r.Unsent != 0 || r.Late != 0 {
@@ -110,7 +110,7 @@ func TestOpenLoopFlush(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFakeService()
 		f.takes, f.settleTakes = ms, 15*ms
 		f.stall, f.stalls = 990, 200*ms // from 9.9 s on
 		hour := loadtest.DurationRange{Least: 59 * time.Minute, Most: 59 * time.Minute}

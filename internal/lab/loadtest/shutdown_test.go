@@ -20,7 +20,7 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{0, 100} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.takes, f.settleTakes = 10*time.Millisecond, 10*time.Millisecond
 			minute := loadtest.DurationRange{Least: time.Minute, Most: time.Minute}
 			r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{
@@ -66,7 +66,7 @@ func TestHungService(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{0, 10} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.settleTakes = 24 * time.Hour
 			f.takes = time.Millisecond
 			r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{
@@ -94,7 +94,7 @@ func TestGiveUp(t *testing.T) {
 	down := &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: errDown}
 	for _, rate := range []int64{0, 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.takes = time.Millisecond
 			f.reserve = func(n int, _ *weir.Request) error {
 				if n >= 20 {
@@ -120,7 +120,7 @@ func TestGiveUp(t *testing.T) {
 				t.Errorf("rate %d: got %+v and %d live", rate, report, len(f.live))
 			}
 
-			f = newFake()
+			f = newFakeService()
 			f.takes = time.Millisecond
 			f.reserve = func(n int, _ *weir.Request) error {
 				if n%100 != 0 {
@@ -140,7 +140,7 @@ func TestGiveUp(t *testing.T) {
 func TestNothingAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFakeService()
 		f.takes = 100 * time.Millisecond
 		f.reserve = func(int, *weir.Request) error { return errDown }
 		r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{Duration: time.Second, Concurrency: 1})
@@ -174,7 +174,7 @@ func TestSweep(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
+				f := newFakeService()
 				f.takes = 100 * time.Millisecond
 				made := weir.NewLeaseID(time.Now())
 				f.reserve = func(n int, _ *weir.Request) error {
@@ -226,7 +226,7 @@ func TestSweep(t *testing.T) {
 // ends a run before its first call.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	_, err := loadtest.New(newFake(), nil, &loadtest.Options{
+	_, err := loadtest.New(newFakeService(), nil, &loadtest.Options{
 		Duration: -1, Warmup: -1, Concurrency: -1, Rate: -1, CancelPercent: 101,
 		Think: loadtest.DurationRange{Least: 2, Most: 1},
 	})
@@ -242,7 +242,7 @@ func TestRefused(t *testing.T) {
 			Rate: 10_000, Think: loadtest.DurationRange{Most: time.Minute}, Duration: time.Minute,
 		},
 	} {
-		if _, err := loadtest.New(newFake(), nil, o); !strings.Contains(fmt.Sprint(err), "invalid: "+name) {
+		if _, err := loadtest.New(newFakeService(), nil, o); !strings.Contains(fmt.Sprint(err), "invalid: "+name) {
 			t.Errorf("got %v, want %s refused", err, name)
 		}
 	}
@@ -257,7 +257,7 @@ func TestRefused(t *testing.T) {
 		{"a none rpm=1", `entity "a": nothing is configured for resource "none"`, weir.NoLimits},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFakeService()
 			f.takes = time.Second
 			f.limits = []weir.Limit{{Name: "rpm", Capacity: 10}, {Name: "tpm", Capacity: 1, Shadow: true}}
 			f.limitsOf = map[string][]weir.Limit{"a9": f.limits[:1]}

@@ -80,8 +80,9 @@ func TestPeriodsOneByOne(t *testing.T) {
 	}
 }
 
-// TestPeriodsOfAges: all the time that a trace can span is counted without an hour of waiting.
-func TestPeriodsOfAges(t *testing.T) {
+// TestPeriodsOfLongTraces: all the time that a trace can span is counted without an hour of
+// waiting.
+func TestPeriodsOfLongTraces(t *testing.T) {
 	t.Parallel()
 	for zone, want := range map[string]int64{"UTC": 70_389_528, "Europe/Berlin": 70_389_528} {
 		l, err := (&weir.Limit{

@@ -54,8 +54,8 @@ func (e *explainer) Explain(_ context.Context, entity, resource string) (*weir.E
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: limits}, nil
 }
 
-// TestPlanEnds: a million callers are asked about until the context ends, and no longer.
-func TestPlanEnds(t *testing.T) {
+// TestBindEndsWithContext: a million callers are asked about until the context ends, and no longer.
+func TestBindEndsWithContext(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]int{3: 3, 1000: 50} {
 		ctx, cancel := context.WithCancel(t.Context())

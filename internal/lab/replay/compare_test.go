@@ -140,12 +140,12 @@ func TestCompareIsTwoRuns(t *testing.T) {
 	}
 }
 
-// told notes that a replay has begun.
-type told struct{ events int }
+// beginCounter notes that a replay has begun.
+type beginCounter struct{ events int }
 
-func (n *told) Reserved(*Attempt, *Decision) error { n.events++; return nil }
+func (n *beginCounter) Reserved(*Attempt, *Decision) error { n.events++; return nil }
 
-func (n *told) Completed(*Attempt) error { n.events++; return nil }
+func (n *beginCounter) Completed(*Attempt) error { n.events++; return nil }
 
 // TestCompareMistakes: what does not go together with either file is found before anything is
 // replayed.
@@ -182,7 +182,7 @@ func TestCompareMistakes(t *testing.T) {
 		} else {
 			second = candidate(t, "b.yaml", tt.second)
 		}
-		seen := &told{}
+		seen := &beginCounter{}
 		_, _, err := Compare(t.Context(), fiveCalls(tt.costs), [2]Candidate{fine, second},
 			&Options{Watchers: []Watcher{seen}})
 		if tt.want == "" {

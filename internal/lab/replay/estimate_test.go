@@ -119,8 +119,8 @@ func TestLearnedEstimate(t *testing.T) {
 		t.Fatalf("got %+v, want two callers and 4000 calls", e)
 	}
 	for _, c := range e.Callers {
-		// Together the estimates would be 1009 or so for both, and the short calls' over ten times what
-		// they use.
+		// Together the estimates would be 1009 or so for both, and the short calls' over ten times
+		// what they use.
 		over := c.TokensOver.Int64() * 100 / c.TokensUsed.Int64()
 		if c.Covered*100 < c.Calls*85 || over > 12 {
 			t.Errorf("%s: got %d of %d covered and %d %% over, want 85 %% and few", c.Entity, c.Covered, c.Calls, over)
@@ -188,9 +188,9 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestEstimatesKnowAll: as many pairs of an entity and a model as there are in a trace are
+// TestEstimatesForgetNoPair: as many pairs of an entity and a model as there are in a trace are
 // learned, and none is forgotten for another.
-func TestEstimatesKnowAll(t *testing.T) {
+func TestEstimatesForgetNoPair(t *testing.T) {
 	t.Parallel()
 	const pairs = 10_500 // more than an estimator knows by itself
 	var how Estimate

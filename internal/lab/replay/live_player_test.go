@@ -15,9 +15,9 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// bystander is a service that admits everything but what it is told otherwise, and writes down when
-// it was asked.
-type bystander struct {
+// timedService is a service that admits everything but what it is told otherwise, and writes down
+// when it was asked.
+type timedService struct {
 	weir.Service
 
 	reserve  func(r *weir.Request) error // nil admits
@@ -30,24 +30,24 @@ type bystander struct {
 	live  map[weir.LeaseID]bool
 }
 
-func newBystander() *bystander {
-	return &bystander{began: time.Now(), live: map[weir.LeaseID]bool{}}
+func newTimedService() *timedService {
+	return &timedService{began: time.Now(), live: map[weir.LeaseID]bool{}}
 }
 
-func (b *bystander) note(format string, args ...any) {
+func (b *timedService) note(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notes = append(b.notes, fmt.Sprintf("%v ", time.Since(b.began))+fmt.Sprintf(format, args...))
 }
 
-func (b *bystander) wait(ctx context.Context) error {
+func (b *timedService) wait(ctx context.Context) error {
 	if !sleepUntil(ctx, time.Now().Add(b.takes)) {
 		return ctx.Err()
 	}
 	return nil
 }
 
-func (b *bystander) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (b *timedService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	b.note("reserve %s %s %d", r.Entity, r.Resource, r.Costs["rpm"])
 	if err := b.wait(ctx); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (b *bystander) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, 
 	return &weir.Lease{ID: id}, nil
 }
 
-func (b *bystander) Complete(
+func (b *timedService) Complete(
 	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {
 	b.note("complete %d", actuals[0]["rpm"])
@@ -82,14 +82,18 @@ func (b *bystander) Complete(
 	return &weir.Receipt{LeaseID: id}, nil
 }
 
-func (b *bystander) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
+func (b *timedService) Explain(
+	_ context.Context, entity, resource string,
+) (*weir.Explanation, error) {
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: []weir.Limit{
 		{Name: "rpm", Kind: weir.Bucket, Capacity: 9, RefillAmount: 9, RefillPeriod: time.Minute},
 	}}, nil
 }
 
 // playerOver makes a player with call counts.
-func playerOver(t *testing.T, s weir.Service, speed int64, of *boundWorkload) (*livePlayer, *callCounts) {
+func playerOver(
+	t *testing.T, s weir.Service, speed int64, of *boundWorkload,
+) (*livePlayer, *callCounts) {
 	t.Helper()
 	p, err := newLivePlayer(s, of, speed)
 	if err != nil {
@@ -104,7 +108,7 @@ func playerOver(t *testing.T, s weir.Service, speed int64, of *boundWorkload) (*
 // latency later, whether or not others are still under way.
 func TestPlayerInstants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		s.reserve = func(r *weir.Request) error {
 			if r.Costs["rpm"] == 4 {
 				return &weir.DeniedError{RetryAfter: time.Second}
@@ -147,7 +151,7 @@ func TestPlayerInstants(t *testing.T) {
 // TestPlayEstimates: in real time too a call reserves its estimate and settles with the truth.
 func TestPlayEstimates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		trace := traceOf(callOf(2, 0, 0, 3), callOf(3, 1000, 0, 9))
 		w := NewWorkload(trace, &WorkloadOptions{
 			Latency: Latency{Base: time.Second / 2}, Costs: Costs{"rpm": {output: 1}},
@@ -175,7 +179,7 @@ func TestPlayEstimates(t *testing.T) {
 // counted, and a call that runs is no request.
 func TestPlayerLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		s.takes = 30 * time.Millisecond
 		var calls []trace.Call
 		for i := range 2*MaxInFlight + 3 {
@@ -200,7 +204,7 @@ func TestPlayerLate(t *testing.T) {
 // that run at once, and reservations as soon as they are answered.
 func TestPlayerStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		s.takes = time.Second
 		w := planOver(t, s, "10m", callOf(2, 0, 0, 1), callOf(3, 5_000, 0, 2), callOf(4, 6_000, 0, 3))
 		p, counts := playerOver(t, s, 1, w)
@@ -226,7 +230,7 @@ func TestPlayerStopped(t *testing.T) {
 // of a replay for long.
 func TestPlayerStoppedWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		s.takes = time.Hour
 		p, counts := playerOver(t, s, 1, planOver(t, s, "1s", callOf(2, 0, 0, 1)))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -248,7 +252,7 @@ func TestPlayerStoppedWithoutAnswers(t *testing.T) {
 // them.
 func TestPlayerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		s.reserve = func(r *weir.Request) error {
 			switch r.Costs["rpm"] {
 			case 1:
@@ -316,7 +320,7 @@ func TestPlayerGivesUp(t *testing.T) {
 		{"there now and then", 0, 3 * maxInARow, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newBystander()
+			s := newTimedService()
 			s.reserve = func(r *weir.Request) error {
 				if n := r.Costs["rpm"]; n == c.answers || c.answers == 0 && n%99 == 0 {
 					return nil
@@ -339,7 +343,7 @@ func TestPlayerGivesUp(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newBystander()
+		s := newTimedService()
 		s.reserve = func(*weir.Request) error { return away }
 		p, _ := playerOver(t, s, 1, planOver(t, s, "1ms", calls[:3]...))
 		if err := p.play(t.Context()); !errors.Is(err, weir.Unavailable) ||
@@ -352,7 +356,7 @@ func TestPlayerGivesUp(t *testing.T) {
 // TestPlayerTooLong: what would last for months is refused before it begins.
 func TestPlayerTooLong(t *testing.T) {
 	t.Parallel()
-	s := newBystander()
+	s := newTimedService()
 	w := planOver(t, s, "1s", callOf(2, 0, 0, 1), callOf(3, 9e14, 0, 1)) // the year 30,489
 	if _, err := newLivePlayer(s, w, 1000); err == nil || !strings.Contains(err.Error(), "30 days") {
 		t.Errorf("got %v, want a refusal", err)

@@ -11,15 +11,16 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// stubborn is a scribe that denies each call a number of times, which is the call's cost.
-type stubborn struct {
-	scribe
+// denyingService is a recordingService that denies each call a number of times, which is the call's
+// cost.
+type denyingService struct {
+	recordingService
 
 	denials map[int64]int
 	after   time.Duration
 }
 
-func (s *stubborn) deny(cost int64) error {
+func (s *denyingService) deny(cost int64) error {
 	if s.denials[cost]--; s.denials[cost] >= 0 {
 		return &weir.DeniedError{RetryAfter: s.after}
 	}
@@ -27,10 +28,12 @@ func (s *stubborn) deny(cost int64) error {
 }
 
 // retrying makes an engine for calls that come back, and what counts them.
-func retrying(t *testing.T, s *stubborn, patience time.Duration, calls ...trace.Call) (*simulator, *counters) {
+func retrying(
+	t *testing.T, s *denyingService, patience time.Duration, calls ...trace.Call,
+) (*simulator, *counters) {
 	t.Helper()
 	s.decide = s.deny
-	e := simulatorOver(t, &s.scribe, "10ms", calls...)
+	e := simulatorOver(t, &s.recordingService, "10ms", calls...)
 	e.retry = &RetryOptions{Patience: patience}
 	c := newCounters(e.boundWorkload, timeRange{0, 10_000}, e.retry)
 	e.watchers = c.watchers()
@@ -41,7 +44,7 @@ func retrying(t *testing.T, s *stubborn, patience time.Duration, calls ...trace.
 // come for the first time; each in the order of the trace. A call lasts from when it is admitted.
 func TestRetryOrder(t *testing.T) {
 	t.Parallel()
-	s := &stubborn{denials: map[int64]int{2: 2, 3: 1}, after: 10 * time.Millisecond}
+	s := &denyingService{denials: map[int64]int{2: 2, 3: 1}, after: 10 * time.Millisecond}
 	e, c := retrying(t, s, time.Second,
 		callOf(2, 1000, 0, 1), // until 1010
 		callOf(3, 1000, 0, 2), // denied, again at 1010, admitted at 1020, until 1030
@@ -102,7 +105,7 @@ func TestRetryGivesUp(t *testing.T) {
 		{100*time.Millisecond + 1, 5, 404}, // rounded up
 		{0, 501, 500},                      // time must pass
 	} {
-		s := &stubborn{denials: map[int64]int{2: 1 << 30}, after: c.after}
+		s := &denyingService{denials: map[int64]int{2: 1 << 30}, after: c.after}
 		e, counted := retrying(t, s, 500*time.Millisecond, callOf(2, 0, 5, 2))
 		if err := e.run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -114,7 +117,7 @@ func TestRetryGivesUp(t *testing.T) {
 				c.after, r, totals, e.lastMS, c.attempts, c.lastMS)
 		}
 	}
-	s := &stubborn{denials: map[int64]int{2: 1 << 30}}
+	s := &denyingService{denials: map[int64]int{2: 1 << 30}}
 	e, counted := retrying(t, s, time.Hour, callOf(2, 0, 5, 2))
 	if err := e.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -134,8 +137,8 @@ func (b *slowBucket) advance(atMS int64) {
 	b.atMS = atMS
 }
 
-// asker is a call of the slow replay.
-type asker struct {
+// slowCall is a call of the slow replay.
+type slowCall struct {
 	arrivedMS, nextMS, cost int64
 	seq, tries              int
 	waited                  int64 // -1 until it is admitted
@@ -143,14 +146,14 @@ type asker struct {
 }
 
 // slowReplay retries calls against one bucket by looking at each of them again and again.
-func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*asker {
-	var all []*asker
+func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall {
+	var all []*slowCall
 	for i := range calls {
 		c := &calls[i]
-		all = append(all, &asker{arrivedMS: c.AtMS, nextMS: c.AtMS, cost: c.Output, seq: i, waited: -1})
+		all = append(all, &slowCall{arrivedMS: c.AtMS, nextMS: c.AtMS, cost: c.Output, seq: i, waited: -1})
 	}
 	for {
-		var next *asker
+		var next *slowCall
 		for _, a := range all {
 			if a.gone || next != nil && (a.nextMS > next.nextMS ||
 				a.nextMS == next.nextMS && min(a.tries, 1) <= min(next.tries, 1)) {

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// scribe is a service that admits everything but what it is told to deny or to fail, and writes
-// down what it was asked.
-type scribe struct {
+// recordingService is a service that admits everything but what it is told to deny or to fail, and
+// writes down what it was asked.
+type recordingService struct {
 	weir.Service
 
 	notes []string
@@ -26,7 +26,7 @@ type scribe struct {
 	limit  weir.Limit
 }
 
-func (s *scribe) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
+func (s *recordingService) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
 	s.notes = append(s.notes, fmt.Sprintf("reserve %s %s %v", r.Entity, r.Resource, r.Costs["rpm"]))
 	if s.decide != nil {
 		if err := s.decide(r.Costs["rpm"]); err != nil {
@@ -39,17 +39,23 @@ func (s *scribe) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error
 	return &weir.Lease{ID: r.LeaseID}, nil
 }
 
-func (s *scribe) Complete(_ context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+func (s *recordingService) Complete(
+	_ context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
 	s.notes = append(s.notes, fmt.Sprintf("complete of %d: %v", id.Time().UnixMilli(), actuals))
 	return &weir.Receipt{LeaseID: id}, s.fail
 }
 
-func (s *scribe) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
+func (s *recordingService) Explain(
+	_ context.Context, entity, resource string,
+) (*weir.Explanation, error) {
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: []weir.Limit{s.limit}}, nil
 }
 
 // simulatorOver makes an engine whose calls cost as much as they generate.
-func simulatorOver(t *testing.T, s *scribe, latency string, calls ...trace.Call) *simulator {
+func simulatorOver(
+	t *testing.T, s *recordingService, latency string, calls ...trace.Call,
+) *simulator {
 	t.Helper()
 	s.limit = weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 9}
 	return &simulator{
@@ -62,7 +68,7 @@ func simulatorOver(t *testing.T, s *scribe, latency string, calls ...trace.Call)
 // reservations, in the order of the calls.
 func TestSimulatorOrder(t *testing.T) {
 	t.Parallel()
-	s := &scribe{deny: map[int64]error{4: &weir.DeniedError{RetryAfter: time.Second}}}
+	s := &recordingService{deny: map[int64]error{4: &weir.DeniedError{RetryAfter: time.Second}}}
 	e := simulatorOver(t, s, "10ms+10ms",
 		callOf(1, 1000, 0, 3), // until 1040
 		callOf(2, 1000, 0, 2), // until 1030
@@ -108,7 +114,7 @@ complete of 1060: [map[rpm:5]]`
 // one.
 func TestSimulatorWithoutLatency(t *testing.T) {
 	t.Parallel()
-	s := &scribe{}
+	s := &recordingService{}
 	if err := simulatorOver(t, s, "0", callOf(1, 5, 0, 1), callOf(2, 5, 0, 2)).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -121,27 +127,27 @@ func TestSimulatorWithoutLatency(t *testing.T) {
 	}
 }
 
-// keen is a watcher that fails when it is told to.
-type keen struct {
+// failingWatcher is a watcher that fails when it is told to.
+type failingWatcher struct {
 	reserve, complete error
 	seen              []string
 }
 
-func (k *keen) Reserved(a *Attempt, v *Decision) error {
+func (k *failingWatcher) Reserved(a *Attempt, v *Decision) error {
 	k.seen = append(k.seen, fmt.Sprintf("%d %v %v", a.seq, v.Denied != nil, v.Err != nil))
 	return k.reserve
 }
 
-func (k *keen) Completed(*Attempt) error { return k.complete }
+func (k *failingWatcher) Completed(*Attempt) error { return k.complete }
 
 // TestSimulatorErrors: a call's own error is a decision, all others end the replay and say where.
 func TestSimulatorErrors(t *testing.T) {
 	t.Parallel()
 	calls := []trace.Call{callOf(2, 5, 0, 1), callOf(3, 9, 0, 2)}
 	never := &weir.Error{Code: weir.NeverSatisfiable}
-	s := &scribe{deny: map[int64]error{1: never, 2: &weir.DeniedError{}}}
+	s := &recordingService{deny: map[int64]error{1: never, 2: &weir.DeniedError{}}}
 	e := simulatorOver(t, s, "0", calls...)
-	k := &keen{}
+	k := &failingWatcher{}
 	e.watchers = []Watcher{k}
 	if err := e.run(t.Context()); err != nil {
 		t.Errorf("got %v, want no error", err)
@@ -152,15 +158,15 @@ func TestSimulatorErrors(t *testing.T) {
 
 	boom := errors.New("boom")
 	for want, e := range map[string]*simulator{
-		"t.csv:3: reserve: boom":  simulatorOver(t, &scribe{deny: map[int64]error{2: boom}}, "0", calls...),
-		"t.csv:2: complete: boom": simulatorOver(t, &scribe{fail: boom}, "0", calls...),
+		"t.csv:3: reserve: boom":  simulatorOver(t, &recordingService{deny: map[int64]error{2: boom}}, "0", calls...),
+		"t.csv:2: complete: boom": simulatorOver(t, &recordingService{fail: boom}, "0", calls...),
 	} {
 		if err := e.run(t.Context()); !errors.Is(err, boom) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	for _, k := range []*keen{{reserve: boom}, {complete: boom}} {
-		e := simulatorOver(t, &scribe{}, "0", calls...)
+	for _, k := range []*failingWatcher{{reserve: boom}, {complete: boom}} {
+		e := simulatorOver(t, &recordingService{}, "0", calls...)
 		e.watchers = []Watcher{k}
 		if err := e.run(t.Context()); !errors.Is(err, boom) {
 			t.Errorf("got %v, want the watcher's error", err)
@@ -168,7 +174,7 @@ func TestSimulatorErrors(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := simulatorOver(t, &scribe{}, "0", calls...).run(gone); !errors.Is(err, context.Canceled) {
+	if err := simulatorOver(t, &recordingService{}, "0", calls...).run(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's end", err)
 	}
 }

@@ -19,8 +19,8 @@ const (
 	// shareSteps is in how many steps the share that each limit may deny by itself is lowered until
 	// all of them together deny few enough.
 	shareSteps = 64
-	// tellEvery is after how many calls of a replay progress is told.
-	tellEvery = 1024
+	// progressEvery is after how many calls of a replay progress is told.
+	progressEvery = 1024
 	// unbounded is for replays that may deny any number of calls.
 	unbounded = math.MaxInt64
 )
@@ -332,8 +332,8 @@ func (f *firstAttempts) Reserved(a *Attempt, v *Decision) error {
 	if a.Number > 1 {
 		return nil
 	}
-	if f.calls++; f.calls%tellEvery == 0 {
-		f.progress(0, 0, tellEvery)
+	if f.calls++; f.calls%progressEvery == 0 {
+		f.progress(0, 0, progressEvery)
 	}
 	if !v.Admitted() {
 		if f.denied++; f.denied > f.most {

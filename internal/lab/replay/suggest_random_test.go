@@ -189,8 +189,9 @@ func TestSuggestRandom(t *testing.T) {
 	}
 }
 
-// TestSuggestAgain: the same arguments have the same outcome, however many processors there are.
-func TestSuggestAgain(t *testing.T) {
+// TestSuggestIsReproducible: the same arguments have the same outcome, however many processors
+// there are.
+func TestSuggestIsReproducible(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	d := randomConfiguration(r)

@@ -22,7 +22,9 @@ func shareFor(t *testing.T, text string) Fraction {
 }
 
 // suggestOne sizes the one limit of a system.
-func suggestOne(t *testing.T, l weir.Limit, share, latency string, calls ...trace.Call) *Suggestions {
+func suggestOne(
+	t *testing.T, l weir.Limit, share, latency string, calls ...trace.Call,
+) *Suggestions {
 	t.Helper()
 	lasts, err := ParseLatency(latency)
 	if err != nil {
@@ -110,8 +112,8 @@ func levels() *weir.Definitions {
 	}
 }
 
-// TestSuggestKeeps: what is not varied stays, and it is told.
-func TestSuggestKeeps(t *testing.T) {
+// TestSuggestKeepsFixedLimits: what is not varied stays, and it is told.
+func TestSuggestKeepsFixedLimits(t *testing.T) {
 	t.Parallel()
 	d := levels()
 	w := NewWorkload(traceOf(each(200, 0, 10, 30)...), &WorkloadOptions{Entities: 3, Seed: 5})

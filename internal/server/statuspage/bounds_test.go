@@ -178,8 +178,8 @@ func TestActivitySeconds(t *testing.T) {
 	}
 }
 
-// TestActivityTook counts a call that ends in another second than it began.
-func TestActivityTook(t *testing.T) {
+// TestActivityDuration counts a call that ends in another second than it began.
+func TestActivityDuration(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
 	e := activityEvent(noon(), 1, nil, weir.LimitStatus{Entity: "e"})
@@ -239,9 +239,9 @@ func TestActivityManyExceeded(t *testing.T) {
 	}
 }
 
-// TestActivityReportStays uses every cell of the denials again: a report does not change after it
-// was made. A denial without a limit has an empty list.
-func TestActivityReportStays(t *testing.T) {
+// TestActivityReportDoesNotChange uses every cell of the denials again: a report does not change
+// after it was made. A denial without a limit has an empty list.
+func TestActivityReportDoesNotChange(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
 	deny := func(name string) {
@@ -273,8 +273,9 @@ func TestActivityReportStays(t *testing.T) {
 	}
 }
 
-// TestActivityAtOnce counts calls of many goroutines while others read reports: nothing is lost.
-func TestActivityAtOnce(t *testing.T) {
+// TestActivityConcurrent counts calls of many goroutines while others read reports: nothing is
+// lost.
+func TestActivityConcurrent(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
 	const callers, calls = 8, 2_000

@@ -23,10 +23,12 @@ import (
 // hostile is a name that runs as a script in a page that does not escape it.
 const hostile = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
 
-// careless is a limiter that accepts any name, as another service might.
-type careless struct{ *limiter.Limiter }
+// anyNameLimiter is a limiter that accepts any name, as another service might.
+type anyNameLimiter struct{ *limiter.Limiter }
 
-func (c careless) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+func (c anyNameLimiter) Status(
+	ctx context.Context, entity, resource string,
+) ([]weir.LimitStatus, error) {
 	if entity == hostile {
 		return []weir.LimitStatus{{Entity: hostile, Resource: hostile, Limit: hostile, Kind: hostile,
 			Level: hostile, Capacity: 10, Available: 5}}, nil
@@ -34,7 +36,9 @@ func (c careless) Status(ctx context.Context, entity, resource string) ([]weir.L
 	return c.Limiter.Status(ctx, entity, resource)
 }
 
-func (c careless) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+func (c anyNameLimiter) Explain(
+	ctx context.Context, entity, resource string,
+) (*weir.Explanation, error) {
 	if entity == hostile {
 		limits := []weir.Limit{{
 			Name: hostile, Kind: weir.Budget, Capacity: 10, Every: hostile, Zone: hostile,
@@ -57,7 +61,7 @@ func shown(t *testing.T, o httphandler.Options) *httptest.Server {
 				Capacity: 1<<63 - 1, Available: -5, Requested: 1, Exceeded: true}}})
 	}
 	o.Activity, o.Admin, o.StatusPage = l.activity.Report, l, statuspage.Page()
-	server := httptest.NewServer(httphandler.New(careless{l.Limiter}, &o))
+	server := httptest.NewServer(httphandler.New(anyNameLimiter{l.Limiter}, &o))
 	t.Cleanup(server.Close)
 	return server
 }

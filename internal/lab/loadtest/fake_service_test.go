@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// fake is a service that takes its time, admits everything unless it is told otherwise, and writes
-// down what it was asked.
-type fake struct {
+// fakeService is a service that takes its time, admits everything unless it is told otherwise, and
+// writes down what it was asked.
+type fakeService struct {
 	weir.Service
 
 	takes time.Duration // a reservation
@@ -37,12 +37,12 @@ type fake struct {
 	actuals              []weir.Costs
 }
 
-func newFake() *fake {
-	return &fake{began: time.Now(), live: map[weir.LeaseID]time.Time{}, stall: -1}
+func newFakeService() *fakeService {
+	return &fakeService{began: time.Now(), live: map[weir.LeaseID]time.Time{}, stall: -1}
 }
 
 // enter counts a request, and returns how to count its end.
-func (f *fake) enter() (leave func()) {
+func (f *fakeService) enter() (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.underWay++
@@ -66,7 +66,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (f *fake) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (f *fakeService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	defer f.enter()()
 	f.mu.Lock()
 	n := len(f.asked)
@@ -94,7 +94,7 @@ func (f *fake) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error
 	return &weir.Lease{ID: id}, nil
 }
 
-func (f *fake) end(ctx context.Context, id weir.LeaseID, count *int) error {
+func (f *fakeService) end(ctx context.Context, id weir.LeaseID, count *int) error {
 	defer f.enter()()
 	if err := pause(ctx, f.settleTakes); err != nil {
 		return err
@@ -116,14 +116,16 @@ func (f *fake) end(ctx context.Context, id weir.LeaseID, count *int) error {
 	return nil
 }
 
-func (f *fake) Complete(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+func (f *fakeService) Complete(
+	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
 	f.mu.Lock()
 	f.actuals = append(f.actuals, actuals...)
 	f.mu.Unlock()
 	return &weir.Receipt{LeaseID: id}, f.end(ctx, id, &f.completed)
 }
 
-func (f *fake) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (f *fakeService) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	if f.sweep != nil {
 		if err := f.sweep(id); err != nil {
 			return nil, err
@@ -136,7 +138,9 @@ func (f *fake) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, erro
 	return &weir.Receipt{LeaseID: id}, f.end(ctx, id, &f.cancelled)
 }
 
-func (f *fake) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
+func (f *fakeService) Explain(
+	_ context.Context, entity, resource string,
+) (*weir.Explanation, error) {
 	limits := f.limits
 	if own, ok := f.limitsOf[entity]; ok {
 		limits = own
@@ -164,7 +168,7 @@ func mixOf(t *testing.T, texts ...string) []loadtest.Template {
 }
 
 // runLoad runs a mix on a service that must be left without leases.
-func runLoad(t *testing.T, f *fake, o *loadtest.Options, texts ...string) *loadtest.Report {
+func runLoad(t *testing.T, f *fakeService, o *loadtest.Options, texts ...string) *loadtest.Report {
 	t.Helper()
 	r, err := loadtest.New(f, mixOf(t, texts...), o)
 	if err != nil {
