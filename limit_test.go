@@ -121,7 +121,7 @@ func TestDefinitionsMistakes(t *testing.T) {
 			[]string{"resources.a#b"}},
 		{"entity name", weir.Definitions{Entities: map[string]weir.EntityDefinition{"a\nb": {}}},
 			[]string{"entities.a\nb"}},
-		{"cascade to nobody", weir.Definitions{Entities: map[string]weir.EntityDefinition{"a": {Cascade: true}}},
+		{"cascade without a parent", weir.Definitions{Entities: map[string]weir.EntityDefinition{"a": {Cascade: true}}},
 			[]string{"entities.a.cascade"}},
 		{"missing parent", weir.Definitions{Entities: map[string]weir.EntityDefinition{"a": {Parent: "b"}}},
 			[]string{"entities.a.parent"}},

@@ -47,9 +47,9 @@ func TestTakeTurns(t *testing.T) {
 		fails  string
 	}{
 		{"as it should be", fakeRunner{ns: 200}, false, ""},
-		{"denied where nothing is left", fakeRunner{ns: 200, denies: true}, true, ""},
+		{"denied if nothing is left", fakeRunner{ns: 200, denies: true}, true, ""},
 		{"denied", fakeRunner{ns: 200, denies: true}, false, "want all the same"},
-		{"admitted where nothing is left", fakeRunner{ns: 200}, true, "want all the same"},
+		{"admitted if nothing is left", fakeRunner{ns: 200}, true, "want all the same"},
 		{"an error", fakeRunner{ns: 200, err: broken}, false, "b: broken"},
 	} {
 		var ran []string

@@ -57,21 +57,21 @@ func openDynamoDB(ctx context.Context, s *settings) (*instance, error) {
 		}
 		return err
 	}
-	if err := heat(ctx, at, s.heat); err != nil {
+	if err := warmUpWrites(ctx, at, s.heat); err != nil {
 		at.close()
-		return nil, fmt.Errorf("heat: %w", err)
+		return nil, fmt.Errorf("warmUpWrites: %w", err)
 	}
 	return at, nil
 }
 
-// heat makes writes that are not measured: those of a weir whose callers each have an entity of
-// their own, so that each call is a write.
-func heat(ctx context.Context, at *instance, writes int) error {
+// warmUpWrites makes writes that are not measured: those of a weir whose callers each have an
+// entity of their own, so that each call is a write.
+func warmUpWrites(ctx context.Context, at *instance, writes int) error {
 	if writes == 0 {
 		return nil
 	}
 	c := &contestant{spec: onStore(kindTable, entityNames(storeCallers), 1)}
-	if err := at.prepare(ctx, "bench-heat", &c.spec); err != nil {
+	if err := at.prepare(ctx, "bench-warmUpWrites", &c.spec); err != nil {
 		return err
 	}
 	t, err := openTeam(ctx, c, &at.environment)

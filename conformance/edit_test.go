@@ -115,7 +115,7 @@ func TestEditTakesFewestSteps(t *testing.T) {
 		{"a chain turns round", family("a b false", "b c false", "c - false"),
 			family("c b false", "b a false", "a - false"),
 			[]string{"entity a  false", "entity b a false", "entity c b false"}},
-		{"nobody cascades too far on the way", family("a b true", "b - false", "c - false"),
+		{"no entity cascades too far in between", family("a b true", "b - false", "c - false"),
 			family("a - false", "b c true", "c - false"),
 			[]string{"entity a  false", "entity b c true"}},
 	} {

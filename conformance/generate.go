@@ -47,8 +47,8 @@ type trackedLease struct {
 }
 
 const (
-	trackedMost = 64 // leases that a machine tracks
-	setsMost    = 9  // configurations in a script
+	maxTracked = 64 // leases that a machine tracks
+	maxSets    = 9  // configurations in a script
 )
 
 // ended is the value with which a machine panics if rapid runs out of bits. Rapid would otherwise
@@ -144,7 +144,7 @@ func (m *machine) track(o Op, l *weir.Lease) {
 	m.leases = append(m.leases, &trackedLease{
 		reserve: o, limits: l.Limits, expires: l.Expires, holds: l.HoldsUntil,
 	})
-	if len(m.leases) > trackedMost {
+	if len(m.leases) > maxTracked {
 		m.leases = m.leases[1:]
 	}
 }

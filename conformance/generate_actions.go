@@ -179,7 +179,7 @@ func configure(h *Harness) *rapid.Generator[action] {
 		change := changes.Draw(t, "change")
 		return func(m *machine) {
 			set := m.script.Sets[int(which)%len(m.script.Sets)]
-			known := earlier || len(m.script.Sets) == setsMost
+			known := earlier || len(m.script.Sets) == maxSets
 			if !known {
 				set = Set{fmt.Sprintf("set%d", len(m.script.Sets)), clone(m.script.Sets[0].Definitions)}
 				change(set.Definitions)

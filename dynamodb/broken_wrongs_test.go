@@ -95,7 +95,7 @@ func miscounted() []*wrong {
 				return u.refills() && u.of(schema.FieldBalance)(c) && u.value(c) == 1
 			})
 		}},
-		{name: "who refills credits only what is asked", caught: []string{"S2"}, update: func(u *bucketUpdate) {
+		{name: "a refill credits only the limits that are asked", caught: []string{"S2"}, update: func(u *bucketUpdate) {
 			if !u.refills() {
 				return
 			}
@@ -119,7 +119,7 @@ func miscounted() []*wrong {
 				}
 			}
 		}},
-		{name: "credited writes are divided by the shards", caught: []string{"W1: writes are credited whole"},
+		{name: "credited writes are divided by the shards", caught: []string{"W1: writes are credited fully"},
 			update: func(u *bucketUpdate) {
 				for _, c := range u.adds {
 					if u.attribute(c) == writes && u.refills() {
@@ -257,9 +257,9 @@ func wrongItems() []*wrong {
 		}},
 		{name: "brought limits are not looked at", caught: []string{"O1"},
 			store: func(s *Store) driver.Store { return withoutBrought{s} }},
-		{name: "nobody hears that the clock is fast", caught: []string{"C1: clock skew, ten"},
+		{name: "a fast clock is not reported", caught: []string{"C1: clock skew, ten"},
 			store: func(s *Store) driver.Store { return withoutClock{s} }},
-		{name: "nobody hears that a refund is in doubt", caught: []string{
+		{name: "a refund in doubt is not reported", caught: []string{
 			"a refund without an answer is in doubt, the answer", "a refund without an answer is in doubt, the request"},
 			store: func(s *Store) driver.Store { return fixedDoubt{s, false} }},
 		{name: "every refund is in doubt", caught: []string{"a refund with an answer is not in doubt"},

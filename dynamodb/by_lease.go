@@ -21,8 +21,8 @@ type kept[T any] struct {
 	until int64 // Unix ms
 }
 
-// leastSweep is the number of values below which dropping the expired ones is not worth the time.
-const leastSweep = 1000
+// minSweep is the number of values below which dropping the expired ones is not worth the time.
+const minSweep = 1000
 
 // get returns the value of a lease; zero if there is none.
 func (k *byLease[T]) get(id weir.LeaseID) T {
@@ -45,11 +45,11 @@ func (k *byLease[T]) put(now time.Time, id weir.LeaseID, until time.Time, v T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil {
-		k.of, k.sweep = make(map[weir.LeaseID]kept[T]), leastSweep
+		k.of, k.sweep = make(map[weir.LeaseID]kept[T]), minSweep
 	}
 	if len(k.of) >= k.sweep {
 		maps.DeleteFunc(k.of, func(_ weir.LeaseID, v kept[T]) bool { return v.until < now.UnixMilli() })
-		k.sweep = max(leastSweep, 2*len(k.of))
+		k.sweep = max(minSweep, 2*len(k.of))
 	}
 	k.of[id] = kept[T]{v, until.UnixMilli()}
 }

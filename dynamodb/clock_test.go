@@ -11,7 +11,7 @@ import (
 
 // dated returns a transport whose answers have a Date that is off by the result of skew.
 func dated(skew func() time.Duration, more ...string) http.RoundTripper {
-	return script(reply{by: func(*http.Request) reply { return stamped(fine(), skew(), more...) }})
+	return script(reply{by: func(*http.Request) reply { return stamped(writeSucceeds(), skew(), more...) }})
 }
 
 // stamped returns an answer with a Date that is off by skew.
@@ -96,7 +96,7 @@ func TestClockRefused(t *testing.T) {
 		if got := c.Clock.Offset(); (got - time.Hour).Abs() > time.Second {
 			t.Errorf("got %v, want an hour", got)
 		}
-		dateless := wired(t, script(fine()))
+		dateless := wired(t, script(writeSucceeds()))
 		if err := sendUpdate(t.Context(), dateless); err != nil || dateless.Clock.Known.Load() != nil {
 			t.Errorf("got %v and %v out of nothing", err, dateless.Clock.Known.Load())
 		}

@@ -24,7 +24,7 @@ func TestDeletionWithLostAnswer(t *testing.T) {
 		{"at once", true, 0, false},
 		{"by another clock", true, -time.Second, false},
 		{"within minutes", true, 9 * time.Minute, false},
-		{"it has gone on without a declaration since", true, time.Hour, true},
+		{"it was changed without a declaration", true, time.Hour, true},
 		{"it was never declared", false, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -105,14 +105,14 @@ func (r *faultRun) drain(t *testing.T) map[string]int64 {
 	return before
 }
 
-// mostDrains bounds the number of reservations by one caller on one entity.
-const mostDrains = 1000
+// maxDrains bounds the number of reservations by one caller on one entity.
+const maxDrains = 1000
 
 // drain reserves until it is denied, and keeps the leases.
 func (c *faultCaller) drain(t *testing.T, entity string) {
 	t.Helper()
 	charge := weir.Charge{Entity: entity, Resource: faultResource, Costs: weir.Costs{"rpm": 1}}
-	for range mostDrains {
+	for range maxDrains {
 		lease, err := c.side.limiter.Reserve(t.Context(), &weir.Request{Charges: []weir.Charge{charge}})
 		denied, isDenied := errors.AsType[*weir.DeniedError](err)
 		switch {

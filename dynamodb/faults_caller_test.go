@@ -26,8 +26,8 @@ type faultCaller struct {
 // faultPatience is the longest wait of a caller while faults are injected.
 const faultPatience = 330 * time.Millisecond
 
-// mostLeases is the largest number of live leases of a caller.
-const mostLeases = 12
+// maxLeases is the largest number of live leases of a caller.
+const maxLeases = 12
 
 // step makes one call.
 func (c *faultCaller) step(t *testing.T) {
@@ -41,7 +41,7 @@ func (c *faultCaller) step(t *testing.T) {
 	switch n := c.random.IntN(100); {
 	case n < 4:
 		c.look(ctx, t)
-	case n < 60 && len(c.leases) < mostLeases || len(c.leases) == 0:
+	case n < 60 && len(c.leases) < maxLeases || len(c.leases) == 0:
 		c.reserve(ctx, t, c.request())
 	default:
 		l := c.leases[c.random.IntN(len(c.leases))]

@@ -147,14 +147,14 @@ func TestUnprocessed(t *testing.T) {
 func TestQueryFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		page := says(http.StatusOK, `{"Items":[{"PK":{"S":"a"},"SK":{"S":"b"}}],`+
+		page := answerWith(http.StatusOK, `{"Items":[{"PK":{"S":"a"},"SK":{"S":"b"}}],`+
 			`"LastEvaluatedKey":{"PK":{"S":"a"},"SK":{"S":"b"}}}`)
 		c := wired(t, script(page, fails("AccessDeniedException", "")))
 		_, err := c.QueryAll(t.Context(), client.Partition("a", "", false))
 		if !errors.Is(err, weir.PermissionDenied) {
 			t.Errorf("got %v, want %v", err, weir.PermissionDenied)
 		}
-		bad := wired(t, script(says(http.StatusOK, `{"Responses":{"limits":[{"PK":{"S":"a"}}]}}`)))
+		bad := wired(t, script(answerWith(http.StatusOK, `{"Responses":{"limits":[{"PK":{"S":"a"}}]}}`)))
 		if _, err := bad.BatchGet(t.Context(), testKeys(1), false); !errors.Is(err, weir.Unsupported) {
 			t.Errorf("got %v, want %v", err, weir.Unsupported)
 		}

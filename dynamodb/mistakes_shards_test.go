@@ -15,7 +15,7 @@ import (
 func shardCases() []mistakeCase {
 	return []mistakeCase{
 		{"W1: writes are credited, and shards stay few", writesCredited},
-		{"W1: writes are credited whole on each shard", writesUndivided},
+		{"W1: writes are credited fully on each shard", writesUndivided},
 		{"W1: shards that are drawn exist, and are at most 32", shardsExist},
 		{"W2: a refund lands on the shard it came from", refundToShard},
 		{"W3: a lease from a shard that was tried second", leaseFromRetry},

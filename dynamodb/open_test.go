@@ -53,9 +53,9 @@ func TestOpenRefusesOptions(t *testing.T) {
 // read.
 func ready(t *testing.T) http.RoundTripper {
 	t.Helper()
-	return script(fails("AccessDeniedException", ""), says(http.StatusOK,
+	return script(fails("AccessDeniedException", ""), answerWith(http.StatusOK,
 		`{"Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"schema_version":{"S":"0.10.0"}}}`),
-		says(http.StatusOK, `{"Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#NAMESPACE#default"},`+
+		answerWith(http.StatusOK, `{"Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#NAMESPACE#default"},`+
 			`"namespace_id":{"S":"AAAAAAAAAAA"},"namespace_name":{"S":"default"},"status":{"S":"active"}}}`))
 }
 
@@ -101,7 +101,7 @@ func TestOpenStatus(t *testing.T) {
 				Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
 			},
 			HTTP: &http.Client{Transport: script(
-				says(http.StatusOK, `{"Table":{"TableStatus":"`+status+`"}}`),
+				answerWith(http.StatusOK, `{"Table":{"TableStatus":"`+status+`"}}`),
 			)},
 		})
 		wantError(t, err, weir.Unavailable, "store.table", words)

@@ -64,16 +64,16 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func script(replies ...reply) *answering { return &answering{replies: replies} }
 
-func says(status int, body string) reply { return reply{status: status, body: body} }
+func answerWith(status int, body string) reply { return reply{status: status, body: body} }
 
 // fails returns an error of DynamoDB.
 func fails(code, more string) reply {
-	return says(http.StatusBadRequest,
+	return answerWith(http.StatusBadRequest,
 		fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"%s}`, code, more))
 }
 
-// dies returns a connection that ends without an answer.
-func dies() reply {
+// cutConnection returns a connection that ends without an answer.
+func cutConnection() reply {
 	return reply{err: &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset")}}
 }
 
@@ -82,8 +82,8 @@ func unreached() reply {
 	return reply{err: &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}}
 }
 
-// fine returns the answer to a successful write.
-func fine() reply { return says(http.StatusOK, "{}") }
+// writeSucceeds returns the answer to a successful write.
+func writeSucceeds() reply { return answerWith(http.StatusOK, "{}") }
 
 // wired returns a client whose calls go through a transport.
 func wired(t *testing.T, transport http.RoundTripper) *client.Client {
@@ -146,7 +146,7 @@ const (
 // TestWriteOutcomes checks the outcome of a write, and the number of times that it is sent.
 func TestWriteOutcomes(t *testing.T) {
 	t.Parallel()
-	broken := says(http.StatusInternalServerError,
+	broken := answerWith(http.StatusInternalServerError,
 		`{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"m"}`)
 	refused := fails("ConditionalCheckFailedException", `,"Item":{"PK":{"S":"x"}}`)
 	throttle := fails("ThrottlingException", "")
@@ -154,7 +154,7 @@ func TestWriteOutcomes(t *testing.T) {
 	conflict := fails("TransactionConflictException", "")
 	progress := fails("TransactionInProgressException", "")
 	denied, missing := fails("AccessDeniedException", ""), fails("ResourceNotFoundException", "")
-	cut, strange := says(http.StatusOK, `{"Attr`), says(http.StatusBadRequest, "<html>")
+	cut, strange := answerWith(http.StatusOK, `{"Attr`), answerWith(http.StatusBadRequest, "<html>")
 	cancelled := func(why string) reply { return fails("TransactionCanceledException", why) }
 	update := func(ctx context.Context, c *client.Client) error { return sendUpdate(ctx, c) }
 	put := sendPut
@@ -166,35 +166,35 @@ func TestWriteOutcomes(t *testing.T) {
 		kind    client.WriteKind
 		sent    int64
 	}{
-		"done":                         {update, list(fine()), client.WriteApplied, 1},
+		"done":                         {update, list(writeSucceeds()), client.WriteApplied, 1},
 		"a condition":                  {update, list(refused), client.WriteRefused, 1},
-		"throttled, then done":         {put, list(throttle, fine()), client.WriteApplied, 2},
+		"throttled, then done":         {put, list(throttle, writeSucceeds()), client.WriteApplied, 2},
 		"throttled to the end":         {update, list(exceeded), client.WriteThrottled, all},
-		"a conflict, then done":        {update, list(conflict, fine()), client.WriteApplied, 2},
+		"a conflict, then done":        {update, list(conflict, writeSucceeds()), client.WriteApplied, 2},
 		"conflicts to the end":         {update, list(conflict), client.WriteConflicted, all},
-		"a lost answer":                {update, list(dies(), fine()), client.WriteUnknown, 1},
-		"a lost answer to a put":       {put, list(dies(), fine()), client.WriteUnknown, 1},
-		"a broken DynamoDB":            {update, list(broken, fine()), client.WriteUnknown, 1},
-		"an answer cut short":          {update, list(cut, fine()), client.WriteUnknown, 1},
-		"throttled, then lost":         {update, list(throttle, dies()), client.WriteUnknown, 2},
+		"a lost answer":                {update, list(cutConnection(), writeSucceeds()), client.WriteUnknown, 1},
+		"a lost answer to a put":       {put, list(cutConnection(), writeSucceeds()), client.WriteUnknown, 1},
+		"a broken DynamoDB":            {update, list(broken, writeSucceeds()), client.WriteUnknown, 1},
+		"an answer cut short":          {update, list(cut, writeSucceeds()), client.WriteUnknown, 1},
+		"throttled, then lost":         {update, list(throttle, cutConnection()), client.WriteUnknown, 2},
 		"a stranger's 400":             {update, list(strange), client.WriteUnknown, 1},
 		"not allowed":                  {update, list(denied), client.WriteFailed, 1},
 		"no table":                     {update, list(missing), client.WriteFailed, 1},
-		"a transaction, answer lost":   {transact, list(dies(), fine()), client.WriteApplied, 2},
-		"a transaction, all lost":      {transact, list(dies()), client.WriteUnknown, all},
-		"lost, then throttled":         {transact, list(dies(), throttle), client.WriteUnknown, all},
-		"lost, then a condition":       {transact, list(dies(), cancelled(conditionReason)), client.WriteRefused, 2},
-		"in progress, then done":       {transact, list(progress, fine()), client.WriteApplied, 2},
+		"a transaction, answer lost":   {transact, list(cutConnection(), writeSucceeds()), client.WriteApplied, 2},
+		"a transaction, all lost":      {transact, list(cutConnection()), client.WriteUnknown, all},
+		"lost, then throttled":         {transact, list(cutConnection(), throttle), client.WriteUnknown, all},
+		"lost, then a condition":       {transact, list(cutConnection(), cancelled(conditionReason)), client.WriteRefused, 2},
+		"in progress, then done":       {transact, list(progress, writeSucceeds()), client.WriteApplied, 2},
 		"in progress to the end":       {transact, list(progress), client.WriteUnknown, all},
-		"cancelled by a conflict":      {transact, list(cancelled(conflictReason), fine()), client.WriteApplied, 2},
+		"cancelled by a conflict":      {transact, list(cancelled(conflictReason), writeSucceeds()), client.WriteApplied, 2},
 		"cancelled by a condition":     {transact, list(cancelled(conditionReason)), client.WriteRefused, 1},
 		"cancelled by a throttle":      {transact, list(cancelled(throttleReason)), client.WriteThrottled, all},
 		"cancelled for another reason": {transact, list(cancelled(strangeReason)), client.WriteFailed, 1},
 		"cancelled for none":           {transact, list(cancelled("")), client.WriteFailed, 1},
-		"no connection, then done":     {update, list(unreached(), fine()), client.WriteApplied, 2},
+		"no connection, then done":     {update, list(unreached(), writeSucceeds()), client.WriteApplied, 2},
 		"no connection to the end":     {update, list(unreached()), client.WriteFailed, all},
-		"a read, answer lost":          {read, list(dies(), fine()), client.WriteApplied, 2},
-		"a read of a broken DynamoDB":  {read, list(broken, broken, fine()), client.WriteApplied, 3},
+		"a read, answer lost":          {read, list(cutConnection(), writeSucceeds()), client.WriteApplied, 2},
+		"a read of a broken DynamoDB":  {read, list(broken, broken, writeSucceeds()), client.WriteApplied, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,7 +318,7 @@ func TestContextEnds(t *testing.T) {
 // TestCustomRetryer checks that a write is not sent twice with another retryer either.
 func TestCustomRetryer(t *testing.T) {
 	t.Parallel()
-	transport := script(dies(), fine())
+	transport := script(cutConnection(), writeSucceeds())
 	c := wired(t, transport)
 	err := sendUpdate(t.Context(), c, func(o *ddb.Options) { o.Retryer = retry.NewStandard() })
 	asked := transport.asked.Load()
@@ -341,8 +341,8 @@ func TestClassify(t *testing.T) {
 		"no table":       {fails("ResourceNotFoundException", ""), weir.Unavailable, "does not exist"},
 		"throttled":      {fails("ThrottlingException", ""), weir.Unavailable, "throttled"},
 		"too large":      {fails("ValidationException", ""), weir.Unsupported, "cannot do this"},
-		"its own fault":  {says(http.StatusServiceUnavailable, "{}"), weir.Unavailable, ""},
-		"no answer":      {dies(), weir.Unavailable, "did not answer"},
+		"its own fault":  {answerWith(http.StatusServiceUnavailable, "{}"), weir.Unavailable, ""},
+		"no answer":      {cutConnection(), weir.Unavailable, "did not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -367,7 +367,7 @@ func TestClassify(t *testing.T) {
 // TestCredentialsMissing checks that a call without credentials is not sent.
 func TestCredentialsMissing(t *testing.T) {
 	t.Parallel()
-	c := wired(t, script(fine()))
+	c := wired(t, script(writeSucceeds()))
 	none := func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("nowhere")
 	}

@@ -66,15 +66,15 @@ func (w *tableWorld) together(entity, limit string, milli int64) {
 	equal(w, "all shards of "+entity+" together", left, milli)
 }
 
-// mostDraws is the number of random picks of a shard after which a case gives up. One of 32 shards
+// maxPicks is the number of random picks of a shard after which a case gives up. One of 32 shards
 // is never picked in that many with a probability of 10^-12.
-const mostDraws = 1000
+const maxPicks = 1000
 
 // createShards makes requests with a cost of 0 until the given number of shards exist. Each request
 // picks a shard, creates it if needed, and is admitted.
 func (p *process) createShards(entity, limit string, shards int) {
 	p.w.Helper()
-	for range mostDraws {
+	for range maxPicks {
 		if len(p.w.shards(entity)) >= shards {
 			return
 		}

@@ -72,7 +72,7 @@ func overtakenTwice(w *tableWorld) {
 			schema.AttrRF: w.clock.Now().UnixMilli(),
 		})
 	}))
-	for range mostDraws { // a request that loses is admitted by another shard
+	for range maxPicks { // a request that loses is admitted by another shard
 		if losses >= 2 || len(w.shards(testEntity)) > 1 {
 			break
 		}
@@ -215,7 +215,7 @@ func firstStays(w *tableWorld) {
 		w.Helper()
 		w.clock.Advance(10 * time.Second)
 		now := w.clock.Now().UnixMilli()
-		for range mostDraws {
+		for range maxPicks {
 			if b := w.bucket(testEntity, shard); b != nil && b.RefilledMS >= now {
 				return b.TTL
 			}

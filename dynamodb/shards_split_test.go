@@ -37,7 +37,7 @@ func (p *process) crowdedOut() int {
 		}
 		p.log.take()
 		for draws := 0; !wroteFirst(p.log.take()); draws++ {
-			if draws == mostDraws {
+			if draws == maxPicks {
 				w.Fatalf("the first shard was not drawn")
 			}
 			p.admit(testEntity, weir.Costs{"n": 0})

@@ -45,7 +45,7 @@ func transactionsSpread(w *tableWorld) {
 	w.system(per("n", 1000, 1000, time.Minute))
 	p := w.transactional()
 	p.admit(testEntity, weir.Costs{"n": 1})
-	for range mostDraws {
+	for range maxPicks {
 		if w.count(testEntity) >= shards {
 			break
 		}
@@ -302,7 +302,7 @@ func keptAbove(w *tableWorld) {
 		p.admit(trial(n), weir.Costs{"n": 0}) // shows the process ten
 		w.edit(trial(n), 1, map[string]int64{schema.AttrShardCount: 4})
 		s := p.store.buckets.Subject(weir.Subject{Entity: trial(n), Resource: testResource})
-		for draws := 0; s.ShardCount() < 4 && draws < mostDraws; draws++ {
+		for draws := 0; s.ShardCount() < 4 && draws < maxPicks; draws++ {
 			p.admit(trial(n), weir.Costs{"n": 0})
 		}
 		s.Release()

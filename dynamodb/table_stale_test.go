@@ -28,7 +28,7 @@ func (l *staleDescriptions) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.deleted && describes {
 		l.asked++
 		if l.asked <= l.lag {
-			return script(says(http.StatusOK, l.before)).RoundTrip(r)
+			return script(answerWith(http.StatusOK, l.before)).RoundTrip(r)
 		}
 	}
 	l.deleted = l.deleted || operation == "DeleteTable"
@@ -80,7 +80,7 @@ func TestTableStaleDescriptionTimeout(t *testing.T) {
 	if _, err := table.through(network).Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	there, done := says(http.StatusOK, network.before), says(http.StatusOK, "{}")
+	there, done := answerWith(http.StatusOK, network.before), answerWith(http.StatusOK, "{}")
 	synctest.Test(t, func(t *testing.T) {
 		never := script(done, fails("ResourceNotFoundException", ""))
 		_, err := table.through(never).Create(t.Context())

@@ -18,7 +18,7 @@ func writesForgotten() []mistakeCase {
 			mistakeCase{"forgotten: denied by another limit" + name, deniedBeside(processOptions{store: o})},
 			mistakeCase{"forgotten: denied by a parent" + name, deniedAbove(processOptions{store: o})},
 			mistakeCase{"forgotten: full at a lower capacity" + name, fullWhenLowered(processOptions{store: o})},
-			mistakeCase{"forgotten: limits that were never named" + name, neverAsked(processOptions{store: o})},
+			mistakeCase{"forgotten: limits that were never named" + name, neverNamed(processOptions{store: o})},
 		)
 	}
 	return cases
@@ -108,8 +108,8 @@ func fullWhenLowered(o processOptions) func(w *tableWorld) {
 	}
 }
 
-// neverAsked: a limit that is on the item only because a request named another one.
-func neverAsked(o processOptions) func(w *tableWorld) {
+// neverNamed: a limit that is on the item only because a request named another one.
+func neverNamed(o processOptions) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		asked := noRefill("asked", 10)
 		w.system(asked, noRefill("n", 10))

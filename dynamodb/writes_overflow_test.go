@@ -19,8 +19,8 @@ func writesOverflow() []mistakeCase {
 	}
 }
 
-// mostUnits is the largest capacity and cost of a bucket.
-const mostUnits = maxUnits
+// largestUnits is the largest capacity and cost of a bucket.
+const largestUnits = maxUnits
 
 // hugeCost: such a cost is not ignored because the item has no such limit.
 func hugeCost(w *tableWorld) {
@@ -28,7 +28,7 @@ func hugeCost(w *tableWorld) {
 	w.process().admit(testEntity, weir.Costs{"a": 1, "b": 1})
 	p := w.process()
 	for _, c := range []weir.Costs{
-		{"a": 1, "b": 1 << 62}, {"a": 1, "b": 1 << 62}, {"a": 1, "b": mostUnits + 1}, {"a": 1, "none": 1 << 62},
+		{"a": 1, "b": 1 << 62}, {"a": 1, "b": 1 << 62}, {"a": 1, "b": largestUnits + 1}, {"a": 1, "none": 1 << 62},
 	} {
 		if l, err := p.ask(testEntity, c); err == nil {
 			w.Errorf("%v: admitted %+v", c, l.Limits)
@@ -51,7 +51,7 @@ func (p *process) refused(c weir.Costs) {
 // together do not pass the limit; all three do, and overflow an integer.
 func hugeTogether(w *tableWorld) {
 	const cost = 4_000_000_000_000_000
-	w.system(per("n", mostUnits, 1, time.Hour))
+	w.system(per("n", largestUnits, 1, time.Hour))
 	w.process().admit(testEntity, weir.Costs{"n": 1})
 	p := w.process()
 	var members []*bucketitem.Waiter
@@ -67,7 +67,7 @@ func hugeTogether(w *tableWorld) {
 	if counts[bucketitem.Taken] != 2 || counts[bucketitem.Denied] != 1 {
 		w.Errorf("the results are %v, want two taken and one denied", counts)
 	}
-	equal(w, "left", w.stored(testEntity, 0, "n").Balance/1000, mostUnits-1-2*cost)
+	equal(w, "left", w.stored(testEntity, 0, "n").Balance/1000, largestUnits-1-2*cost)
 	fresh := w.process()
 	fresh.deny(testEntity, weir.Costs{"n": cost})
 	fresh.admit(testEntity, weir.Costs{"n": 1})
@@ -75,7 +75,7 @@ func hugeTogether(w *tableWorld) {
 
 // hugeGrowth: each of two charges fits a balance, and both together do not.
 func hugeGrowth(w *tableWorld) {
-	w.limits(testSubject(), per("n", mostUnits, 1, time.Hour))
+	w.limits(testSubject(), per("n", largestUnits, 1, time.Hour))
 	p := w.process()
 	p.admit(testEntity, weir.Costs{"n": 1})
 	errs := make([]error, 3)
@@ -83,7 +83,7 @@ func hugeGrowth(w *tableWorld) {
 	for i := range errs {
 		b.Updates = append(b.Updates, &bucketitem.Update{
 			Now:    w.clock.Now().UnixMilli(),
-			Deltas: []bucketitem.Delta{{Name: "n", Milli: mostUnits * 1000}},
+			Deltas: []bucketitem.Delta{{Name: "n", Milli: largestUnits * 1000}},
 			Done:   func(err error) { errs[i] = err },
 		})
 	}
@@ -112,8 +112,8 @@ func refusedInPart(parent bool) func(w *tableWorld) {
 		p := w.process()
 		l := p.admit(testEntity, weir.Costs{"n": 4, "t": 1})
 		debt := p.admit(deep, weir.Costs{"t": 1})
-		p.must(debt.Complete(w.Context(), weir.Costs{"t": mostUnits}))
-		_, err := l.Complete(w.Context(), weir.Costs{"n": 1, "t": mostUnits})
+		p.must(debt.Complete(w.Context(), weir.Costs{"t": largestUnits}))
+		_, err := l.Complete(w.Context(), weir.Costs{"n": 1, "t": largestUnits})
 		p.quiet()
 		if !errors.Is(err, weir.Invalid) {
 			w.Errorf("complete: got %v, want invalid", err)

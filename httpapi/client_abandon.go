@@ -86,9 +86,9 @@ func (a *abandoned) end(absent bool, err error) {
 	}
 }
 
-// crowded reports whether more than half of maxAbandoned reservations are being cancelled. The
+// full reports whether more than half of maxAbandoned reservations are being cancelled. The
 // client then stops repeating the cancels of those that the server does not have.
-func (a *abandoned) crowded() bool {
+func (a *abandoned) full() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stats.UnderWay > maxAbandoned/2
@@ -165,7 +165,7 @@ func (c *Client) cancelAbandoned(
 			return false, nil
 		case !errors.Is(err, weir.UnknownLease):
 			return false, err
-		case !pending || c.abandoned.crowded():
+		case !pending || c.abandoned.full():
 			return true, nil
 		}
 		absent = absent || why == nil // from now on the server refuses the reserve

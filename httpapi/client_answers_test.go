@@ -106,7 +106,7 @@ func brokenProblems() []brokenAnswer {
 		{"another API's 404", 404, jsonType, `{"error":"no such route"}`},
 		{"a proxy's 400", 400, "text/plain", "bad request"},
 		{"408", 408, problemType, `{"status":408,"code":"invalid","field":"body"}`},
-		{"a body that did not arrive whole", 400, problemType, lost},
+		{"an incomplete body", 400, problemType, lost},
 		{"a problem without a code", 400, problemType, `{"status":400}`},
 		{"a problem without a status", 400, problemType, `{"code":"invalid"}`},
 		{"a problem that is cut off", 400, problemType, `{"status":400,"code":"inv`},

@@ -114,7 +114,7 @@ func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 	if err := k.encode(); err != nil {
 		return callResult{err: err}
 	}
-	ctx, cancel := lessATenth(ctx)
+	ctx, cancel := withoutLastTenth(ctx)
 	defer cancel()
 	var out callResult
 	attempts := cmp.Or(k.tries, c.options.Attempts)
@@ -144,8 +144,9 @@ func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 	}
 }
 
-// lessATenth returns a context that ends when nine tenths of the time to the deadline have passed.
-func lessATenth(ctx context.Context) (context.Context, context.CancelFunc) {
+// withoutLastTenth returns a context that ends when nine tenths of the time to the deadline have
+// passed.
+func withoutLastTenth(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)

@@ -35,7 +35,7 @@ func TestTransportFailures(t *testing.T) {
 		url      string
 		used     int64
 	}{
-		{"nobody listens", refused, nil, "", 0},
+		{"no server listens", refused, nil, "", 0},
 		{"behind another transport", roundTrips(refused.RoundTrip), nil, "", 0},
 		{"no such scheme", refused, nil, "gopher://host", 0},
 		{

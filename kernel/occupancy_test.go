@@ -86,7 +86,7 @@ func TestWindowGrows(t *testing.T) {
 		w.at(59_999).refuse(2, 1)
 		w.at(60_000).left(10)
 	})
-	t.Run("learned of after these have returned, they stay from then on", func(t *testing.T) {
+	t.Run("reported after the others returned, they count from then on", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, window(10, minute))
 		l := w.at(0).take(8)

@@ -173,7 +173,7 @@ func TestWait(t *testing.T) {
 	}{
 		{"at once", 0, 0, 0, 0},
 		{"as told", 1, 10 * time.Millisecond, 10 * time.Millisecond, 12 * time.Millisecond},
-		{"sooner than told, since others settle", 6, time.Hour, 1575 * time.Millisecond, 1800 * time.Millisecond},
+		{"sooner than reported, because others settle", 6, time.Hour, 1575 * time.Millisecond, 1800 * time.Millisecond},
 		{"contended", 3, 0, 175 * time.Millisecond, 200 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

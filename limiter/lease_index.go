@@ -162,8 +162,8 @@ type leaseCell struct {
 	place leaseRef
 }
 
-// leastCells is the number of cells of the smallest table.
-const leastCells = 16
+// minCells is the number of cells of the smallest table.
+const minCells = 16
 
 // cell returns the number of the cell that has an ID, or that would get it.
 func (p *leaseHash) cell(id weir.LeaseID, seed fingerprint) int {
@@ -189,7 +189,7 @@ func (p *leaseHash) full() bool { return p.len >= len(p.cells)/4*3 }
 
 func (p *leaseHash) set(id weir.LeaseID, place leaseRef, seed fingerprint) {
 	if p.full() {
-		p.resize(max(leastCells, 2*len(p.cells)), seed, nil)
+		p.resize(max(minCells, 2*len(p.cells)), seed, nil)
 	}
 	s := &p.cells[p.cell(id, seed)]
 	if s.id.IsZero() {
@@ -207,7 +207,7 @@ func (p *leaseHash) move(id weir.LeaseID, place leaseRef, seed fingerprint) {
 // rebuild makes a new table of the valid cells, of which there are n, and returns the old cells.
 func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) []leaseCell {
 	old := p.cells
-	size := leastCells
+	size := minCells
 	for size < 2*n {
 		size *= 2
 	}

@@ -64,11 +64,11 @@ const (
 	leaseNowhere           = leaseHasEnded - 1
 )
 
-// A call sweeps at most sweepLeast due leases of its segment and a sixteenth of all leases in it.
+// A call sweeps at most minSweep due leases of its segment and a sixteenth of all leases in it.
 // That is little enough for one call, and enough for a hundred calls a second to sweep a million
 // leases that became due at once in about ten seconds.
 const (
-	sweepLeast = 64
+	minSweep   = 64
 	sweepShare = 16
 )
 
@@ -405,7 +405,7 @@ func (s *leaseSegment) sweep(t *leaseTable, now int64) {
 		s.live = slices.DeleteFunc(s.live, func(l *leaseList) bool { return l.head == nil })
 	}
 	quiet := int64(math.MaxInt64)
-	budget := sweepLeast + s.index.len/sweepShare
+	budget := minSweep + s.index.len/sweepShare
 	for ; budget > 0; budget-- {
 		e, busy := s.firstDue()
 		if busy {

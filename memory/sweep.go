@@ -7,11 +7,11 @@ import (
 )
 
 // The pace of the sweep: it walks all stripes about once in sweepInterval of the callers' time, and
-// one call looks at no more than sweepMost subject states.
+// one call looks at no more than maxSweep subject states.
 const (
 	sweepInterval  = 60_000
 	stripeInterval = sweepInterval / stripeCount
-	sweepMost      = 1024
+	maxSweep       = 1024
 )
 
 // sweeper decides which stripe is swept next. Calls sweep all stripes in turn, not the ones that
@@ -36,7 +36,7 @@ func (s *Store) sweep(now int64) {
 	// After a pause all stripes are swept once, not once for each interval that has passed. If a
 	// clock was far ahead when due was set, the next sweep is now.
 	due := min(max(w.due.Load(), now-sweepInterval), now)
-	for left := sweepMost; left > 0 && due <= now; {
+	for left := maxSweep; left > 0 && due <= now; {
 		n, done := s.stripes[w.stripe].sweep(now, left)
 		left -= n + 1
 		if done {

@@ -107,7 +107,7 @@ func TestSweepForgetsIdleEntities(t *testing.T) {
 func (s *Store) sweepAll(now time.Time) {
 	for i := range s.stripes {
 		for done := false; !done; {
-			_, done = s.stripes[i].sweep(now.UnixMilli(), sweepMost)
+			_, done = s.stripes[i].sweep(now.UnixMilli(), maxSweep)
 		}
 	}
 }

@@ -17,8 +17,8 @@ type stateCell struct {
 	item *subjectState
 }
 
-// leastCells is the number of cells of the smallest table.
-const leastCells = 4
+// minCells is the number of cells of the smallest table.
+const minCells = 4
 
 // find returns a subject's item, or nil.
 func (t *stateTable) find(of weir.Subject, hash uint64) *subjectState {
@@ -37,7 +37,7 @@ func (t *stateTable) find(of weir.Subject, hash uint64) *subjectState {
 // insert adds an item that is not in the table.
 func (t *stateTable) insert(it *subjectState, hash uint64) {
 	if t.len >= len(t.cells)/4*3 {
-		t.resize(max(leastCells, 2*len(t.cells)))
+		t.resize(max(minCells, 2*len(t.cells)))
 	}
 	t.len++
 	t.insertCell(stateCell{hash, it})
@@ -73,7 +73,7 @@ func (t *stateTable) remove(it *subjectState, hash uint64) {
 
 // shrink reallocates the table with as few cells as its items need.
 func (t *stateTable) shrink() {
-	size := leastCells
+	size := minCells
 	for t.len >= size/2 {
 		size *= 2
 	}

@@ -107,7 +107,7 @@ func TestHistoriesCatchDefects(t *testing.T) {
 		"a window's or slots' check is left out", "a bucket's or budget's check has no rest",
 		"a check asks for one unit less", "the chain is not linked",
 		"what the second limit takes is not counted", "a cancel keeps the holds",
-		"a complete keeps the slots", "a shrink does not make the hold anew", "an overrun is dropped",
+		"a complete keeps the slots", "a shrink does not replace the hold", "an overrun is dropped",
 		"a refund is dropped", "a refund counts twice",
 	}
 	for _, x := range wrongs() {

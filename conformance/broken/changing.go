@@ -23,7 +23,7 @@ func changeRules() []pointVariant {
 				k.Kind = weir.Window
 			}
 		})},
-		{"a changed limit begins anew", "8.2", key(func(k *model.Key, l *weir.Limit) {
+		{"a changed limit is a new limit", "8.2", key(func(k *model.Key, l *weir.Limit) {
 			k.Name = fmt.Sprintf("%s %d %v %v", k.Name, l.Capacity, l.Window, l.Timeout)
 		})},
 		{"an old period is forgotten after 64 others", "8.5", until(model.Taken, weir.Budget,

@@ -120,7 +120,7 @@ func listingStores() []storeVariant {
 				return page, err
 			}
 		}},
-		{"who only has limits does not use a resource", "9.3", func(s *wrongStore) {
+		{"an entity with limits only does not use a resource", "9.3", func(s *wrongStore) {
 			s.entities = func(ctx context.Context, now time.Time, resource string) ([]string, error) {
 				names, err := s.fullStore.Entities(ctx, now, resource)
 				var out []string

@@ -34,7 +34,7 @@ func keyedFronts() []wrappedVariant {
 			}
 			return nil
 		})},
-		{"keyed charges are told by position too", "7.12", settledBy(true,
+		{"keyed charges can be named by position", "7.12", settledBy(true,
 			func(_ *wrongWorld, r *weir.Request, totals []weir.Costs) []weir.Costs {
 				if len(totals) < 2 || len(totals) != len(r.Charges) {
 					return totals
@@ -47,7 +47,7 @@ func keyedFronts() []wrappedVariant {
 				}
 				return []weir.Costs{all}
 			})},
-		{"a full name is for whoever holds its entity's units", "7.12", settledBy(true,
+		{"a full name matches any charge that reaches its limit", "7.12", settledBy(true,
 			renaming(func(w *wrongWorld, r *weir.Request, name string) string {
 				for _, c := range r.Charges {
 					e, err := w.World.Explain(context.Background(), c.Entity, c.Resource)

@@ -107,7 +107,7 @@ func changedBucketRules() []pointVariant {
 			balance(func(t model.BucketRead, right *big.Int) *big.Int {
 				return sub(right, times(max(t.Was.Limit.Capacity-t.Limit.Capacity, 0), milli))
 			})},
-		{"a changed capacity starts the bucket anew", "capacity set back and forth",
+		{"a changed capacity fills the bucket", "capacity set back and forth",
 			balance(func(t model.BucketRead, right *big.Int) *big.Int {
 				if !t.Was.Limit.Same(*t.Limit) {
 					return capacityOf(t.Limit)

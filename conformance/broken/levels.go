@@ -67,7 +67,7 @@ func levelRules() []pointVariant {
 			}
 			return min(t.Limit.Capacity, brought)
 		})},
-		{"brought limits that nobody has are ignored", "5.4",
+		{"brought limits that are not configured are ignored", "5.4",
 			skipCheck("5.4", "is no limit of a named entity")},
 		{"the kind of a brought limit does not matter", "5.4", skipCheck("5.4", "is another one")},
 	}
@@ -114,7 +114,7 @@ func cascadeFronts() []wrappedVariant {
 				return e, err
 			}
 		}},
-		{"a status tells of the parent too", "9.1", func(w *wrongWorld) {
+		{"a status includes the parent", "9.1", func(w *wrongWorld) {
 			w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 				statuses, err := w.World.Status(ctx, entity, resource)
 				if e, known := w.World.Explain(ctx, entity, "m"); known == nil && e.Parent != nil {

@@ -37,7 +37,7 @@ func limiterFronts() []wrappedVariant {
 		{"unavailable looks like a denial", "10.2", failing(weir.Unavailable, func(a *answer) {
 			a.fail(&weir.DeniedError{RetryAfter: time.Second})
 		})},
-		{"nobody is told which ID to repeat", "10.2", failing(weir.Unavailable, func(a *answer) {
+		{"the error does not name the ID to repeat", "10.2", failing(weir.Unavailable, func(a *answer) {
 			if e, ok := errors.AsType[*weir.Error](a.err); ok {
 				e.Field, e.Value = "", ""
 			}
@@ -51,7 +51,7 @@ func limiterFronts() []wrappedVariant {
 				return l, err
 			}
 		}},
-		{"a caller who has gone gets a degraded lease", "X1: ", func(w *wrongWorld) {
+		{"a caller that has left gets a degraded lease", "X1: ", func(w *wrongWorld) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
 				if ctx.Err() != nil {

@@ -202,7 +202,7 @@ func keyRules() []pointVariant {
 		{"entities lose their - and .", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
 			k.Entity = plain.Replace(k.Entity)
 		})},
-		{"names are not told apart by case", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
+		{"names that differ by case only are the same", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
 			k.Entity = strings.ToLower(k.Entity)
 		})},
 		{"usage of all resources is one", "U1: usage", key(func(k *model.Key, _ *weir.Limit) {

@@ -132,7 +132,7 @@ func growthRules() []pointVariant {
 		{"units learned of late are forgiven", "7.5",
 			growth(func(t model.Expiry) int64 { return t.Pieces[0].Until })},
 		{"grown units are occupied from the adjust", "7.5", growth(fromNow)},
-		{"a growth renews the whole window", "7.5", growth(func(t model.Expiry) int64 {
+		{"a growth renews the entire window", "7.5", growth(func(t model.Expiry) int64 {
 			for _, p := range t.Pieces {
 				if p.Until > t.From {
 					p.Until = fromNow(t)
@@ -143,7 +143,7 @@ func growthRules() []pointVariant {
 		{"a shrink takes what was added first", "7.6", shrink(func(s model.ShrunkHolding, _ []*model.Piece) []*model.Piece {
 			return shrunk(s.Pieces, s.Less)
 		})},
-		{"what stays begins anew", "7.6", shrink(func(s model.ShrunkHolding, right []*model.Piece) []*model.Piece {
+		{"what stays ends later", "7.6", shrink(func(s model.ShrunkHolding, right []*model.Piece) []*model.Piece {
 			return ending(right, s.Now, func(until int64) int64 { return until + 10_000 })
 		})},
 		{"what stays ends at once", "7.6", shrink(func(s model.ShrunkHolding, _ []*model.Piece) []*model.Piece {
@@ -219,7 +219,7 @@ func refundRules() []pointVariant {
 			return right
 		})},
 		{"usage is booked when it is learned of", "U2: usage", book},
-		{"a refund goes where time has got to", "7.7", book},
+		{"a refund goes to the current period", "7.7", book},
 		{"an extend revives slots", "7.8", extend(func(t model.Expiry) int64 {
 			return t.From + t.Limit.Timeout.Milliseconds()
 		})},

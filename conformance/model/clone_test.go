@@ -180,7 +180,7 @@ func TestSameNow(t *testing.T) {
 			calls{reserve(1, 1), complete(1, 2), reserve(0, 1), cancel(0)}, true},
 		{"pieces of a window", calls{reserve(0, 3), adjust(0, 1, 3)}, calls{reserve(0, 3), adjust(0, 1, 3)}, true},
 		{"units in use", calls{reserve(0, 1)}, calls{reserve(0, 2)}, false},
-		{"who has reserved", calls{reserve(0, 1)}, calls{reserve(1, 1)}, false},
+		{"callers with a reservation", calls{reserve(0, 1)}, calls{reserve(1, 1)}, false},
 		{"what two leases stand for", calls{reserve(0, 1), reserve(1, 2)}, calls{reserve(0, 2), reserve(1, 1)}, false},
 		{"what a lease stands for", calls{reserve(0, 1), reserve(1, 2), adjust(0, 1, 2)},
 			calls{reserve(0, 1), reserve(1, 2), adjust(0, 1, 1), adjust(1, 1, 3)}, false},

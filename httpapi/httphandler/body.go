@@ -112,10 +112,10 @@ func bodyError(err error, most int64) error {
 }
 
 // Incomplete bodies use memory. The first freeOfBody bytes of each body are not counted;
-// mostArriving bounds the sum of the rest.
+// maxArriving bounds the sum of the rest.
 const (
-	freeOfBody   = maxKept
-	mostArriving = 64 << 20
+	freeOfBody  = maxKept
+	maxArriving = 64 << 20
 )
 
 // arrivals is the list of the requests whose bodies are arriving, oldest first. Two bounds protect

@@ -64,7 +64,7 @@ func New(s weir.Service, o *Options) *Handler {
 	h.serving = make(chan struct{}, h.options.MaxConcurrent)
 	h.document = openAPIFor(h.options.Version, h.options.Authenticate != nil)
 	h.arrivals.most, h.arrivals.of = h.options.MaxArriving, make(map[string]int)
-	h.arrivals.mostBytes = max(mostArriving, 2*h.options.MaxBody)
+	h.arrivals.mostBytes = max(maxArriving, 2*h.options.MaxBody)
 	h.rateLimits = apijson.NewRateLimits(s, h.options.Now)
 	h.register()
 	return h

@@ -75,7 +75,7 @@ func badClientKinds() []badClientKind {
 			2000))},
 		{"chunks that are none", says(half + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n\r\n")},
 		{"a wrong bearer token", says("GET /v1/status?entity=acme HTTP/1.1\r\nHost: server\r\n" +
-			"Connection: close\r\nAuthorization: Bearer " + wireNobody + "\r\n\r\n")},
+			"Connection: close\r\nAuthorization: Bearer " + wireNoToken + "\r\n\r\n")},
 		{"TLS", helloTLS},
 		{"asks and never reads", neverRead},
 	}

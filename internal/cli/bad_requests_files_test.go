@@ -25,7 +25,7 @@ type badServer struct {
 }
 
 func badServers() []badServer {
-	const secret = "token: " + wireNobody
+	const secret = "token: " + wireNoToken
 	tokens := func(what, text, want string) badServer {
 		return badServer{what: what, args: "--tokens FILE", text: "tokens:\n" + text, want: want}
 	}
@@ -48,7 +48,7 @@ func badServers() []badServer {
 			`FILE:2:\d+:.*role`),
 		tokens("a bearer token and a digest", "  - {name: a, role: call, "+secret+", sha256: '"+
 			strings.Repeat("0", 64)+"'}\n", `FILE:2:\d+:`),
-		tokens("a digest that is none", "  - {name: a, role: call, sha256: "+wireNobody+"}\n",
+		tokens("a digest that is none", "  - {name: a, role: call, sha256: "+wireNoToken+"}\n",
 			`FILE:2:\d+:`),
 		{"limits with an unknown field", "--limits FILE", "version: 1\nlimit: {}\n", 0,
 			`FILE:2:1:.*limit`},
@@ -93,7 +93,7 @@ func TestBadWireFiles(t *testing.T) {
 		if want := named(row.want, regexp.QuoteMeta); !regexp.MustCompile(want).MatchString(said) {
 			t.Errorf("%s: got %q, want a match of %s", row.what, said, want)
 		}
-		for _, secret := range []string{wireNobody, wireReader, wireCaller, "short-secret"} {
+		for _, secret := range []string{wireNoToken, wireReader, wireCaller, "short-secret"} {
 			if strings.Contains(said, secret) {
 				t.Errorf("%s: the message quotes the secret: %s", row.what, said)
 			}
@@ -131,13 +131,13 @@ func TestBadWireReload(t *testing.T) {
 			`limits\.yaml:\d+:\d+:.*cycle`},
 		{"no limits in the file", "limits", "", `limits\.yaml`},
 		{"bearer tokens with a mistake", "tokens", "tokens:\n  - {name: a, role: king, token: " +
-			wireNobody + "}\n",
+			wireNoToken + "}\n",
 			`tokens\.yaml:2:\d+:.*king`},
 		{"no bearer tokens in the file", "tokens", "", `tokens\.yaml`},
 	} {
 		heard := len(w.said.String())
 		w.replace(t, row.file, row.text, 0o600)
-		line := w.hears(t, heard, row.want)
+		line := w.nextLine(t, heard, row.want)
 		w.serves(t)
 		if after := w.state(t); after != before {
 			t.Errorf("%s: state: got\n%s\nwant\n%s", row.what, after, before)
@@ -146,8 +146,8 @@ func TestBadWireReload(t *testing.T) {
 	}
 	if runtime.GOOS != "windows" {
 		heard := len(w.said.String())
-		w.replace(t, "tokens", strings.Replace(badWireTokens, wireReader, wireNobody, 1), 0o644)
-		t.Logf("%-32s → %s", "bearer tokens that all can read", w.hears(t, heard, `tokens\.yaml.*0?644`))
+		w.replace(t, "tokens", strings.Replace(badWireTokens, wireReader, wireNoToken, 1), 0o644)
+		t.Logf("%-32s → %s", "bearer tokens that all can read", w.nextLine(t, heard, `tokens\.yaml.*0?644`))
 		w.serves(t)
 	}
 	checkSecrets(t, w)
@@ -182,9 +182,9 @@ func (w *badWireWorld) replace(t *testing.T, file, text string, mode os.FileMode
 	}
 }
 
-// hears waits until the server has printed, from an offset of its output on, a line that matches
+// nextLine waits until the server has printed, from an offset of its output on, a line that matches
 // the pattern.
-func (w *badWireWorld) hears(t *testing.T, after int, pattern string) string {
+func (w *badWireWorld) nextLine(t *testing.T, after int, pattern string) string {
 	t.Helper()
 	line := regexp.MustCompile(`(?m)^.*` + pattern + `.*$`)
 	found := ""

@@ -16,10 +16,10 @@ import (
 
 // The bearer tokens of the servers under test, by role.
 const (
-	wireReader = "read-read-read-read"
-	wireCaller = "call-call-call-call"
-	wireAdmin  = "admin-admin-admin"
-	wireNobody = "nobody-nobody-nobody"
+	wireReader  = "read-read-read-read"
+	wireCaller  = "call-call-call-call"
+	wireAdmin   = "admin-admin-admin"
+	wireNoToken = "nobody-nobody-nobody"
 )
 
 const (
@@ -195,7 +195,7 @@ func TestBadWire(t *testing.T) {
 func checkSecrets(t *testing.T, worlds ...*badWireWorld) {
 	t.Helper()
 	for _, w := range worlds {
-		for _, secret := range []string{wireReader, wireCaller, wireAdmin, wireNobody} {
+		for _, secret := range []string{wireReader, wireCaller, wireAdmin, wireNoToken} {
 			if strings.Contains(w.said.String(), secret) {
 				t.Errorf("the server's log has the bearer token %s", secret)
 			}
@@ -213,7 +213,7 @@ func (row badRow) judge(t *testing.T, got *wireAnswer) string {
 	if got.status == 0 {
 		return "closed without an answer"
 	}
-	if strings.Contains(string(got.body), wireNobody) {
+	if strings.Contains(string(got.body), wireNoToken) {
 		t.Errorf("%s: the answer repeats the bearer token: %s", row.sent, got.body)
 	}
 	kind := got.head.Get("Content-Type")

@@ -57,8 +57,8 @@ func TestAdvice(t *testing.T) {
 		want   string
 	}{
 		{"nothing wrong", Target{Server: DefaultServer, Defaulted: true}, nil, ""},
-		{"no server where nobody named one", Target{Defaulted: true}, gone, "(is `weir serve` running? "},
-		{"no server where somebody did", Target{Server: "http://there"}, gone, ""},
+		{"no server if none is named", Target{Defaulted: true}, gone, "(is `weir serve` running? "},
+		{"no server if one is named", Target{Server: "http://there"}, gone, ""},
 		{"a store in use", Target{store: "memory:?snapshot=x"}, gone, "(if a server has it open, "},
 		{"no bearer token", Target{anonymous: true}, refused, "(give a bearer token in WEIR_TOKEN"},
 		{"a weak bearer token", Target{Server: "http://there"}, refused, ""},

@@ -34,7 +34,7 @@ var importRule = rule{
 		{"a module in the arithmetic", map[string]string{
 			"kernel/a.go": `package kernel; import "golang.org/x/exp/constraints"`,
 		}, "kernel may not import"},
-		{"a module whose name only begins alike", map[string]string{
+		{"a module whose name has the same prefix", map[string]string{
 			"manifest/a.go": `package manifest; import "github.com/goccy/go-yaml2"`,
 		}, "manifest may not import"},
 		{"a room below an allowed one", map[string]string{

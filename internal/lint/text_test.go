@@ -26,7 +26,7 @@ var textRule = rule{
 	name:  "unwanted words",
 	check: checkText,
 	samples: []sample{
-		{"words that are alike", map[string]string{
+		{"similar words", map[string]string{
 			"a.md": "pre-sha" + "red/x homework/ /works todo mktemp a.XX" + "XX",
 			"b":    "sha" + "red/\x00", // not text
 			// Hashes may contain any text, and caches are not part of the repository.

@@ -90,7 +90,7 @@ func TestIdleConnectionsAreEvicted(t *testing.T) {
 			return w.send(t, "POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\n"+
 				"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 		}},
-		{"a slow body where none is read", func(t *testing.T, w *world) net.Conn {
+		{"a slow body that the route does not read", func(t *testing.T, w *world) net.Conn {
 			return w.send(t, "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 		}},
 		{"idle with a bearer token", func(t *testing.T, w *world) net.Conn {
@@ -338,7 +338,7 @@ func TestAnsweredConnectionsAreEvicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.track(conn, http.StateActive)
-	letIn(connContext(t.Context(), conn))
+	recordAuthenticated(connContext(t.Context(), conn))
 	next, far := net.Pipe()
 	defer closeQuietly(far)
 	full.conns <- next

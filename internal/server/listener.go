@@ -255,8 +255,8 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(httphandler.ConnContext(ctx, conn), connKey{}, boundedConnOf(conn))
 }
 
-// letIn records that the caller of the request in progress was let in.
-func letIn(ctx context.Context) {
+// recordAuthenticated records that the caller of the request in progress was let in.
+func recordAuthenticated(ctx context.Context) {
 	c, ok := ctx.Value(connKey{}).(*boundedConn)
 	if !ok || c == nil || c.known.Load() {
 		return

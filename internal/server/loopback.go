@@ -28,7 +28,7 @@ func listen(ctx context.Context, option, address string, open bool) (net.Listene
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, notListened(option, address, err)
+		return nil, listenError(option, address, err)
 	}
 	if !open && !isLoopback(l.Addr()) { // the name may resolve to another address now
 		_ = l.Close() // nothing was accepted
@@ -37,9 +37,9 @@ func listen(ctx context.Context, option, address string, open bool) (net.Listene
 	return l, nil
 }
 
-// notListened returns the error of an address that cannot be listened on, without the part of net's
+// listenError returns the error of an address that cannot be listened on, without the part of net's
 // error that names the address again.
-func notListened(option, address string, err error) *weir.Error {
+func listenError(option, address string, err error) *weir.Error {
 	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be listened on", Err: err}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		e.Reason, e.Err = "is already in use: choose another address, or stop what listens there", nil

@@ -9,10 +9,10 @@
 // others out. net/http reads the request line and the headers. The observed handler starts a span
 // and counts the request, loopbackOnly refuses foreign host names if the server has no bearer
 // tokens, and GET /metrics is answered here. The [httphandler.Handler] serves all other requests:
-// it calls tokens to authenticate the caller, and letIn when it has done so, which protects the
-// connection from eviction. It then calls the [limiter.Limiter], whose events go to the observers:
-// metrics, activity (for the status page), the log and traces. After the answer, observed ends the
-// span, counts the status and logs a failure.
+// it calls tokens to authenticate the caller, and recordAuthenticated when it has done so, which
+// protects the connection from eviction. It then calls the [limiter.Limiter], whose events go to
+// the observers: metrics, activity (for the status page), the log and traces. After the answer,
+// observed ends the span, counts the status and logs a failure.
 //
 // # Files
 //
@@ -208,7 +208,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		// Half of the connections stay available to requests whose bodies are not slow.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
 		Logger:      s.requestLog, Ready: s.ready, StatusPage: statuspage.Page(), Now: s.options.Limiter.Now,
-		LetIn: letIn, HungUp: hungUp, Version: s.options.Version,
+		LetIn: recordAuthenticated, HungUp: hungUp, Version: s.options.Version,
 	}
 	if s.tokens != nil {
 		o.Authenticate = s.tokens.authenticate

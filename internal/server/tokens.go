@@ -94,8 +94,8 @@ const (
 	maxTokenFile    = 256 << 10
 	maxTokens       = 1000
 	maxTokenNesting = 16 // the YAML parser is slow on deep brackets
-	leastToken      = 16 // characters
-	mostToken       = 1024
+	minTokenBytes   = 16 // characters
+	maxTokenBytes   = 1024
 )
 
 // tokenSyntax is the syntax of a bearer token in RFC 6750.
@@ -276,9 +276,9 @@ func (r *tokenReader) role(n ast.Node, path, text string) httphandler.Role {
 
 func (r *tokenReader) secret(n ast.Node, path, text string) tokenDigest {
 	switch {
-	case len(text) < leastToken || len(text) > mostToken:
+	case len(text) < minTokenBytes || len(text) > maxTokenBytes:
 		r.add(n.GetToken(), path, hidden,
-			fmt.Sprintf("must have from %d to %d characters", leastToken, mostToken))
+			fmt.Sprintf("must have from %d to %d characters", minTokenBytes, maxTokenBytes))
 	case !tokenSyntax.MatchString(text):
 		r.add(n.GetToken(), path, hidden,
 			"must be letters, digits and any of . _ ~ + / -, with any = at the end")
@@ -319,7 +319,7 @@ func (r *tokenReader) fields(
 		field := at.Value
 		switch {
 		case !slices.Contains(known, field):
-			r.add(at, below(path, unlessSecret(field)), hidden,
+			r.add(at, below(path, hideSecret(field)), hidden,
 				"is unknown: the fields here are "+strings.Join(known, ", "))
 		case seen[field]:
 			r.add(at, below(path, field), hidden, "is given twice")
@@ -349,10 +349,10 @@ func below(path, field string) string {
 	return path + "." + field
 }
 
-// unlessSecret returns text unless it is long enough to be a bearer token, which may be anywhere in
+// hideSecret returns text unless it is long enough to be a bearer token, which may be anywhere in
 // the file.
-func unlessSecret(text string) string {
-	if len(text) >= leastToken {
+func hideSecret(text string) string {
+	if len(text) >= minTokenBytes {
 		return hidden
 	}
 	return text
@@ -360,7 +360,7 @@ func unlessSecret(text string) string {
 
 // add adds a mistake at a token, or at the beginning of the file.
 func (r *tokenReader) add(at *token.Token, field, value, reason string) {
-	value = unlessSecret(value)
+	value = hideSecret(value)
 	m := &tokenMistake{file: r.file, line: 1, column: 1, err: &weir.Error{
 		Code: weir.Invalid, Field: field, Value: value, Reason: reason,
 	}}

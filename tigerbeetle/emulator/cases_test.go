@@ -327,7 +327,7 @@ func TestEmulatorClosing(t *testing.T) {
 			},
 			{after: time.Second + 1, send: sent{holdOf(3, 1, 0, 0)}, want: statuses{isCreated}},
 		},
-		"it stays closed where a chain opens and closes it": {
+		"it stays closed if a chain opens and closes it": {
 			{send: sent{holdOf(1, 0, 5, flagClosingDebit)}, want: statuses{isCreated}},
 			{
 				send: sent{voidOf(2, 1, flagLinked), holdOf(3, 0, 9, flagClosingDebit), holdOf(4, 1, 0, 0)},

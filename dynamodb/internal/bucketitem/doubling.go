@@ -11,8 +11,8 @@ import (
 const (
 	// MaxShards is the largest number of shards of a bucket; the Python library has the same bound.
 	MaxShards = 32
-	// leastShare is the least capacity that each limit keeps in each shard, in milli-units.
-	leastShare = 10_000
+	// minShare is the least capacity that each limit keeps in each shard, in milli-units.
+	minShare = 10_000
 )
 
 // doubleIfBusy doubles the shards of a bucket if its item takes more writes than DynamoDB allows
@@ -48,7 +48,7 @@ func (c *commit) doubleIfBusy(ctx context.Context) {
 // of it, and no milli-unit is lost to rounding.
 func splits(l *schema.BucketLimit, shards int) bool {
 	n := int64(shards)
-	return l.Capacity/n >= leastShare && l.Capacity%n == 0 && l.Refill%n == 0
+	return l.Capacity/n >= minShare && l.Capacity%n == 0 && l.Refill%n == 0
 }
 
 // SpreadMS is the least time in milliseconds between two doublings of a bucket, in which the first

@@ -161,8 +161,8 @@ func largest(series []Series) uint64 {
 	return top
 }
 
-// apiece returns how many of n neighbours to merge so that at most a number of places remain.
-func apiece(n, places int) int { return max((n+places-1)/places, 1) }
+// mergeCount returns how many of n neighbours to merge so that at most a number of places remain.
+func mergeCount(n, places int) int { return max((n+places-1)/places, 1) }
 
 // merge replaces every group of neighbours by the sum of their values, or by the largest of them.
 func merge(series []Series, each int, largest bool) []Series {
@@ -209,8 +209,8 @@ func stack(values []uint64, top uint64, height, least int) []int {
 	return edges
 }
 
-// stackWhole is stack in whole rows of row steps each.
-func stackWhole(values []uint64, top uint64, rows, row int) []int {
+// stackRows is stack in whole rows of row steps each.
+func stackRows(values []uint64, top uint64, rows, row int) []int {
 	whole := sum(values)
 	used := (scale(whole, top, rows*row) + row - 1) / row
 	if whole > 0 {

@@ -58,7 +58,7 @@ func TestStackKeepsProportions(t *testing.T) {
 	}
 }
 
-func TestStackWhole(t *testing.T) {
+func TestStackRows(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		values []uint64
@@ -72,7 +72,7 @@ func TestStackWhole(t *testing.T) {
 		{[]uint64{1, 1}, []int{0, 0, 8}}, // there is one row, and the upper one takes it
 		{[]uint64{50, 50}, []int{0, 32, 64}},
 	} {
-		if got := stackWhole(c.values, 100, 8, 8); !slices.Equal(got, c.want) {
+		if got := stackRows(c.values, 100, 8, 8); !slices.Equal(got, c.want) {
 			t.Errorf("%v: got %v, want %v", c.values, got, c.want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ n, places, want int }{{0, 5, 1}, {5, 5, 1}, {6, 5, 2}, {100, 1, 100}} {
-		if got := apiece(c.n, c.places); got != c.want {
+		if got := mergeCount(c.n, c.places); got != c.want {
 			t.Errorf("%d in %d: got %d, want %d", c.n, c.places, got, c.want)
 		}
 	}

@@ -16,7 +16,7 @@ func overTime(title, unit string, times Times, series []Series, room int) *figur
 	return &figureView{
 		Title: title, Keys: keys(series), Data: data("from", names, series, unit),
 		Plot: &plotView{
-			Label: spoken(title), Desc: times.span(places) + ": " + described(series, unit),
+			Label: requireTitle(title), Desc: times.span(places) + ": " + described(series, unit),
 			Width: places * columnWidth, Height: plotHeight, Grid: []int{0, plotHeight / 2},
 			Hits:  hits(columnWidth, names, series, unit),
 			Ticks: timeTicks(times, places, room),
@@ -25,7 +25,7 @@ func overTime(title, unit string, times Times, series []Series, room int) *figur
 }
 
 func (c *Columns) view() *figureView {
-	each := apiece(most(c.Series), mostPlaces)
+	each := mergeCount(most(c.Series), maxPlaces)
 	series := merge(c.Series, each, false)
 	times := c.Times.normal(most(c.Series)).each(each)
 	top := roundTop(highest(series), c.Unit)
@@ -38,7 +38,7 @@ func (c *Columns) view() *figureView {
 
 func (c *Comparison) view() *figureView {
 	n := max(most(c.Above.Series), most(c.Below.Series))
-	each := apiece(n, mostPlaces)
+	each := mergeCount(n, maxPlaces)
 	above, below := merge(c.Above.Series, each, false), merge(c.Below.Series, each, false)
 	times := c.Times.normal(n).each(each)
 	top := roundTop(max(highest(above), highest(below)), c.Unit)
@@ -64,7 +64,7 @@ func (c *Comparison) view() *figureView {
 }
 
 func (l *Lines) view() *figureView {
-	each := apiece(most(l.Series), mostPlaces)
+	each := mergeCount(most(l.Series), maxPlaces)
 	series := merge(l.Series, each, true)
 	times := l.Times.normal(most(l.Series)).each(each)
 	top := roundTop(l.largest(), l.Unit)
@@ -114,7 +114,7 @@ func (d *Distribution) view() *figureView {
 	bars := make([][]rect, len(d.Series))
 	for k := range d.Series {
 		for i := range n {
-			if h := stack([]uint64{size(d.Series[k].at(i))}, top, plotHeight, leastHeight)[1]; h > 0 {
+			if h := stack([]uint64{size(d.Series[k].at(i))}, top, plotHeight, minHeight)[1]; h > 0 {
 				x := i*width + 2*columnGap + k*columnWidth
 				bars[k] = append(bars[k], rect{x, plotHeight - h, columnWidth - columnGap, h})
 			}
@@ -130,7 +130,7 @@ func (d *Distribution) view() *figureView {
 	return &figureView{
 		Title: d.Title, Note: d.Note, Keys: keys(d.Series), Data: data("value", names, d.Series, ""),
 		Plot: &plotView{
-			Label: spoken(d.Title), Desc: described(d.Series, ""), Scale: scaleLabels(top, ""),
+			Label: requireTitle(d.Title), Desc: described(d.Series, ""), Scale: scaleLabels(top, ""),
 			Width: n * width, Height: plotHeight, Grid: []int{0, plotHeight / 2},
 			Shapes: shapes(d.Series, bars),
 			Hits:   hits(width, names, d.Series, ""),
@@ -214,8 +214,8 @@ func data(first string, names []string, series []Series, unit string) *dataView 
 	return v
 }
 
-// said describes a place: "18:15: admitted 120, denied 3".
-func said(name string, series []Series, i int, unit string) string {
+// describePlace describes a place: "18:15: admitted 120, denied 3".
+func describePlace(name string, series []Series, i int, unit string) string {
 	parts := make([]string, len(series))
 	for k := range series {
 		parts[k] = strings.TrimSpace(series[k].Name + " " + exact(series[k].at(i), unit))
@@ -223,8 +223,8 @@ func said(name string, series []Series, i int, unit string) string {
 	return name + ": " + strings.Join(parts, ", ")
 }
 
-// spoken is the title of a drawing. A drawing must have one.
-func spoken(title string) string {
+// requireTitle is the title of a drawing. A drawing must have one.
+func requireTitle(title string) string {
 	if title == "" {
 		return "figure"
 	}
@@ -265,8 +265,8 @@ func (b *Bars) view() *figureView {
 		names[i] = b.label(i)
 		bar := barView{Label: names[i]}
 		for g, series := range b.groups() {
-			line := barLine{Said: said(names[i], series, i, b.Unit), Width: plotHeight}
-			edges := stack(column(series, i), top, plotHeight, leastHeight)
+			line := barLine{Said: describePlace(names[i], series, i, b.Unit), Width: plotHeight}
+			edges := stack(column(series, i), top, plotHeight, minHeight)
 			for k := range series {
 				if k > 0 {
 					line.Text += " + "

@@ -11,8 +11,8 @@ const (
 	columnWidth = 10
 	columnGap   = 1
 	plotHeight  = 1000
-	leastHeight = 8   // of a value other than 0, so that it is seen
-	mostPlaces  = 480 // more are merged: no screen shows them
+	minHeight   = 8   // of a value other than 0, so that it is seen
+	maxPlaces   = 480 // more are merged: no screen shows them
 )
 
 // plotView is a drawing with the text around it.
@@ -50,7 +50,7 @@ type rect struct{ x, y, width, height int }
 func rects(series []Series, top uint64, base int, down bool) [][]rect {
 	out := make([][]rect, len(series))
 	for i := range most(series) {
-		edges := stack(column(series, i), top, plotHeight, leastHeight)
+		edges := stack(column(series, i), top, plotHeight, minHeight)
 		for k := range series {
 			height := edges[k+1] - edges[k]
 			if height == 0 {
@@ -91,7 +91,7 @@ func (r rect) path() string {
 func hits(width int, names []string, series []Series, unit string) []tooltipView {
 	out := make([]tooltipView, len(names))
 	for i, name := range names {
-		out[i] = tooltipView{i * width, width, said(name, series, i, unit)}
+		out[i] = tooltipView{i * width, width, describePlace(name, series, i, unit)}
 	}
 	return out
 }
@@ -110,7 +110,7 @@ const (
 	phoneRoom = 200
 	halfRoom  = 340
 	wideRoom  = 570
-	mostTicks = 12
+	maxTicks  = 12
 )
 
 // labelRoom is how many pixels the widest of the labels takes, including the gap to the next.
@@ -125,7 +125,7 @@ func labelRoom(ticks []tick) int {
 // timeTicks are as many round times as there is room for.
 func timeTicks(times Times, n, room int) []tickView {
 	var ticks []tick
-	for most := mostTicks; most > 0; most-- {
+	for most := maxTicks; most > 0; most-- {
 		if ticks = times.ticks(n, most); len(ticks)*labelRoom(ticks) <= room {
 			break
 		}
@@ -137,8 +137,8 @@ func timeTicks(times Times, n, room int) []tickView {
 // of the plot.
 func tickViews(ticks []tick, room int) []tickView {
 	width := labelRoom(ticks)
-	apart := apiece(len(ticks), max(room/width, 1))
-	apartOnPhone := apart * apiece(len(ticks), apart*max(phoneRoom/width, 1))
+	apart := mergeCount(len(ticks), max(room/width, 1))
+	apartOnPhone := apart * mergeCount(len(ticks), apart*max(phoneRoom/width, 1))
 	var out []tickView
 	for i := 0; i < len(ticks); i += apart {
 		t := ticks[i]

@@ -138,7 +138,7 @@ func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 			t.line(left(names[i], name), "  ", ends[i])
 		}
 	} else {
-		merged := apiece(n, room)
+		merged := mergeCount(n, room)
 		long := (n + merged - 1) / merged
 		wide := max(room/max(long, 1), 1)
 		for i, l := range lines {

@@ -69,7 +69,7 @@ func (p *textPlot) edges(i int) []int {
 	if p.exact() || len(values) < 2 || sum(values[1:]) == 0 {
 		return stack(values, p.top, p.Height*eighths, 1)
 	}
-	return stackWhole(values, p.top, p.Height, eighths)
+	return stackRows(values, p.top, p.Height, eighths)
 }
 
 // cell draws the part of a column in a row: at most two of the series that have a part of it.
@@ -178,7 +178,7 @@ func (t *lineBuffer) fitted(unit string, sets ...[]Series) sameScale {
 		for _, series := range sets {
 			s.top = max(s.top, roundTop(highest(merge(series, s.each, false)), unit))
 		}
-		each := apiece(s.n, t.columnsLeft(s.top, unit))
+		each := mergeCount(s.n, t.columnsLeft(s.top, unit))
 		if each <= s.each {
 			break
 		}
@@ -231,7 +231,7 @@ func (l *Lines) text(t *lineBuffer) {
 		return
 	}
 	n := most(l.Series)
-	each := apiece(n, t.columnsLeft(top, l.Unit))
+	each := mergeCount(n, t.columnsLeft(top, l.Unit))
 	for i := range l.Series {
 		series := merge(l.Series[i:i+1], each, true)
 		t.line(t.safe(titled(l.Title, titled(series[0].Name, note)), t.Width))

@@ -143,7 +143,7 @@ func TestActivitySeconds(t *testing.T) {
 		{"all too old", []int{0, 1}, 4000, 4000, map[int]int64{}},
 		{"a little back", []int{100, 100, 40, 100}, 100, 100, map[int]int64{40: 1, 100: 3}},
 		{"a little back, and asked there", []int{100, 40}, 41, 100, map[int]int64{40: 1, 100: 1}},
-		{"far back: the seconds begin anew", []int{100, 39, 39}, 40, 40, map[int]int64{39: 2}},
+		{"far back: the seconds start again", []int{100, 39, 39}, 40, 40, map[int]int64{39: 2}},
 		{"far back, and what was made up comes", []int{300, 0, 300}, 300, 300, map[int]int64{300: 1}},
 		{"far back twice", []int{300, 200, 201, 0, 1}, 1, 1, map[int]int64{0: 1, 1: 1}},
 		{"before 1970", []int{-2_000_000_000}, 0, 0, map[int]int64{}},
