@@ -61,6 +61,7 @@ func shown(t *testing.T, o httphandler.Options) *httptest.Server {
 				Capacity: 1<<63 - 1, Available: -5, Requested: 1, Exceeded: true}}})
 	}
 	o.Activity, o.Admin, o.StatusPage = l.activity.Report, l, statuspage.Page()
+	o.Now = func() time.Time { return l.now } // a denial ends in the future
 	server := httptest.NewServer(httphandler.New(anyNameLimiter{l.Limiter}, &o))
 	t.Cleanup(server.Close)
 	return server
