@@ -141,7 +141,7 @@ func TestManyBucketsAreStampedInParts(t *testing.T) {
 	s, slow, r, ids := manyBuckets(t)
 	quiet := schema.ResourceConfigKey(s.config.Namespace, "model-007")
 	s.also(t, quiet, schema.Item{schema.AttrCascade: truthOf(false)})
-	untold := func() int {
+	unstamped := func() int {
 		n := 0
 		for _, id := range ids {
 			if b := s.mustBucket(t, id); b.Parent != "top" || b.Cascade != (id.Resource != "model-007") {
@@ -153,7 +153,7 @@ func TestManyBucketsAreStampedInParts(t *testing.T) {
 	change := func(ctx context.Context) error {
 		return slow.admin.WriteEntity(ctx, configNow, "acme", "top", true)
 	}
-	t.Logf("in %d parts", r.tries(t, 70, change, untold))
+	t.Logf("in %d parts", r.tries(t, 70, change, unstamped))
 	if r.most > client.MaxParallel {
 		t.Errorf("got %d requests at once, want at most %d", r.most, client.MaxParallel)
 	}
@@ -167,7 +167,7 @@ func TestManyBucketsAreStampedInParts(t *testing.T) {
 		t.Errorf("all are stamped: got %d stamped again, %v", r.updates.Load(), err)
 	}
 	s.also(t, ids[3].Key(), schema.Item{schema.AttrParent: schema.String("stranger")})
-	if err := change(t.Context()); err != nil || r.updates.Load() != 1 || untold() != 0 {
-		t.Errorf("one is not stamped: got %d stamped, %v, and %d left", r.updates.Load(), err, untold())
+	if err := change(t.Context()); err != nil || r.updates.Load() != 1 || unstamped() != 0 {
+		t.Errorf("one is not stamped: got %d stamped, %v, and %d left", r.updates.Load(), err, unstamped())
 	}
 }

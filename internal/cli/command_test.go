@@ -69,8 +69,8 @@ func TestReserveWait(t *testing.T) {
 				if (lease != nil) != c.admitted || denied == c.admitted {
 					t.Errorf("got lease %v and %v, want admitted %v", lease, err, c.admitted)
 				}
-				if denied && console.ExitCode(console.FailedError(err)) != console.ExitDenied || len(console.ComplaintLines(err)) > 1 {
-					t.Errorf("got exit code %d and %q", console.ExitCode(console.FailedError(err)), console.ComplaintLines(err))
+				if denied && console.ExitCode(console.FailedError(err)) != console.ExitDenied || len(console.MistakeLines(err)) > 1 {
+					t.Errorf("got exit code %d and %q", console.ExitCode(console.FailedError(err)), console.MistakeLines(err))
 				}
 				if took := time.Since(began); took > c.within {
 					t.Errorf("took %v, want at most %v", took, c.within)
@@ -114,7 +114,7 @@ func TestWaitFinishes(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, interrupt)
 		lease, err = f.reserve(ctx, &connect.Connection{Service: slowService{oneSlot(t), time.Hour}}, r)
-		got := console.ComplaintLines(console.FailedError(connect.ServiceError(err)))
+		got := console.MistakeLines(console.FailedError(connect.ServiceError(err)))
 		want := `interrupted: lease_id "01JD5W3T7M2Q8R4XKB6NCV9ZHE": the outcome is unknown`
 		if lease != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("got %v and %q, want %q", lease, got, want)
@@ -137,7 +137,7 @@ func TestWaitInterrupted(t *testing.T) {
 		f := &reserveFlags{wait: time.Hour}
 		lease, err := f.reserve(ctx, &connect.Connection{Service: l}, r)
 		err = console.FailedError(connect.ServiceError(err))
-		lines := console.ComplaintLines(err)
+		lines := console.MistakeLines(err)
 		if lease != nil || console.ExitCode(err) != console.ExitFailed || fmt.Sprint(lines) != "[interrupted]" {
 			t.Errorf("got %v, exit code %d and %q, want an interruption", lease, console.ExitCode(err), lines)
 		}

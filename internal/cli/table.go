@@ -267,5 +267,5 @@ func reasonIn(err error) string {
 	if err == nil {
 		return ""
 	}
-	return console.ComplaintLines(fmt.Errorf("%w", err))[0]
+	return console.MistakeLines(fmt.Errorf("%w", err))[0]
 }

@@ -75,14 +75,14 @@ func ExitCode(err error) int {
 
 // printError prints an error: one line for each mistake joined in it.
 func (a *App) printError(err error) {
-	for _, line := range ComplaintLines(err) {
+	for _, line := range MistakeLines(err) {
 		// An error of printing an error cannot be reported elsewhere.
 		_, _ = io.WriteString(a.Streams.Err, "weir: "+line+"\n")
 	}
 }
 
-// ComplaintLines returns the lines for an error, without the "weir: " that libraries put first.
-func ComplaintLines(err error) []string {
+// MistakeLines returns the lines for an error, without the "weir: " that libraries put first.
+func MistakeLines(err error) []string {
 	switch {
 	case err == nil:
 		return nil

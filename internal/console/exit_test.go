@@ -56,7 +56,7 @@ func TestMistakeLines(t *testing.T) {
 		}},
 		{errors.Join(errors.New("x"), context.Canceled), []string{"interrupted"}},
 	} {
-		if got := ComplaintLines(c.err); !slices.Equal(got, c.want) {
+		if got := MistakeLines(c.err); !slices.Equal(got, c.want) {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestForgedLines(t *testing.T) {
 		},
 		{fmt.Errorf("%w, after: %w", errors.New("late"), evil), []string{`late, after: ` + line}},
 	} {
-		if got := ComplaintLines(c.err); !slices.Equal(got, c.want) {
+		if got := MistakeLines(c.err); !slices.Equal(got, c.want) {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
 		}
 	}

@@ -40,7 +40,7 @@ func TestNamedPipe(t *testing.T) {
 		interrupt()
 		select {
 		case err := <-ended:
-			if got := ComplaintLines(err); len(got) != 1 || got[0] != "interrupted" {
+			if got := MistakeLines(err); len(got) != 1 || got[0] != "interrupted" {
 				t.Errorf("%s: got %q, want an interruption", filepath.Base(name), got)
 			}
 		case <-time.After(time.Minute):

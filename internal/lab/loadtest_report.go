@@ -107,7 +107,7 @@ func newLoadtestReport(m *loadtest.Report, server string, requests []string) *lo
 		DeniedBy: append([]loadtest.DeniedCount{}, m.DeniedBy...), // never null in JSON
 		Errors:   append([]loadtest.ErrorCount{}, m.Errors...),
 		Leases:   loadtestLeases{m.Taken, m.Settled, m.Left},
-		Stopped:  strings.Join(console.ComplaintLines(m.Stopped), "; "),
+		Stopped:  strings.Join(console.MistakeLines(m.Stopped), "; "),
 	}
 	if o.Rate > 0 {
 		r.Loop = "open"

@@ -206,7 +206,7 @@ func (f *replayFlags) play(
 	r, err := replay.Play(ctx, service, w, p)
 	if r != nil {
 		r.Live.Server = f.target.Server
-		r.Live.Stopped = strings.Join(console.ComplaintLines(err), "; ")
+		r.Live.Stopped = strings.Join(console.MistakeLines(err), "; ")
 	}
 	return r, err
 }

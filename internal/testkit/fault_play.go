@@ -88,7 +88,7 @@ func or(s, other string) string {
 func (h *hit) perform() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.req.Context()), h.f.hold)
 	defer cancel()
-	u := Untold{Fault: h.rule.Fault, Operation: h.r.Operation, Body: h.r.Body}
+	u := Unanswered{Fault: h.rule.Fault, Operation: h.r.Operation, Body: h.r.Body}
 	if resp, err := h.f.send(h.req.WithContext(ctx), h.r.Body); err == nil {
 		u.Status = resp.StatusCode
 		u.Answer, _ = io.ReadAll(resp.Body) // the caller does not get it in any case

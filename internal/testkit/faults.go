@@ -23,13 +23,13 @@ type Faults struct {
 	hold  time.Duration
 	late  sync.WaitGroup // requests that are performed after their caller gave up
 
-	mu     sync.Mutex
-	random *rand.Rand
-	fired  []int64 // by rule
-	counts map[Fault]int64
-	asked  int64
-	cut    bool
-	untold []Untold
+	mu         sync.Mutex
+	random     *rand.Rand
+	fired      []int64 // by rule
+	counts     map[Fault]int64
+	asked      int64
+	cut        bool
+	unanswered []Unanswered
 }
 
 // FaultOptions select the requests that fail, and how.
@@ -74,8 +74,8 @@ type FaultRequest struct {
 	Body []byte
 }
 
-// Untold is a request that reached the server although its caller got no answer, or a wrong one.
-type Untold struct {
+// Unanswered is a request that reached the server although its caller got no answer, or a wrong one.
+type Unanswered struct {
 	// Fault is the fault that hit the request.
 	Fault Fault
 	// Operation is the name, as in "UpdateItem".
@@ -129,12 +129,12 @@ func (f *Faults) Asked() int64 {
 	return f.asked
 }
 
-// Untold returns the requests that the server got and whose answers the callers did not, in the
+// Unanswered returns the requests that the server got and whose answers the callers did not, in the
 // order in which the server answered. Call Wait before, so that none is in flight.
-func (f *Faults) Untold() []Untold {
+func (f *Faults) Unanswered() []Unanswered {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]Untold(nil), f.untold...)
+	return append([]Unanswered(nil), f.unanswered...)
 }
 
 // Wait waits for the requests that continue without their callers.
@@ -210,8 +210,8 @@ func (f *Faults) send(req *http.Request, body []byte) (*http.Response, error) {
 }
 
 // note records a request whose caller does not learn its outcome.
-func (f *Faults) note(u Untold) {
+func (f *Faults) note(u Unanswered) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.untold = append(f.untold, u)
+	f.unanswered = append(f.unanswered, u)
 }

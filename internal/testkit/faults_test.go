@@ -88,7 +88,7 @@ func TestFaultOnWrite(t *testing.T) {
 			if got := count(t, d, table); got != want {
 				t.Errorf("got %d items, want %d", got, want)
 			}
-			checkUntold(t, faults, c.fault, c.written)
+			checkUnanswered(t, faults, c.fault, c.written)
 			if _, err := client.PutItem(t.Context(), putItem(table, "b", true)); err != nil {
 				t.Errorf("the call after it: %v", err)
 			}
@@ -99,28 +99,28 @@ func TestFaultOnWrite(t *testing.T) {
 	}
 }
 
-// checkUntold wants one Untold request if the request was performed, and none otherwise.
-func checkUntold(t *testing.T, faults *Faults, fault Fault, performed bool) {
+// checkUnanswered wants one Unanswered request if the request was performed, and none otherwise.
+func checkUnanswered(t *testing.T, faults *Faults, fault Fault, performed bool) {
 	t.Helper()
-	untold := faults.Untold()
+	unanswered := faults.Unanswered()
 	if !performed {
-		if len(untold) != 0 {
-			t.Errorf("got %v, want no request that was performed", untold)
+		if len(unanswered) != 0 {
+			t.Errorf("got %v, want no request that was performed", unanswered)
 		}
 		return
 	}
-	if len(untold) != 1 {
-		t.Fatalf("got %d untold requests, want 1", len(untold))
+	if len(unanswered) != 1 {
+		t.Fatalf("got %d unanswered requests, want 1", len(unanswered))
 	}
-	u := untold[0]
+	u := unanswered[0]
 	if u.Fault != fault || u.Operation != "PutItem" || u.Status != http.StatusOK ||
 		!strings.Contains(string(u.Body), "b_rpm_tk") {
 		t.Errorf("got %+v, want the write that was performed", u)
 	}
 }
 
-// Untold distinguishes requests that the server refused from those that it performed.
-func TestFaultUntoldOfRefusedRequest(t *testing.T) {
+// Unanswered distinguishes requests that the server refused from those that it performed.
+func TestFaultRefusedRequestIsNotUnanswered(t *testing.T) {
 	t.Parallel()
 	d := DynamoDB(t)
 	table, faults := d.Table(t, nil), NewFaults(&FaultOptions{
@@ -133,7 +133,7 @@ func TestFaultUntoldOfRefusedRequest(t *testing.T) {
 			t.Errorf("got %v, want a broken connection", err)
 		}
 	}
-	got := faults.Untold()
+	got := faults.Unanswered()
 	if len(got) != 2 || got[0].Status != http.StatusOK || got[1].Status != http.StatusBadRequest ||
 		!strings.Contains(string(got[1].Answer), "ConditionalCheckFailed") {
 		t.Errorf("got %+v, want one performed and one refused by its condition", got)
