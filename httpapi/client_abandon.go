@@ -193,32 +193,32 @@ func (c *Client) cancelOnce(ctx context.Context, k *apiCall) (*noAnswer, error) 
 	return k.judge(r)
 }
 
-// arrival records whether an attempt may have reached the server.
-type arrival struct{ asked, connected atomic.Bool }
+// reachTrace records whether an attempt may have reached the server.
+type reachTrace struct{ asked, connected atomic.Bool }
 
 // trace returns a context that records the connections of its requests in a.
-func (a *arrival) trace(ctx context.Context) context.Context {
+func (a *reachTrace) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { a.asked.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { a.connected.Store(true) },
 	})
 }
 
-// possible reports whether an attempt may have reached the server: it had a connection, or the
-// round tripper does not support tracing.
-func (a *arrival) possible() bool { return a.connected.Load() || !a.asked.Load() }
+// mayHaveReached reports whether an attempt may have reached the server: it had a connection, or
+// the round tripper does not support tracing.
+func (a *reachTrace) mayHaveReached() bool { return a.connected.Load() || !a.asked.Load() }
 
 type abandonKey struct{}
 
-// reporting is a service that passes failed to a [Client] behind it. The client calls failed if it
-// cannot cancel an abandoned reservation. The leases are those of the service behind it.
-type reporting struct {
+// abandonReporter is a service that passes failed to a [Client] behind it. The client calls failed
+// if it cannot cancel an abandoned reservation. The leases are those of the service behind it.
+type abandonReporter struct {
 	weir.Service
 
 	failed func(error)
 }
 
 // Reserve calls the service with failed in the context.
-func (s reporting) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (s abandonReporter) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	return s.Service.Reserve(context.WithValue(ctx, abandonKey{}, s.failed), r)
 }

@@ -32,7 +32,8 @@ type Admin interface {
 	DeleteEntity(ctx context.Context, name string) error
 	// Entities returns a page of names in order.
 	Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error)
-	// Capacity returns the limits of every entity that uses a resource or has limits of its own on it.
+	// Capacity returns the limits of every entity that uses a resource or has limits of its own on
+	// it.
 	Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error)
 }
 
@@ -67,7 +68,7 @@ func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.L
 	if len(limits) > 0 {
 		k = put(path, &apijson.LimitSet{Limits: apijson.LimitsOf(limits)})
 	}
-	return change(ctx, c, k, func(b *apijson.LimitSet) (string, bool) {
+	return sendEdit(ctx, c, k, func(b *apijson.LimitSet) (string, bool) {
 		return b.Note, b.Limits != nil && len(b.Limits) == len(limits)
 	}).err
 }
@@ -92,14 +93,14 @@ func (c *Client) SetPolicy(ctx context.Context, p weir.Policy) error {
 		return err
 	}
 	k := put("/v1/admin/system/on_unavailable", &apijson.Policy{OnUnavailable: p})
-	return change(ctx, c, k, func(b *apijson.Policy) (string, bool) {
+	return sendEdit(ctx, c, k, func(b *apijson.Policy) (string, bool) {
 		return b.Note, b.OnUnavailable == p
 	}).err
 }
 
 // Entity returns the definition of an entity; see [Admin].
 func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
-	at, err := segment("entity", name)
+	at, err := pathSegment("entity", name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 
 // SetEntity declares an entity, or changes its parent and cascade; see [Admin].
 func (c *Client) SetEntity(ctx context.Context, name, parent string, cascade bool) error {
-	at, err := segment("entity", name)
+	at, err := pathSegment("entity", name)
 	if err == nil {
 		err = apijson.CheckText("parent", parent)
 	}
@@ -131,18 +132,18 @@ func (c *Client) SetEntity(ctx context.Context, name, parent string, cascade boo
 		return err
 	}
 	k := put("/v1/admin/entities/"+at, &apijson.Entity{Parent: parent, Cascade: cascade})
-	return change(ctx, c, k, func(b *apijson.Entity) (string, bool) {
+	return sendEdit(ctx, c, k, func(b *apijson.Entity) (string, bool) {
 		return b.Note, b.Entity == name
 	}).err
 }
 
 // DeleteEntity removes an entity and its limits; see [Admin].
 func (c *Client) DeleteEntity(ctx context.Context, name string) error {
-	at, err := segment("entity", name)
+	at, err := pathSegment("entity", name)
 	if err != nil {
 		return err
 	}
-	out := change(ctx, c, remove("/v1/admin/entities/"+at), func(b *apijson.Entity) (string, bool) {
+	out := sendEdit(ctx, c, remove("/v1/admin/entities/"+at), func(b *apijson.Entity) (string, bool) {
 		return b.Note, b.Entity == name
 	})
 	if out.unknown && errors.Is(out.err, weir.NotFound) {
@@ -165,7 +166,7 @@ func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Entit
 		return ask(ctx, c, "/v1/admin/entities"+query("",
 			"parent", q.Parent, "resource", q.Resource, "after", q.After, "size", size), apijson.ReadEntities)
 	}
-	parent, err := segment("parent", q.Parent)
+	parent, err := pathSegment("parent", q.Parent)
 	if err != nil {
 		return nil, err
 	}
@@ -182,20 +183,20 @@ func placePath(at weir.Subject) (string, error) {
 	if at == (weir.Subject{}) {
 		return "/v1/admin/system/limits", nil
 	}
-	resource, err := segment("resource", at.Resource)
+	resource, err := pathSegment("resource", at.Resource)
 	if at.Entity == "" {
 		return "/v1/admin/resources/" + resource + "/limits", err
 	}
-	entity, wrong := segment("entity", at.Entity)
+	entity, wrong := pathSegment("entity", at.Entity)
 	if wrong != nil {
 		return "", wrong
 	}
 	return "/v1/admin/entities/" + entity + "/limits" + query("", "resource", at.Resource), err
 }
 
-// change sends a change of the configuration, which can be repeated. The function note returns the
-// note in an answer, or false if the answer is about another change.
-func change[T any](
+// sendEdit sends a change of the configuration, which can be repeated. The function note returns
+// the note in an answer, or false if the answer is about another change.
+func sendEdit[T any](
 	ctx context.Context, c *Client, k *apiCall, note func(answer *T) (text string, ok bool),
 ) callResult {
 	text, out := call(ctx, c, k, func(body []byte) (string, error) {

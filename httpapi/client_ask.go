@@ -24,7 +24,7 @@ func (c *Client) Explain(ctx context.Context, entity, resource string) (*weir.Ex
 
 // Capacity returns the limits of every entity that uses a resource; see [Admin].
 func (c *Client) Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error) {
-	at, err := segment("resource", resource)
+	at, err := pathSegment("resource", resource)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,9 @@ func query(must string, pairs ...string) string {
 	return "?" + values.Encode()
 }
 
-// segment returns a name escaped as a segment of a path. It refuses names that a path cannot
+// pathSegment returns a name escaped as a segment of a path. It refuses names that a path cannot
 // contain.
-func segment(field, name string) (string, error) {
+func pathSegment(field, name string) (string, error) {
 	switch name {
 	case "":
 		return "", apijson.Invalid(field, name, "must not be empty")

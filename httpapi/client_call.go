@@ -241,7 +241,7 @@ func (d *noAnswer) unavailable(ended error) *weir.Error {
 // parse for a denial.
 func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 	if r.status == http.StatusOK {
-		if !r.isA("application/json") {
+		if !r.hasMediaType("application/json") {
 			return r.noAnswer("is not JSON"), nil
 		}
 		if err := k.accept(r.body); err != nil {
@@ -249,7 +249,7 @@ func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 		}
 		return nil, nil
 	}
-	if r.isA("application/problem+json") {
+	if r.hasMediaType("application/problem+json") {
 		var p apijson.Problem
 		if err := json.Unmarshal(r.body, &p); err != nil {
 			return r.noAnswer(err.Error()), nil
@@ -303,7 +303,7 @@ func (k *apiCall) judgeProblem(r *reply, p *apijson.Problem) (*noAnswer, error) 
 	return nil, p.Mistakes()
 }
 
-func (r *reply) isA(media string) bool {
+func (r *reply) hasMediaType(media string) bool {
 	given, _, err := mime.ParseMediaType(r.header.Get("Content-Type"))
 	return err == nil && given == media
 }

@@ -28,7 +28,7 @@ func TestServerClockLearns(t *testing.T) {
 		var clock serverClock
 		clock.offset.Store(test.known)
 		for i, want := range []int64{test.want, test.wantAfterNext} {
-			clock.learn(at(test.at), at(test.sent), at(test.received))
+			clock.observe(at(test.at), at(test.sent), at(test.received))
 			if got := clock.offset.Load(); got != want {
 				t.Errorf("%s, %d: got an offset of %d ms, want %d", test.name, i+1, got, want)
 			}

@@ -25,7 +25,7 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 		lease, out := c.reserve(ctx, r.LeaseID, body, 0)
 		return c.reserved(ctx, r.LeaseID, lease, out.err)
 	}
-	var arrived arrival
+	var arrived reachTrace
 	left := c.options.Attempts
 	id := c.clock.leaseID(c.options.Now())
 	for try := 0; ; try++ {
@@ -50,7 +50,7 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 			// used it. So the outcome is unknown.
 			out.err = unanswered(out.err)
 		}
-		if out.unknown && out.err != nil && arrived.possible() {
+		if out.unknown && out.err != nil && arrived.mayHaveReached() {
 			c.abandon(ctx, id, out.pending)
 		}
 		return c.reserved(ctx, id, lease, out.err)
@@ -74,7 +74,7 @@ func (c *Client) reserve(
 		return apijson.ReadLease(body, id)
 	})
 	if out.err == nil && !lease.Replay {
-		c.clock.learn(lease.ReservedAt, sent, c.options.Now())
+		c.clock.observe(lease.ReservedAt, sent, c.options.Now())
 	}
 	return lease, out
 }
@@ -153,51 +153,51 @@ func (c *Client) update(
 // degradedLife is the lifetime of a degraded lease, which is the engine's default.
 const degradedLife = time.Hour
 
-// degraded is the service of degraded leases. No server knows these leases, so its verbs do
+// degradedService is the service of degraded leases. No server knows these leases, so its verbs do
 // nothing.
-type degraded struct{ *Client }
+type degradedService struct{ *Client }
 
 // degrade returns a degraded lease.
 func (c *Client) degrade(id weir.LeaseID) *weir.Lease {
-	at := c.instant()
+	at := c.nowMS()
 	return (&weir.Lease{
 		ID: id, ReservedAt: at, Expires: at.Add(degradedLife), Degraded: true,
-	}).Bind(degraded{c})
+	}).Bind(degradedService{c})
 }
 
-func (c *Client) instant() time.Time { return c.options.Now().UTC().Truncate(time.Millisecond) }
+func (c *Client) nowMS() time.Time { return c.options.Now().UTC().Truncate(time.Millisecond) }
 
-func (d degraded) live(id weir.LeaseID) (*weir.Receipt, error) {
+func (d degradedService) live(id weir.LeaseID) (*weir.Receipt, error) {
 	r, err := d.ended(id)
 	r.Expires = r.At.Add(degradedLife)
 	return r, err
 }
 
-func (d degraded) ended(id weir.LeaseID) (*weir.Receipt, error) {
-	return &weir.Receipt{LeaseID: id, At: d.instant(), Degraded: true}, nil
+func (d degradedService) ended(id weir.LeaseID) (*weir.Receipt, error) {
+	return &weir.Receipt{LeaseID: id, At: d.nowMS(), Degraded: true}, nil
 }
 
 // Adjust returns the receipt of a live lease.
-func (d degraded) Adjust(
+func (d degradedService) Adjust(
 	_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs,
 ) (*weir.Receipt, error) {
 	return d.live(id)
 }
 
 // Extend returns the receipt of a live lease.
-func (d degraded) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (d degradedService) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return d.live(id)
 }
 
 // Complete returns the receipt of an ended lease.
-func (d degraded) Complete(
+func (d degradedService) Complete(
 	_ context.Context, id weir.LeaseID, _ []weir.Costs,
 ) (*weir.Receipt, error) {
 	return d.ended(id)
 }
 
 // Cancel returns the receipt of an ended lease.
-func (d degraded) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+func (d degradedService) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return d.ended(id)
 }
 
@@ -208,9 +208,9 @@ type serverClock struct {
 	offset atomic.Int64
 }
 
-// learn records an admission at an instant of the server's clock, between two instants of the
+// observe records an admission at an instant of the server's clock, between two instants of the
 // client's. It changes the offset only if the admission contradicts it.
-func (s *serverClock) learn(at, sent, received time.Time) {
+func (s *serverClock) observe(at, sent, received time.Time) {
 	low, high := at.UnixMilli()-received.UnixMilli(), at.UnixMilli()-sent.UnixMilli()
 	if low > high {
 		return // the client's clock stepped back between them

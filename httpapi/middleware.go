@@ -74,7 +74,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		return
 	}
 	ran := false
-	service := reporting{m.service, func(err error) { m.options.SettleFailed(r, err) }}
+	service := abandonReporter{m.service, func(err error) { m.options.SettleFailed(r, err) }}
 	err = weir.Do(r.Context(), service, asked, func(ctx context.Context, lease *weir.Lease) error {
 		ran = true
 		if m.limits != nil {

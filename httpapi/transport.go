@@ -66,7 +66,7 @@ func NewTransport(
 		t.options.Base = http.DefaultTransport
 	}
 	if t.options.Wait != nil {
-		t.service = waiting{s, t.options.Wait}
+		t.service = waitingService{s, t.options.Wait}
 	}
 	if t.options.Tail <= 0 {
 		t.options.Tail = 64 << 10
@@ -108,15 +108,15 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// waiting is a service whose Reserve waits. Its leases are those of the service behind it.
-type waiting struct {
+// waitingService is a service whose Reserve waits. Its leases are those of the service behind it.
+type waitingService struct {
 	weir.Service
 
 	options *weir.WaitOptions
 }
 
 // Reserve waits until the request fits.
-func (w waiting) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+func (w waitingService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	return weir.Wait(ctx, w.Service, r, w.options)
 }
 
@@ -157,13 +157,13 @@ func (e *exchange) reserve(asked *weir.Request) error {
 	go func() {
 		defer close(e.settled)
 		held := false
-		service := reporting{e.transport.service, func(err error) {
+		service := abandonReporter{e.transport.service, func(err error) {
 			e.transport.options.SettleFailed(e.req, err)
 		}}
 		e.err = weir.Do(e.req.Context(), service, asked,
 			func(ctx context.Context, lease *weir.Lease) error {
 				held = true
-				return e.hold(ctx, lease)
+				return e.runUnderLease(ctx, lease)
 			})
 		if failed := withoutNotSent(e.err); held && failed != nil {
 			e.transport.options.SettleFailed(e.req, failed)
@@ -189,10 +189,10 @@ func withoutNotSent(err error) error {
 	return nil
 }
 
-// hold is the function that Do runs under the lease. It returns when the exchange is over. While
-// the base transport is sending, hold does not know what was written, so it does not return when
-// the context ends; the base transport ends then.
-func (e *exchange) hold(ctx context.Context, lease *weir.Lease) error {
+// runUnderLease is the function that Do runs under the lease. It returns when the exchange is over.
+// While the base transport is sending, hold does not know what was written, so it does not return
+// when the context ends; the base transport ends then.
+func (e *exchange) runUnderLease(ctx context.Context, lease *weir.Lease) error {
 	e.leases <- lease
 	<-e.answered
 	if e.unsent {
@@ -276,8 +276,8 @@ func (e *exchange) finish(byReader bool) {
 	})
 }
 
-// keep appends to the tail of the body.
-func (e *exchange) keep(read []byte) {
+// appendTail appends to the tail of the body.
+func (e *exchange) appendTail(read []byte) {
 	if e.transport.options.Actuals == nil || len(read) == 0 {
 		return
 	}
@@ -321,7 +321,7 @@ func (e *exchange) watch(body io.ReadCloser) io.ReadCloser {
 // Read reads, and ends the exchange at the end of the body.
 func (b *exchangeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.exchange.keep(p[:n])
+	b.exchange.appendTail(p[:n])
 	if err != nil {
 		b.exchange.finish(true)
 	}
