@@ -66,7 +66,7 @@ func (c attackChild) start(t *testing.T) *testkit.Process {
 	return testkit.Start(t, cmd)
 }
 
-// await waits for a line of the process and returns its first group.
+// waitChange waits for a line of the process and returns its first group.
 func await(t *testing.T, p *testkit.Process, line string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -24,13 +24,13 @@ func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	if s.options.TokensFile == "" {
 		return nil, nil // no bearer tokens are in use
 	}
-	s.tokens = &tokens{}
+	s.tokens = &tokenSet{}
 	of := &source{
 		what: "tokens", files: []string{s.options.TokensFile}, options: []string{"tokens"},
 		most: maxTokenFile, modes: true,
-		load: func(_ context.Context, read []fileState) error { return s.tokens.load(&read[0]) },
+		load: func(_ context.Context, read []fileContent) error { return s.tokens.load(&read[0]) },
 	}
-	if _, err := of.read(ctx); err != nil {
+	if _, err := of.loadChanged(ctx); err != nil {
 		return of, err
 	}
 	s.metrics.loaded(of.what, time.Now())
@@ -69,7 +69,7 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 			errs = append(errs, mistakes) // it was read before
 			continue
 		}
-		if _, err := of.read(ctx); err != nil {
+		if _, err := of.loadChanged(ctx); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -85,7 +85,7 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 
 // firstLimits puts the limits file in force, unless the store was opened with it and so has
 // decided.
-func (s *Server) firstLimits(ctx context.Context, read []fileState) error {
+func (s *Server) firstLimits(ctx context.Context, read []fileContent) error {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
 		s.announceLimits(ctx, read[0].name)
 		return nil
@@ -106,7 +106,7 @@ func (s *Server) announceLimits(ctx context.Context, file string) {
 }
 
 // loadLimits puts the limits file in force.
-func (s *Server) loadLimits(ctx context.Context, read []fileState) error {
+func (s *Server) loadLimits(ctx context.Context, read []fileContent) error {
 	name := read[0].name
 	m, err := manifest.Parse(name, read[0].data)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Server) loadLimits(ctx context.Context, read []fileState) error {
 }
 
 // loadCertificate puts the certificate and its key in force, and logs warnings about them.
-func (s *Server) loadCertificate(ctx context.Context, read []fileState) error {
+func (s *Server) loadCertificate(ctx context.Context, read []fileContent) error {
 	if err := s.certificate.load(&read[0], &read[1]); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ type certificate struct {
 }
 
 // load puts a certificate and its key in force, unless they do not match.
-func (c *certificate) load(cert, key *fileState) error {
+func (c *certificate) load(cert, key *fileContent) error {
 	pair, err := tls.X509KeyPair(cert.data, key.data)
 	if err != nil {
 		return fmt.Errorf("%s, %s: %w", cert.name, key.name, err)
@@ -177,7 +177,7 @@ func (c *certificate) load(cert, key *fileState) error {
 
 // warnings returns what is wrong with the certificate in force, but no reason to refuse it. A group
 // may read the key, because that is how a server without privileges gets it.
-func (c *certificate) warnings(now time.Time, key *fileState) []string {
+func (c *certificate) warnings(now time.Time, key *fileContent) []string {
 	var all []string
 	if leaf := c.current.Load().Leaf; leaf != nil {
 		switch {

@@ -25,9 +25,9 @@ func (o observers) Observe(ctx context.Context, e limiter.Event) {
 	}
 }
 
-// outcome returns how a call of the limiter ended, as a label: "admitted" for a reservation and
+// resultLabel returns how a call of the limiter ended, as a label: "admitted" for a reservation and
 // "done" for other verbs, "replay", "degraded", "denied", or the code of the error.
-func outcome(e *limiter.Event) string {
+func resultLabel(e *limiter.Event) string {
 	switch {
 	case e.Err != nil:
 		if _, ok := errors.AsType[*weir.DeniedError](e.Err); ok {
@@ -49,7 +49,7 @@ func outcome(e *limiter.Event) string {
 
 // Observe counts a call of the limiter. It implements [limiter.Observer].
 func (m *metrics) Observe(_ context.Context, e limiter.Event) {
-	out := outcome(&e)
+	out := resultLabel(&e)
 	told := m.decided.of(decisionLabels{e.Verb, out})
 	told.count.Inc()
 	told.took.Observe(e.Took.Seconds())
@@ -59,15 +59,15 @@ func (m *metrics) Observe(_ context.Context, e limiter.Event) {
 	for i := range e.Limits {
 		l := &e.Limits[i]
 		name := m.limits.label(l.Limit)
-		m.judged.of(judgedLabels{name, l.Kind, limitOutcome(l)}).Inc()
+		m.judged.of(judgedLabels{name, l.Kind, limitResultLabel(l)}).Inc()
 		if out == "admitted" {
 			m.reserved.of(reservedLabels{name, l.Kind}).Add(float64(l.Requested))
 		}
 	}
 }
 
-// limitOutcome returns what one limit decided, which is not always what the reservation became.
-func limitOutcome(l *weir.LimitStatus) string {
+// limitResultLabel returns what one limit decided, which is not always what the reservation became.
+func limitResultLabel(l *weir.LimitStatus) string {
 	switch {
 	case l.Exceeded && l.Shadow:
 		return "shadow_exceeded"

@@ -103,12 +103,12 @@ func (l *boundedListener) makeRoom() bool {
 			l.mu.Unlock()
 			return true
 		}
-		c, wait := l.victim(time.Now())
+		c, wait := l.nextToEvict(time.Now())
 		l.waiting = c == nil
 		l.mu.Unlock()
 		if c != nil {
 			l.evict(c)
-		} else if !l.await(wait) {
+		} else if !l.waitChange(wait) {
 			return false
 		}
 	}
@@ -117,7 +117,7 @@ func (l *boundedListener) makeRoom() bool {
 // evictOne closes the connection that has been idle longest, if any.
 func (l *boundedListener) evictOne() bool {
 	l.mu.Lock()
-	c, _ := l.victim(time.Now())
+	c, _ := l.nextToEvict(time.Now())
 	l.mu.Unlock()
 	if c == nil {
 		return false
@@ -126,11 +126,11 @@ func (l *boundedListener) evictOne() bool {
 	return true
 }
 
-// victim removes the connection to evict from its list: the oldest of the strangers, the answered
-// and those pending for too long, so that a new connection has time to send its first request while
-// there are older ones; otherwise the oldest of the known. Without one it returns nil and how long
-// to wait before the next look, 0 meaning until something changes.
-func (l *boundedListener) victim(now time.Time) (c *boundedConn, wait time.Duration) {
+// nextToEvict removes the connection to evict from its list: the oldest of the strangers, the
+// answered and those pending for too long, so that a new connection has time to send its first
+// request while there are older ones; otherwise the oldest of the known. Without one it returns nil
+// and how long to wait before the next look, 0 meaning until something changes.
+func (l *boundedListener) nextToEvict(now time.Time) (c *boundedConn, wait time.Duration) {
 	for _, list := range [...]*connList{&l.strangers, &l.answered, &l.pending} {
 		first := list.head
 		if first == nil {
@@ -151,7 +151,7 @@ func (l *boundedListener) victim(now time.Time) (c *boundedConn, wait time.Durat
 	if c == nil {
 		return nil, wait
 	}
-	c.leave()
+	c.unlist()
 	return c, 0
 }
 
@@ -160,9 +160,9 @@ func (l *boundedListener) evict(c *boundedConn) {
 	_ = c.Close() // the client finds out when it next uses it
 }
 
-// await waits for a change, at most for a time unless that is 0. It returns false if the listener
-// was closed.
-func (l *boundedListener) await(most time.Duration) bool {
+// waitChange waits for a change, at most for a time unless that is 0. It returns false if the
+// listener was closed.
+func (l *boundedListener) waitChange(most time.Duration) bool {
 	var late <-chan time.Time
 	if most > 0 {
 		timer := time.NewTimer(most)
@@ -216,7 +216,7 @@ func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
 		return
 	}
 	c.used = true
-	c.leave()
+	c.unlist()
 	switch {
 	case state == http.StateActive:
 		c.setActive(true)
@@ -240,7 +240,7 @@ func (l *boundedListener) moveToAnswered(c *boundedConn) {
 	if c.over {
 		return
 	}
-	c.leave()
+	c.unlist()
 	l.answered.push(c, time.Now())
 	c.setActive(false)
 	l.wake()
@@ -264,13 +264,13 @@ func recordAuthenticated(ctx context.Context) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	c.known.Store(true)
-	c.leave()
+	c.unlist()
 }
 
-// refused makes a connection idle after the handler, if the caller of its request was not let in.
-// net/http waits for the rest of the body before it sends the answer, but now for [graceUnknown] at
-// most.
-func refused(w http.ResponseWriter, r *http.Request) {
+// markRefused makes a connection idle after the handler, if the caller of its request was not let
+// in. net/http waits for the rest of the body before it sends the answer, but now for
+// [graceUnknown] at most.
+func markRefused(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*boundedConn)
 	if !ok || c == nil || c.known.Load() || r.ContentLength == 0 {
 		return
@@ -280,15 +280,15 @@ func refused(w http.ResponseWriter, r *http.Request) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.list == &c.listener.pending {
-		c.leave()
+		c.unlist()
 		c.listener.strangers.push(c, time.Now())
 		c.listener.wake()
 	}
 }
 
-// closeFresh closes the connections that never had a whole request. net/http calls it at shutdown:
+// closeUnused closes the connections that never had a whole request. net/http calls it at shutdown:
 // it would answer none of them and yet wait for them for five seconds.
-func (l *boundedListener) closeFresh() {
+func (l *boundedListener) closeUnused() {
 	l.mu.Lock()
 	l.ended = true
 	var fresh []*boundedConn
@@ -328,7 +328,7 @@ func (c *boundedConn) Close() error {
 	if !c.over {
 		c.over = true
 		c.setActive(false)
-		c.leave()
+		c.unlist()
 		l.taken--
 		l.open.Add(-1)
 		l.wake()
@@ -356,8 +356,8 @@ func (c *boundedConn) setActive(is bool) {
 	c.active = is
 }
 
-// leave removes the connection from its list.
-func (c *boundedConn) leave() {
+// unlist removes the connection from its list.
+func (c *boundedConn) unlist() {
 	if c.list != nil {
 		c.list.remove(c)
 	}

@@ -63,9 +63,9 @@ type passedLine struct {
 	leftOut int64
 }
 
-// pass reports whether to log a line now, and how many lines were left out after the last one that
+// allow reports whether to log a line now, and how many lines were left out after the last one that
 // was logged.
-func (p *passedLines) pass(key string, now time.Time) (leftOut int64, passes bool) {
+func (p *passedLines) allow(key string, now time.Time) (leftOut int64, passes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.byKey[key]
@@ -81,21 +81,21 @@ func (p *passedLines) pass(key string, now time.Time) (leftOut int64, passes boo
 	return last.leftOut, true
 }
 
-// throttle is a [slog.Handler] that logs a warning about requests at most once a minute for each
-// message and route, with how many were left out, so that callers cannot fill the log. The others
-// are logged at debug level.
-type throttle struct {
+// throttledHandler is a [slog.Handler] that logs a warning about requests at most once a minute for
+// each message and route, with how many were left out, so that callers cannot fill the log. The
+// others are logged at debug level.
+type throttledHandler struct {
 	slog.Handler
 
 	passed *passedLines
 }
 
 func throttled(l *slog.Logger) *slog.Logger {
-	return slog.New(&throttle{l.Handler(), &passedLines{}})
+	return slog.New(&throttledHandler{l.Handler(), &passedLines{}})
 }
 
 // Handle logs a record, at its own level or at debug level.
-func (h *throttle) Handle(ctx context.Context, r slog.Record) error {
+func (h *throttledHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
 	}
@@ -106,7 +106,7 @@ func (h *throttle) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return a.Key != "route"
 	})
-	leftOut, passes := h.passed.pass(key, r.Time)
+	leftOut, passes := h.passed.allow(key, r.Time)
 	switch {
 	case !passes:
 		r.Level = slog.LevelDebug
@@ -121,13 +121,13 @@ func (h *throttle) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs returns a handler with the same count of lines.
-func (h *throttle) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &throttle{h.Handler.WithAttrs(attrs), h.passed}
+func (h *throttledHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &throttledHandler{h.Handler.WithAttrs(attrs), h.passed}
 }
 
 // WithGroup returns a handler with the same count of lines.
-func (h *throttle) WithGroup(name string) slog.Handler {
-	return &throttle{h.Handler.WithGroup(name), h.passed}
+func (h *throttledHandler) WithGroup(name string) slog.Handler {
+	return &throttledHandler{h.Handler.WithGroup(name), h.passed}
 }
 
 // StoreFaults logs and counts errors of a store outside of calls. It is made before the store,
@@ -155,7 +155,7 @@ func (f *StoreFaults) Note(err error) {
 	f.latest = time.Now()
 	f.total++
 	total := f.total
-	leftOut, passes := f.passed.pass("", f.latest)
+	leftOut, passes := f.passed.allow("", f.latest)
 	f.mu.Unlock()
 	if passes {
 		f.logger.LogAttrs(context.Background(), slog.LevelError, "the store failed",

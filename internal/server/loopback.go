@@ -94,8 +94,8 @@ func isLoopback(a net.Addr) bool {
 	return ok && tcp.AddrPort().Addr().Unmap().IsLoopback()
 }
 
-// onlyGet refuses methods other than GET and HEAD.
-func onlyGet(next http.Handler) http.Handler {
+// getOnly refuses methods other than GET and HEAD.
+func getOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -106,8 +106,8 @@ func onlyGet(next http.Handler) http.Handler {
 	})
 }
 
-// onlyProbes serves only health and metrics.
-func onlyProbes(next http.Handler) http.Handler {
+// probesOnly serves only health and metrics.
+func probesOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/healthz", "/readyz", "/metrics":

@@ -135,21 +135,21 @@ const maxTimeout = 24 * time.Hour
 
 func (b *Bounds) setDefaults() error {
 	return errors.Join(
-		bound("max-body", &b.MaxBody, 1<<20, 1<<30),
-		bound("max-header", &b.MaxHeader, 32<<10, 16<<20),
-		bound("max-concurrent", &b.MaxConcurrent, 1024, 1<<20),
-		bound("max-connections", &b.MaxConnections, 8192, 1<<20),
-		bound("header-timeout", &b.HeaderTimeout, 5*time.Second, maxTimeout),
-		bound("read-timeout", &b.ReadTimeout, 15*time.Second, maxTimeout),
-		bound("write-timeout", &b.WriteTimeout, 30*time.Second, maxTimeout),
-		bound("idle-timeout", &b.IdleTimeout, 2*time.Minute, maxTimeout),
-		bound("shutdown-delay", &b.ShutdownDelay, 250*time.Millisecond, maxTimeout),
-		bound("shutdown-timeout", &b.ShutdownTimeout, 30*time.Second, maxTimeout),
+		checkBound("max-body", &b.MaxBody, 1<<20, 1<<30),
+		checkBound("max-header", &b.MaxHeader, 32<<10, 16<<20),
+		checkBound("max-concurrent", &b.MaxConcurrent, 1024, 1<<20),
+		checkBound("max-connections", &b.MaxConnections, 8192, 1<<20),
+		checkBound("header-timeout", &b.HeaderTimeout, 5*time.Second, maxTimeout),
+		checkBound("read-timeout", &b.ReadTimeout, 15*time.Second, maxTimeout),
+		checkBound("write-timeout", &b.WriteTimeout, 30*time.Second, maxTimeout),
+		checkBound("idle-timeout", &b.IdleTimeout, 2*time.Minute, maxTimeout),
+		checkBound("shutdown-delay", &b.ShutdownDelay, 250*time.Millisecond, maxTimeout),
+		checkBound("shutdown-timeout", &b.ShutdownTimeout, 30*time.Second, maxTimeout),
 	)
 }
 
-// bound sets the default of a number, and refuses one that is out of range.
-func bound[T int | int64 | time.Duration](field string, n *T, byDefault, most T) error {
+// checkBound sets the default of a number, and refuses one that is out of range.
+func checkBound[T int | int64 | time.Duration](field string, n *T, byDefault, most T) error {
 	if *n == 0 {
 		*n = byDefault
 	}

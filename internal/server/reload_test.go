@@ -382,7 +382,7 @@ func TestFileChangesDuringReload(t *testing.T) {
 	w := start(t, &Options{LimitsFile: file})
 	of := w.server.sources[0]
 	load := of.load
-	of.load = func(ctx context.Context, read []fileState) error {
+	of.load = func(ctx context.Context, read []fileContent) error {
 		return errors.Join(replace(file, limitsOf(22)), load(ctx, read), replace(file, limitsOf(11)))
 	}
 	if err := replace(file, limitsOf(11)); err != nil {

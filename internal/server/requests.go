@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// recorder records the status of an answer.
-type recorder struct {
+// statusRecorder records the status of an answer.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
 // WriteHeader records the first final status.
-func (r *recorder) WriteHeader(status int) {
+func (r *statusRecorder) WriteHeader(status int) {
 	if r.status == 0 && status >= http.StatusOK {
 		r.status = status
 	}
@@ -23,7 +23,7 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 // Write writes, with status 200 if there was no other.
-func (r *recorder) Write(p []byte) (int, error) {
+func (r *statusRecorder) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
@@ -31,11 +31,11 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // Unwrap returns the wrapped writer, for [http.ResponseController].
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// observed counts, traces and logs the requests to a handler. While the server shuts down it closes
-// each connection after the answer.
-func (s *Server) observed(next http.Handler) http.Handler {
+// instrument counts, traces and logs the requests to a handler. While the server shuts down it
+// closes each connection after the answer.
+func (s *Server) instrument(next http.Handler) http.Handler {
 	//nolint:contextcheck // The context of a traced request is derived from its own.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -44,9 +44,9 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		if s.ending.Load() {
 			w.Header().Set("Connection", "close")
 		}
-		traced, span := s.traces.begin(r)
+		traced, span := s.traces.startSpan(r)
 		ctx := traced.Context()
-		rec := &recorder{ResponseWriter: w}
+		rec := &statusRecorder{ResponseWriter: w}
 		ended := false
 		defer func() {
 			if ended && rec.status == 0 {
@@ -57,11 +57,11 @@ func (s *Server) observed(next http.Handler) http.Handler {
 				status: rec.status, took: time.Since(began), left: r.Context().Err() != nil,
 			}
 			span.end(&served)
-			s.metrics.served(&served)
+			s.metrics.observeRequest(&served)
 			s.logRequest(ctx, &served)
 		}()
 		next.ServeHTTP(rec, traced)
-		refused(rec, r)
+		markRefused(rec, r)
 		ended = true
 	})
 }
@@ -98,7 +98,7 @@ func routeLabel(pattern string) string {
 	return pattern
 }
 
-func (m *metrics) served(r *servedRequest) {
+func (m *metrics) observeRequest(r *servedRequest) {
 	if r.left {
 		m.left.Inc()
 	}

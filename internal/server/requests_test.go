@@ -13,7 +13,7 @@ import (
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
-	h := w.server.observed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := w.server.instrument(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Pattern = r.Method + " /" + r.URL.Query().Get("do")
 		switch r.URL.Query().Get("do") {
 		case "nothing":

@@ -69,9 +69,9 @@ type Server struct {
 	// administrators can change parts of it.
 	volatile, editable bool
 	// store knows whether it is ready; nil for a store that always is.
-	store readier
-	// tokens and certificate are nil if they are not in use.
-	tokens      *tokens
+	store readyChecker
+	// tokenSet and certificate are nil if they are not in use.
+	tokens      *tokenSet
 	certificate *certificate
 	activity    *statuspage.Activity
 	listener    *boundedListener
@@ -106,7 +106,7 @@ func New(ctx context.Context, b driver.Store, o *Options) (*Server, error) {
 func (s *Server) open(ctx context.Context, b driver.Store) (err error) {
 	defer func() {
 		if err != nil {
-			s.traces.close(context.WithoutCancel(ctx))
+			s.traces.shutdown(context.WithoutCancel(ctx))
 			err = errors.Join(err, b.Close())
 		}
 	}()
@@ -178,7 +178,7 @@ func (s *Server) openLimiter(b driver.Store) error {
 	options.Observer = all
 	_, s.volatile = b.(driver.ConfigWriter)
 	_, s.editable = b.(driver.ConfigEditor)
-	s.store, _ = b.(readier)
+	s.store, _ = b.(readyChecker)
 	var err error
 	if s.limiter, err = limiter.New(b, &options); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 	}
 	api := httphandler.New(s.limiter, o)
 	s.metrics.watchHandler(api)
-	figures := onlyGet(api.Require(httphandler.RoleRead, s.metrics.handler()))
+	figures := getOnly(api.Require(httphandler.RoleRead, s.metrics.handler()))
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
 			r.Pattern = "GET /metrics"
@@ -224,8 +224,8 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		}
 		api.ServeHTTP(w, r)
 	})
-	return s.observed(s.loopbackOnly(s.options.Listen, served)),
-		s.observed(s.loopbackOnly(s.options.ProbeListen, onlyProbes(served)))
+	return s.instrument(s.loopbackOnly(s.options.Listen, served)),
+		s.instrument(s.loopbackOnly(s.options.ProbeListen, probesOnly(served)))
 }
 
 // newHTTP returns the HTTP server for a listener.
@@ -238,7 +238,7 @@ func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler
 		ConnState: l.track, ConnContext: connContext, ErrorLog: log.New(httpErrorWriter{s.options.Logger}, "", 0),
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" with 200
 	}
-	of.RegisterOnShutdown(l.closeFresh)
+	of.RegisterOnShutdown(l.closeUnused)
 	of.TLSConfig = s.tlsConfig()
 	return of
 }
@@ -259,7 +259,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.watch(watching)
 	}()
 	served := make(chan error, 1)
-	go func() { served <- serve(s.http, s.listener) }()
+	go func() { served <- serveHTTP(s.http, s.listener) }()
 	s.announce(ctx)
 	var err error
 	select {
@@ -275,7 +275,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stop()
 	s.awaitWatch(calm, watched)
 	err = errors.Join(err, s.limiter.Close())
-	s.traces.close(calm)
+	s.traces.shutdown(calm)
 	return err
 }
 
@@ -309,7 +309,7 @@ func (s *Server) announce(ctx context.Context) {
 	}
 }
 
-func serve(of *http.Server, l net.Listener) error {
+func serveHTTP(of *http.Server, l net.Listener) error {
 	if of.TLSConfig != nil {
 		return of.ServeTLS(l, "", "")
 	}
@@ -325,7 +325,7 @@ func (s *Server) serveProbes(ctx context.Context, h http.Handler) (stop func() e
 	of := s.newHTTP(ctx, s.probes, h)
 	served := make(chan error, 1)
 	go func() {
-		err := serve(of, s.probes)
+		err := serveHTTP(of, s.probes)
 		if !errors.Is(err, http.ErrServerClosed) {
 			s.options.Logger.LogAttrs(ctx, slog.LevelError, "probes are not served", slog.Any("error", err))
 		}
@@ -362,9 +362,9 @@ func (s *Server) shutDown(ctx context.Context) error {
 	return nil
 }
 
-// readier is a store that may be unable to reserve for a while, because it does not answer or
+// readyChecker is a store that may be unable to reserve for a while, because it does not answer or
 // because this server's limits are not in force there.
-type readier interface {
+type readyChecker interface {
 	// Ready returns why the store cannot reserve, or nil.
 	Ready(ctx context.Context) error
 }

@@ -283,7 +283,7 @@ func TestShutdownIncompleteRequests(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer closeQuietly(theirs)
 	late := newBoundedListener(onlyListener{ours}, 1)
-	late.closeFresh()
+	late.closeUnused()
 	if conn, err := late.Accept(); err == nil || conn != nil || late.open.Load() != 0 || late.taken != 0 {
 		t.Errorf("late: got %v and error %v, with %d open", conn, err, late.open.Load())
 	}
@@ -312,9 +312,9 @@ func TestShutdownStuckFiles(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	w.server.reloading.Lock()
 	of := w.server.sources[0]
-	of.tried = fingerprint{} // so that it is loaded
-	of.inForce = fingerprint{}
-	of.load = func(context.Context, []fileState) error {
+	of.tried = fileDigest{} // so that it is loaded
+	of.inForce = fileDigest{}
+	of.load = func(context.Context, []fileContent) error {
 		close(asked)
 		<-release
 		return nil

@@ -25,22 +25,22 @@ type source struct {
 	// may have changed what is in force since.
 	onlyChanges bool
 	// load puts what was read in force. With an error it changes nothing.
-	load func(ctx context.Context, read []fileState) error
+	load func(ctx context.Context, read []fileContent) error
 	// tried is the fingerprint with which load was last called, seen the one that the watch saw
 	// last, and inForce the one that load last put in force.
-	tried, seen, inForce fingerprint
+	tried, seen, inForce fileDigest
 }
 
-// look returns the fingerprint of the files as they are now.
-func (s *source) look() fingerprint {
-	return fingerprintOf(readFiles(s.files, s.most), s.modes)
+// currentFingerprint returns the fingerprint of the files as they are now.
+func (s *source) currentFingerprint() fileDigest {
+	return fileDigestOf(readFiles(s.files, s.most), s.modes)
 }
 
-// read loads a source, unless its contents are in force already. It takes the fingerprint of the
-// bytes that it loads, so that no later change is missed.
-func (s *source) read(ctx context.Context) (changed bool, err error) {
+// loadChanged loads a source, unless its contents are in force already. It takes the fingerprint of
+// the bytes that it loads, so that no later change is missed.
+func (s *source) loadChanged(ctx context.Context) (changed bool, err error) {
 	states := readFiles(s.files, s.most)
-	now := fingerprintOf(states, s.modes)
+	now := fileDigestOf(states, s.modes)
 	s.tried, s.seen = now, now
 	for i := range states {
 		if states[i].err != nil {
@@ -96,7 +96,7 @@ func (s *Server) Reload(ctx context.Context) error {
 
 // reload reads a source again, and logs and counts the result.
 func (s *Server) reload(ctx context.Context, of *source) error {
-	changed, err := of.read(ctx)
+	changed, err := of.loadChanged(ctx)
 	s.metrics.reloaded(of.what, time.Now(), err)
 	for _, line := range mistakes(err) {
 		s.options.Logger.LogAttrs(ctx, slog.LevelError, "reload refused",
@@ -135,7 +135,7 @@ func (s *Server) checkFiles(ctx context.Context) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	for _, of := range s.sources {
-		now := of.look()
+		now := of.currentFingerprint()
 		if now != of.tried && now == of.seen {
 			_ = s.reload(ctx, of) // the error is logged and counted
 		} else {
@@ -162,11 +162,11 @@ func mistakes(err error) []string {
 	return []string{err.Error()}
 }
 
-// fingerprint is a hash of a group of files.
-type fingerprint [sha256.Size]byte
+// fileDigest is a hash of a group of files.
+type fileDigest [sha256.Size]byte
 
-// fileState is a file as it was read.
-type fileState struct {
+// fileContent is a file as it was read.
+type fileContent struct {
 	name string
 	data []byte
 	mode os.FileMode
@@ -174,19 +174,19 @@ type fileState struct {
 }
 
 // readFiles reads files that may have up to most bytes each.
-func readFiles(files []string, most int64) []fileState {
-	states := make([]fileState, 0, len(files))
+func readFiles(files []string, most int64) []fileContent {
+	states := make([]fileContent, 0, len(files))
 	for _, name := range files {
-		s := fileState{name: name}
+		s := fileContent{name: name}
 		s.data, s.mode, s.err = readFile(name, most)
 		states = append(states, s)
 	}
 	return states
 }
 
-// fingerprintOf returns the fingerprint of contents, and of modes if these matter. A file that
+// fileDigestOf returns the fingerprint of contents, and of modes if these matter. A file that
 // cannot be read is represented by its error.
-func fingerprintOf(states []fileState, modes bool) fingerprint {
+func fileDigestOf(states []fileContent, modes bool) fileDigest {
 	h := sha256.New()
 	for i := range states {
 		s := &states[i]
@@ -200,7 +200,7 @@ func fingerprintOf(states []fileState, modes bool) fingerprint {
 		h.Write(fmt.Appendf(nil, "bytes %d\n", len(s.data)))
 		h.Write(s.data)
 	}
-	return fingerprint(h.Sum(nil))
+	return fileDigest(h.Sum(nil))
 }
 
 // readFile returns the contents and mode of a regular file that may have up to most bytes. Its

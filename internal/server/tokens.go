@@ -33,13 +33,13 @@ type tokenEntry struct {
 	digest   tokenDigest
 }
 
-// tokens are the bearer tokens in force.
-type tokens struct {
+// tokenSet are the bearer tokens in force.
+type tokenSet struct {
 	current atomic.Pointer[[]tokenEntry]
 }
 
 // load puts the bearer tokens of a file in force. With an error it changes nothing.
-func (t *tokens) load(file *fileState) error {
+func (t *tokenSet) load(file *fileContent) error {
 	if err := checkPrivate(file.name, file.mode); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (t *tokens) load(file *fileState) error {
 }
 
 // callers returns how many bearer tokens may reserve: 0 if t is nil or nothing was loaded.
-func (t *tokens) callers() (n int) {
+func (t *tokenSet) callers() (n int) {
 	if t == nil || t.current.Load() == nil {
 		return 0
 	}
@@ -76,7 +76,7 @@ func checkPrivate(file string, mode os.FileMode) error {
 
 // authenticate returns whose a bearer token is. It compares with every entry in constant time, so
 // that the time it takes tells nothing about a guess.
-func (t *tokens) authenticate(bearer string) (httphandler.Identity, bool) {
+func (t *tokenSet) authenticate(bearer string) (httphandler.Identity, bool) {
 	digest := tokenDigest(sha256.Sum256([]byte(bearer)))
 	entries := *t.current.Load()
 	found := -1
@@ -319,10 +319,10 @@ func (r *tokenReader) fields(
 		field := at.Value
 		switch {
 		case !slices.Contains(known, field):
-			r.add(at, below(path, hideSecret(field)), hidden,
+			r.add(at, joinPath(path, hideSecret(field)), hidden,
 				"is unknown: the fields here are "+strings.Join(known, ", "))
 		case seen[field]:
-			r.add(at, below(path, field), hidden, "is given twice")
+			r.add(at, joinPath(path, field), hidden, "is given twice")
 		default:
 			seen[field] = true
 			set(field, e.Value)
@@ -341,8 +341,8 @@ func (r *tokenReader) text(n ast.Node, path string) (string, bool) {
 	return "", false
 }
 
-// below returns the path of a field.
-func below(path, field string) string {
+// joinPath returns the path of a field.
+func joinPath(path, field string) string {
 	if path == "" {
 		return field
 	}

@@ -45,13 +45,13 @@ func threeTokens() string {
 }
 
 // readTokens reads a file as the server does.
-func readTokens(t *testing.T, file string) (*tokens, error) {
+func readTokens(t *testing.T, file string) (*tokenSet, error) {
 	t.Helper()
-	held := &tokens{}
+	held := &tokenSet{}
 	_, err := (&source{
 		files: []string{file}, options: []string{"tokens"}, most: maxTokenFile, modes: true,
-		load: func(_ context.Context, read []fileState) error { return held.load(&read[0]) },
-	}).read(t.Context())
+		load: func(_ context.Context, read []fileContent) error { return held.load(&read[0]) },
+	}).loadChanged(t.Context())
 	return held, err
 }
 
@@ -208,7 +208,7 @@ func TestLargestTokenFile(t *testing.T) {
 	if err != nil || len(entries) != maxTokens {
 		t.Fatalf("got %d and error %v, want %d", len(entries), err, maxTokens)
 	}
-	held := &tokens{}
+	held := &tokenSet{}
 	held.current.Store(&entries)
 	for i := range maxTokens {
 		got, ok := held.authenticate(fmt.Sprintf("token-%020d", i))

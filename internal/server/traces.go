@@ -108,8 +108,8 @@ type requestSpan struct {
 	span trace.Span
 }
 
-// begin starts the span of a request, in the caller's trace if the request names one.
-func (t *traces) begin(r *http.Request) (*http.Request, *requestSpan) {
+// startSpan starts the span of a request, in the caller's trace if the request names one.
+func (t *traces) startSpan(r *http.Request) (*http.Request, *requestSpan) {
 	if t == nil {
 		return r, nil
 	}
@@ -143,7 +143,7 @@ func (t *traces) Observe(ctx context.Context, e limiter.Event) {
 		return
 	}
 	_, span := t.tracer.Start(ctx, "weir."+string(e.Verb), trace.WithTimestamp(e.At))
-	out := outcome(&e)
+	out := resultLabel(&e)
 	span.SetAttributes(
 		attribute.String("weir.verb", string(e.Verb)),
 		attribute.String("weir.outcome", out),
@@ -158,8 +158,8 @@ func (t *traces) Observe(ctx context.Context, e limiter.Event) {
 	span.End(trace.WithTimestamp(e.At.Add(e.Took)))
 }
 
-// close sends the last spans. It logs a failure, which is not an error of the server.
-func (t *traces) close(ctx context.Context) {
+// shutdown sends the last spans. It logs a failure, which is not an error of the server.
+func (t *traces) shutdown(ctx context.Context) {
 	if t == nil {
 		return
 	}

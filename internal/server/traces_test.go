@@ -249,7 +249,7 @@ func TestNoTraces(t *testing.T) {
 		t.Fatal("there are traces without a collector")
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil)
-	if same, span := w.server.traces.begin(r); same != r || span != nil {
+	if same, span := w.server.traces.startSpan(r); same != r || span != nil {
 		t.Errorf("got request %p and span %v, want %p and none", same, span, r)
 	}
 }
