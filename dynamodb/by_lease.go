@@ -12,11 +12,11 @@ import (
 // given with it.
 type byLease[T any] struct {
 	mu    sync.Mutex
-	of    map[weir.LeaseID]kept[T]
+	of    map[weir.LeaseID]leaseValue[T]
 	sweep int // the number of values at which the next put drops the expired ones
 }
 
-type kept[T any] struct {
+type leaseValue[T any] struct {
 	value T
 	until int64 // Unix ms
 }
@@ -45,11 +45,11 @@ func (k *byLease[T]) put(now time.Time, id weir.LeaseID, until time.Time, v T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil {
-		k.of, k.sweep = make(map[weir.LeaseID]kept[T]), minSweep
+		k.of, k.sweep = make(map[weir.LeaseID]leaseValue[T]), minSweep
 	}
 	if len(k.of) >= k.sweep {
-		maps.DeleteFunc(k.of, func(_ weir.LeaseID, v kept[T]) bool { return v.until < now.UnixMilli() })
+		maps.DeleteFunc(k.of, func(_ weir.LeaseID, v leaseValue[T]) bool { return v.until < now.UnixMilli() })
 		k.sweep = max(minSweep, 2*len(k.of))
 	}
-	k.of[id] = kept[T]{v, until.UnixMilli()}
+	k.of[id] = leaseValue[T]{v, until.UnixMilli()}
 }

@@ -33,7 +33,7 @@ func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definition
 	if err != nil {
 		return err
 	}
-	return s.version.put(ctx, s, normal, true)
+	return s.version.putInForce(ctx, s, normal, true)
 }
 
 // limitName returns the name of a limit by its hash, or a name that begins with unknown- if this

@@ -42,12 +42,12 @@ type version struct {
 // start puts the store's first definitions in force if they were never in force or the options say
 // so.
 func (v *version) start(ctx context.Context, s *Store) error {
-	return v.put(ctx, s, s.config.Load(), s.options.PutInForce && !s.options.ReadOnly)
+	return v.putInForce(ctx, s, s.config.Load(), s.options.PutInForce && !s.options.ReadOnly)
 }
 
-// put makes definitions the server's own and puts them in force. Unless always is set, it leaves
-// others in force if follows says so.
-func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions, always bool) error {
+// putInForce makes definitions the server's own and puts them in force. Unless always is set, it
+// leaves others in force if follows says so.
+func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions, always bool) error {
 	own, err := digestOf(d)
 	if err != nil {
 		return err

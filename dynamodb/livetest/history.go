@@ -29,9 +29,9 @@ type effect struct {
 // forever is later than every instant.
 const forever = int64(1) << 60
 
-// era is a time in which a limit has one definition. It begins at an unknown instant between from
-// and sure.
-type era struct {
+// definitionSpan is a time in which a limit has one definition. It begins at an unknown instant
+// between from and sure.
+type definitionSpan struct {
 	from, sure int64 // Unix microseconds
 	limit      Limit
 }
@@ -42,7 +42,7 @@ type History struct {
 	Entity, Limit string
 
 	world *World
-	eras  []era // in order; the first begins with the run
+	eras  []definitionSpan // in order; the first begins with the run
 	takes []effect
 	more  []effect // charges that are not judged
 	less  []effect // refunds, and room that was created in other ways
@@ -72,7 +72,7 @@ func Histories(w *World, records []Record) []*History {
 		for _, name := range slices.Sorted(maps.Keys(w.Limits[entity])) {
 			h := &History{
 				Entity: entity, Limit: name, world: w, sides: make(map[string]*Side),
-				eras: []era{{-forever, -forever, w.Limits[entity][name]}},
+				eras: []definitionSpan{{-forever, -forever, w.Limits[entity][name]}},
 			}
 			all, byEntity[entity] = append(all, h), append(byEntity[entity], h)
 		}
@@ -166,7 +166,7 @@ func (h *History) change(r *Record) {
 		from = min(from, r.RefilledMS*1000)
 	}
 	was := h.eras[len(h.eras)-1].limit
-	h.eras = append(h.eras, era{from, r.After, limit})
+	h.eras = append(h.eras, definitionSpan{from, r.After, limit})
 	if raised := limit.Capacity - was.Capacity; raised > 0 {
 		h.less = append(h.less, effect{from, r.After, raised * milli})
 	}

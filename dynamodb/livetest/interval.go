@@ -37,7 +37,7 @@ func (h *History) Check() Finding {
 	for i := range h.takes {
 		take := &h.takes[i]
 		s.advance(take)
-		value, from := s.tree.max(s.upTo(s.last))
+		value, from := s.tree.prefixMax(s.upTo(s.last))
 		excess := value - h.regained(ceilMS(take.after)) - h.rounding
 		if excess > worst.ExcessMilli {
 			worst = Finding{excess, instants[from], take.after}

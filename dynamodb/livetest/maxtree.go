@@ -35,19 +35,19 @@ func (t *maxTree) build(node, low, high int) {
 // add adds a number to the places from from to to, both included.
 func (t *maxTree) add(from, to int, by int64) {
 	if from <= to {
-		t.addIn(span{1, 0, t.size - 1}, from, to, by)
+		t.addIn(treeNode{1, 0, t.size - 1}, from, to, by)
 	}
 }
 
-// span is a node of the tree and the range of its places.
-type span struct{ node, low, high int }
+// treeNode is a node of the tree and the range of its places.
+type treeNode struct{ node, low, high int }
 
-func (s span) halves() (left, right span) {
+func (s treeNode) halves() (left, right treeNode) {
 	middle := (s.low + s.high) / 2
-	return span{2 * s.node, s.low, middle}, span{2*s.node + 1, middle + 1, s.high}
+	return treeNode{2 * s.node, s.low, middle}, treeNode{2*s.node + 1, middle + 1, s.high}
 }
 
-func (t *maxTree) addIn(s span, from, to int, by int64) {
+func (t *maxTree) addIn(s treeNode, from, to int, by int64) {
 	if to < s.low || s.high < from {
 		return
 	}
@@ -66,12 +66,12 @@ func (t *maxTree) addIn(s span, from, to int, by int64) {
 	t.largest[s.node], t.place[s.node] = t.largest[best]+t.pending[s.node], t.place[best]
 }
 
-// max returns the largest number of the places up to to, included, and its place.
-func (t *maxTree) max(to int) (value int64, place int) {
-	return t.maxIn(span{1, 0, t.size - 1}, to)
+// prefixMax returns the largest number of the places up to to, included, and its place.
+func (t *maxTree) prefixMax(to int) (value int64, place int) {
+	return t.maxIn(treeNode{1, 0, t.size - 1}, to)
 }
 
-func (t *maxTree) maxIn(s span, to int) (value int64, place int) {
+func (t *maxTree) maxIn(s treeNode, to int) (value int64, place int) {
 	switch {
 	case to < s.low:
 		return math.MinInt64 / 2, s.low

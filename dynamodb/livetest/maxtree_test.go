@@ -18,7 +18,7 @@ func TestMaxTree(t *testing.T) {
 				plain[i] += by
 			}
 			upTo := rng.IntN(n)
-			value, place := tree.max(upTo)
+			value, place := tree.prefixMax(upTo)
 			if want := slices.Max(plain[:upTo+1]); value != want || plain[place] != want || place > upTo {
 				t.Fatalf("n %d: largest of the first %d is %d at %d, want %d", n, upTo+1, value, place, want)
 			}

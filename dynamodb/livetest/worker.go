@@ -76,16 +76,16 @@ func (w *worker) offer(ctx context.Context, start int64) error {
 	return nil
 }
 
-// drawn is one call as it was drawn.
-type drawn struct {
+// plannedCall is one call as it was drawn.
+type plannedCall struct {
 	entity        string
 	costs, totals map[string]int64
 	way           string
 	hold          time.Duration
 }
 
-func (w *worker) draw() *drawn {
-	c := &drawn{
+func (w *worker) draw() *plannedCall {
+	c := &plannedCall{
 		entity: w.Spec.Entities[w.random.IntN(len(w.Spec.Entities))],
 		costs:  make(map[string]int64), totals: make(map[string]int64),
 		way: w.drawWay(),
@@ -122,7 +122,7 @@ func (w *worker) drawWay() string {
 }
 
 // call reserves, waits for the duration of the call, settles, and logs all of it.
-func (w *worker) call(ctx context.Context, c *drawn) {
+func (w *worker) call(ctx context.Context, c *plannedCall) {
 	r := &Record{
 		Kind: Call, Entity: c.entity, Resource: w.Spec.Resource, Costs: c.costs,
 		Verdict: Failed, Before: micros(),
@@ -146,7 +146,7 @@ func (w *worker) call(ctx context.Context, c *drawn) {
 }
 
 // settle ends an admitted call in the way that was drawn.
-func (w *worker) settle(ctx context.Context, lease *weir.Lease, c *drawn, r *Record) {
+func (w *worker) settle(ctx context.Context, lease *weir.Lease, c *plannedCall, r *Record) {
 	if c.way == Keep {
 		if _, err := lease.Complete(ctx); err != nil {
 			r.Settled = &Settled{Totals: c.totals, Before: r.After, After: micros(), Err: err.Error()}
