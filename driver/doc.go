@@ -3,7 +3,8 @@
 //
 // Callers do not need this package: they open a store and pass it to limiter.New. To write a store,
 // implement [Store] and those of the interfaces in ability.go that the store supports.
-// docs/new-backend.md is a guide, and package conformance has the suite that every store must pass.
+// docs/new-backend.md is a guide, the example of this package is a small store, and package
+// conformance has the suite that every store must pass.
 //
 // # A reservation
 //

@@ -42,7 +42,7 @@ var rooms = []room{
 		dir: root, imports: []string{"kernel", "internal/clip", "internal/identifier"},
 		tests: []string{"limiter", "memory"},
 	},
-	{dir: "driver", imports: []string{root, "kernel"}},
+	{dir: "driver", imports: []string{root, "kernel"}, tests: []string{"limiter", "conformance"}},
 	{
 		dir: "limiter",
 		imports: []string{
