@@ -108,15 +108,13 @@ func (c *indexChunk) rehash(seed fingerprint, valid func(weir.LeaseID, leaseRef)
 	}
 }
 
-// forget records that a lease is forgotten; valid is as in add. pending means that the lease was
-// never live. Its place is free for other leases from now on, so its cell is pointed to no place at
-// once.
-func (x *leaseIndex) forget(id weir.LeaseID, pending bool, valid func(weir.LeaseID, leaseRef) bool) {
+// forget records that a lease is forgotten; valid is as in add. The lease's cell stays, with a place
+// that is free or another lease's, so valid reports false for it. If the ID is added again, for
+// example because its first reservation was denied, add writes the new place into the same cell.
+func (x *leaseIndex) forget(id weir.LeaseID, valid func(weir.LeaseID, leaseRef) bool) {
 	at := x.chunk(id.UnixMilli())
 	c := &x.chunks[at]
-	if c.left--; pending {
-		c.places.move(id, leaseNowhere, x.seed)
-	}
+	c.left--
 	x.len--
 	if c.left == 0 && at < len(x.chunks)-1 {
 		x.remove(at)

@@ -3,6 +3,7 @@ package limiter
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,8 +38,8 @@ func (w *indexWorld) check() {
 }
 
 // The index finds the same leases as a map: for IDs of now, of the past and of a minute ahead, that
-// are settled at once, late or never. It does not find what was forgotten, and its memory is at
-// most a few times what it holds.
+// are settled at once, late or never, and for IDs that are used again. It does not find what was
+// forgotten, and its memory is at most a few times what it holds.
 func TestLeaseIndexAgainstAMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -55,14 +56,20 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 				if seed%4 < 2 && rng.IntN(20) == 0 {
 					ms += rng.Int64N(120_000) - 60_000
 				}
-				e := table.entry(weir.NewLeaseID(time.UnixMilli(ms)))
+				id := weir.NewLeaseID(time.UnixMilli(ms))
+				if n := len(gone); n > 0 && rng.IntN(8) == 0 { // the ID of a forgotten lease again
+					i := max(0, n-1-rng.IntN(40))
+					id = gone[i]
+					gone = slices.Delete(gone, i, i+1)
+				}
+				e := table.entry(id)
 				w.segment.add(e)
 				live[e.id], w.plain[e.id] = e, false
 			case move < 8 && len(live) > 0:
 				for id, e := range live { // an arbitrary one
 					if rng.IntN(8) == 0 { // nothing was reserved
 						w.segment.remove(e)
-						w.segment.index.forget(id, true, w.segment.valid)
+						w.segment.index.forget(id, w.segment.valid)
 						delete(w.plain, id)
 						gone = append(gone, id)
 					} else {
@@ -142,7 +149,7 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 			refused := table.entry(weir.NewLeaseID(time.UnixMilli(1 << 47)))
 			w.segment.add(refused)
 			w.segment.remove(refused)
-			w.segment.index.forget(refused.id, true, w.segment.valid)
+			w.segment.index.forget(refused.id, w.segment.valid)
 		}
 		for range 100 * fullChunk {
 			now++

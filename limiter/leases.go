@@ -59,10 +59,7 @@ type leaseSegment struct {
 // leaseHasEnded, a number in the queue of ended leases.
 type leaseRef uint32
 
-const (
-	leaseHasEnded leaseRef = 1 << 31
-	leaseNowhere           = leaseHasEnded - 1
-)
+const leaseHasEnded leaseRef = 1 << 31
 
 // A call sweeps at most minSweep due leases of its segment and a sixteenth of all leases in it.
 // That is little enough for one call, and enough for a hundred calls a second to sweep a million
@@ -257,7 +254,7 @@ func (t *leaseTable) release(e *leaseEntry) {
 	switch e.state {
 	case leasePending:
 		s.remove(e)
-		s.index.forget(e.id, true, s.valid)
+		s.index.forget(e.id, s.valid)
 	case leaseLive:
 		s.file(e)
 		gone = false
@@ -374,7 +371,7 @@ func (s *leaseSegment) forgetOldest() {
 func (s *leaseSegment) forget(e *endedLease) {
 	id := e.id
 	s.ended.drop(e).raiseHorizon(id.UnixMilli() + 1)
-	s.index.forget(id, false, s.valid)
+	s.index.forget(id, s.valid)
 }
 
 // compact shrinks the entries if three quarters of them are free.

@@ -128,6 +128,6 @@ func (t *leaseTable) restoreID(id weir.LeaseID) {
 	}
 	if e := s.ended.at(place); e.phase == leaseExpired || e.phase == leaseVoided {
 		s.ended.drop(e)
-		s.index.forget(id, false, s.valid)
+		s.index.forget(id, s.valid)
 	}
 }
