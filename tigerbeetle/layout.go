@@ -266,10 +266,11 @@ func anchorID(spent tb.Uint128, b int64, k uint8, code uint16) tb.Uint128 {
 	return tb.BytesToUint128(id)
 }
 
-// fundID returns the hash from which the ID of the transfer that funds an account is made.
+// fundID returns the ID of the transfer that funds an account. It depends on the account alone. It is
+// odd, and stays so: with another ID, every account on an existing ledger would be funded again.
 func fundID(account tb.Uint128) tb.Uint128 {
 	b := account.Bytes()
-	return idOf(digest("fund", string(b[:])))
+	return oddID(idOf(digest("fund", string(b[:]))))
 }
 
 // accountPiece returns a piece that holds an account's ID and no units.

@@ -152,8 +152,8 @@ func (s *activeTake) accounts(to []tb.Account, n *namespace) []tb.Account {
 	return append(to, account)
 }
 
-// fund adds the transfer that funds an account, unless the account is known to be funded. Its ID
-// depends on the account alone, so if several servers send it, the account is funded once.
+// fund adds the transfer that funds an account, unless the account is known to be funded. If several
+// servers send it, it has the same ID each time, so the cluster funds the account once.
 func (s *Store) fund(ch *chain, take *activeTake, holding int) {
 	take.mu.Lock()
 	defer take.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Store) fund(ch *chain, take *activeTake, holding int) {
 		return
 	}
 	ch.addUnlinked(&tb.Transfer{
-		ID: oddID(fundID(account)), DebitAccountID: s.namespace.vault, CreditAccountID: account,
+		ID: fundID(account), DebitAccountID: s.namespace.vault, CreditAccountID: account,
 		Amount: tb.ToUint128(funds), Code: codeFund,
 	}, holding)
 }

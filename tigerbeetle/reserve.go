@@ -40,7 +40,7 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *d
 		c.attempt, c.resend = earlier.attempt, true
 	}
 	c.findLimits()
-	if err := s.checkFits(c.takes); err != nil {
+	if err := s.checkFits(c.takes, c.plan.Keys); err != nil {
 		return err
 	}
 	if superseded { // the cluster has the lease

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -394,12 +395,29 @@ func TestServersTooLarge(t *testing.T) {
 	if !errors.Is(err, weir.Invalid) {
 		t.Errorf("got %v, want %v", err, weir.Invalid)
 	}
+	// The takes of 25 costs on two entities may need 251 events. The keys of three charges make it
+	// 254.
+	keyed := &weir.Request{Keyed: true}
+	for i, n := range []int{9, 8, 8} {
+		charge := weir.Charge{Entity: "e", Resource: "r" + strconv.Itoa(i), Costs: weir.Costs{}}
+		for _, l := range d.System[:n] {
+			charge.Costs[l.Name] = 1
+		}
+		keyed.Charges = append(keyed.Charges, charge)
+	}
+	if _, err := a.Reserve(t.Context(), keyed); !errors.Is(err, weir.Invalid) {
+		t.Errorf("with keys: got %v, want %v", err, weir.Invalid)
+	}
 	if after := c.ledger.Contents(); len(after.Accounts) != len(before.Accounts) ||
 		len(after.Transfers) != len(before.Transfers) {
 		t.Error("something was written")
 	}
 	if _, err := a.Reserve(t.Context(), &weir.Request{Entity: "p", Resource: "r", Costs: costs}); err != nil {
 		t.Errorf("half of it: %v", err)
+	}
+	keyed.Keyed = false
+	if _, err := a.Reserve(t.Context(), keyed); err != nil {
+		t.Errorf("without keys: %v", err)
 	}
 }
 

@@ -218,18 +218,19 @@ func (s *Store) fits(ch *chain) error {
 }
 
 // checkFits refuses a reservation whose chain might not fit one call, before any account is created
-// for it. It counts the funding and the anchor of every take, so the answer does not depend on
-// which server funds the accounts or moves the anchors.
-func (s *Store) checkFits(takes []*activeTake) error {
-	events := 1 // the header
+// for it. It counts the most events that [reserveOp.buildChain] may add, including the funding and
+// the anchor of every take, so the answer does not depend on which server funds the accounts or
+// moves the anchors.
+func (s *Store) checkFits(takes []*activeTake, keys []uint64) error {
+	events := 1 + len(keys) // the header, and a record of each key
 	for _, t := range takes {
 		switch t.Limit.Kind {
 		case weir.Bucket:
-			events += 5
+			events += 5 // fund, refill, change of capacity, check, post
 		case weir.Budget:
-			events += 3
+			events += 3 // fund, check, post
 		default:
-			events += 4
+			events += 4 // fund, check, void, take
 		}
 		if len(t.Parts) > 1 {
 			events += len(t.Parts)
