@@ -117,8 +117,10 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	if len(r.denied) > 0 { // they are judged again by the item that this write returns
 		r = evaluate(base, c.Updates, r.admitted)
 	}
+	// Without speculation, the first write after the read is a normal one. After a refusal a write
+	// without a refill is as in ADR-115: it does not compete for rf.
 	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) &&
-		(!c.ns.Options.NoSpeculation || c.round > 1) {
+		(!c.ns.Options.NoSpeculation || c.refused) {
 		return c.writer().speculativeWrite(base, r), r, nil
 	}
 	// A normal write sets the limits and the ttl of the item. It needs the configuration if the ttl

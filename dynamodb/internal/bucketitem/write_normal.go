@@ -95,11 +95,11 @@ func (e *itemExpression) creditLimit(
 	case r.effects[i].trimmed: // a refund is cut off only if the limit is really full
 		low, high = was.Balance, was.Balance
 	case credited != ShareOf(&was.BucketLimit, m.Shards).Gain(m.Item.RefilledMS, at):
-		low, high = was.Balance, was.Balance // by the image, the limit was full for a while
+		// By the image, the limit was full for a while, or a lowered capacity trims it. Then credited
+		// may be below zero, which no gain is.
+		low, high = was.Balance, was.Balance
 	case credited > 0, r.effects[i].refunded > 0:
 		high = was.Balance // another writer's refund moves the balance without the lock
-	case credited < 0 && c.Capacity < was.Capacity:
-		low, high = was.Balance, was.Balance // trimmed
 	}
 	if low != math.MinInt64 || high != math.MaxInt64 {
 		e.RequireBetween(balance, low, high)
