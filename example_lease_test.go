@@ -54,7 +54,7 @@ func ExampleLease_Adjust() {
 	// 1200 used, -200 left
 }
 
-// A slot returns by itself after its timeout, so a long call extends its lease. [weir.Do] does this
+// A slot returns by itself after its timeout, so a long call extends its lease. [Do] does this
 // for the function that it runs.
 func ExampleLease_Extend() {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
