@@ -8,7 +8,8 @@
 //
 // A denial is a [*DeniedError]. It says which limits denied, and when the same request would be
 // admitted. Every other failure is an [*Error] with a [Code]. After [Unavailable] the outcome is
-// unknown, and the call may be repeated with the same [LeaseID] without being charged twice.
+// unknown, and the call may be repeated with the same [LeaseID] without being charged twice. (On
+// DynamoDB this does not hold for a reserve whose write was not answered.)
 //
 // # Limits
 //
@@ -16,12 +17,15 @@
 // unit of a window returns after a fixed time. A concurrency limit counts slots, which return when
 // their lease ends. A budget starts again with each calendar period.
 //
-// Limits are configured for a subject, which is an entity (such as a team or a user) on a resource
-// (such as a model). They can also be configured for every resource of an entity, for every entity
-// on a resource, and for the whole system. The first of these levels that has any limits applies as
-// a whole. A request is judged by the limits that its costs name, and by all concurrency limits
-// that apply. An entity may cascade to a parent, which is then charged too. [Definitions] is a
-// whole configuration.
+// Units are counted for a subject, which is an entity (such as a team or a user) on a resource
+// (such as a model): two users of one model do not share a limit, nor do two models of one user.
+// Limits are configured for a subject, for every resource of an entity, for every entity on a
+// resource, or for the whole system. The first of these levels that has any limits applies as a
+// whole. [Definitions] is a whole configuration.
+//
+// A request names its costs by limit. It is judged and charged by the limits that it names and by
+// all concurrency limits that apply; a limit that it does not name is not charged. An entity may
+// cascade to a parent, which is then charged too.
 //
 // # Leases
 //
@@ -30,12 +34,16 @@
 // response is streamed. These updates are never denied: what was used counts, even beyond a limit.
 // An ended lease is remembered for a while, so that a repeated call gets the same answer.
 //
+// If a process dies before it has settled a lease, what the lease reserved stays charged, and its
+// slots return after their timeout. Which store keeps counts and leases when the limiter's own
+// process ends is in section 12 of docs/semantics.md.
+//
 // # Packages
 //
 // Two packages implement [Service]: limiter in the process, over a store, and httpapi as the client
 // of a server. The stores are memory, dynamodb and tigerbeetle; package store opens one by its URL.
 // To write a store, start with package driver and docs/new-backend.md. The rules that hold on every
-// store are in docs/semantics.md.
+// store are in docs/semantics.md, and docs/internals.md follows a reservation through the code.
 //
 // Amounts are whole units. Instants are truncated to the millisecond.
 package weir

@@ -24,6 +24,12 @@
 // If a plan or an update is out of date, the store applies nothing and returns a [*StaleError]. The
 // engine then reads the configuration or takes the lease from the error, and repeats the call.
 //
+// # Concurrency
+//
+// A store is called by many goroutines at once. The engine never makes two calls for one lease at a
+// time and has no mutex locked during a call, so a store may wait. Processes that share a store do
+// not coordinate: the store alone makes their calls atomic.
+//
 // # Memory
 //
 // Plans, updates, outcomes and their slices belong to the engine, which uses their memory again

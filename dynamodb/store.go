@@ -48,6 +48,17 @@
 // If the caller repeats the call, a charge may count twice. A refund may be missing, but no unit is
 // ever refunded twice (docs/adr/0018-settling-dynamodb.md).
 //
+// # State and locks
+//
+// For each subject the process keeps what it last saw of the items (their images), the parent, the
+// shard count and remembered denials. All of it is a cache: the conditions of the writes decide.
+// The image from which an item is written belongs to the goroutine that runs the item's queue. A
+// mutex for each item guards the queue and the image that others may read, one for each subject the
+// rest. No mutex is locked during a call to DynamoDB.
+//
+// After a crash the table is as it was last written. What an unfinished reservation had taken, and
+// what live leases stand for, stays charged; the leases are unknown.
+//
 // # Packages
 //
 // Below dynamodb/internal, bucketitem writes bucket items, config reads the configuration, admin

@@ -9,6 +9,10 @@
 // [Transport] around those that a client sends. Both work with any service, in the process or over
 // HTTP. They run [weir.Do], which reserves, extends the lease, and settles it.
 //
+// The server keeps the leases. If a program dies between a reserve and its settlement, what it
+// reserved stays charged, and its slots return after their timeout. A program that has stored the
+// lease ID can settle the lease after a restart.
+//
 // [Admin] is the interface to the configuration, which a [Client] and a limiter implement. The
 // handler that serves the API is in package httphandler, below this one.
 //

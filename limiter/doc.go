@@ -49,4 +49,11 @@
 // A Limiter starts no background goroutine: the only goroutines that may outlive a call are shared
 // reads, which end with the store's timeout. Expired leases are found when they are looked up, or
 // when a later call sweeps its segment.
+//
+// # After a crash
+//
+// The lease table is lost with the process. If the store is a [driver.LeaseRecoverer], the next
+// limiter gets each lease from it when a call names the lease. Otherwise the leases are unknown,
+// what they reserved stays charged, and IDs made before the limiter was opened are refused, because
+// they may have been used.
 package limiter

@@ -48,5 +48,8 @@
 // call at a time (claimAnchors). Abandoned reservations, the version in force, and the clock each
 // have a mutex of their own.
 //
+// After a crash everything is on the cluster, leases included. A reservation that was abandoned
+// when its server died stays charged, and its slots return after their timeout.
+//
 // The client needs cgo. In a binary that was built without cgo, [Open] returns an error.
 package tigerbeetle
