@@ -9,7 +9,7 @@ import (
 )
 
 // byLease keeps a value for each of a number of leases. A value is kept at least until the instant
-// given with it.
+// given with it. mu guards all of it.
 type byLease[T any] struct {
 	mu    sync.Mutex
 	of    map[weir.LeaseID]leaseValue[T]

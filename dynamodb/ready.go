@@ -14,7 +14,8 @@ import (
 // probeEvery is the least time between two probes of the table.
 const probeEvery = 10 * time.Second
 
-// probe is the table's latest answer to the question whether it can be used.
+// probe is the table's latest answer to the question whether it can be used. mu guards it, and is
+// not locked while the table is asked: other callers wait for answered.
 type probe struct {
 	mu sync.Mutex
 	at time.Time // the time of the question

@@ -66,7 +66,9 @@ func (s *Store) Update(
 }
 
 // leaseUpdate holds the units of a lease on the table while it is updated. It outlives an update
-// that fails, so that the next one knows which parts were written.
+// that fails, so that the next one knows which parts were written. mu guards the fields while item
+// updates are in flight. While none is, only the call of the engine uses them, and the engine makes
+// one call for a lease at a time.
 type leaseUpdate struct {
 	mu        sync.Mutex
 	pieces    [][]shardPiece // of each holding

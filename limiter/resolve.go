@@ -148,6 +148,8 @@ type resolutionCache struct {
 	segments   [16]cacheSegment
 }
 
+// cacheSegment is one part of the cache. mu guards all of it except fast, and is locked for one
+// lookup or insertion.
 type cacheSegment struct {
 	mu           sync.Mutex
 	young, old   map[weir.Subject]*resolution
@@ -350,7 +352,9 @@ func (c *resolutionCache) stats() CacheStats {
 type cachedPolicy struct {
 	policy atomic.Pointer[weir.Policy]
 	epoch  atomic.Int64 // number of calls of set
-	mu     sync.Mutex
+	// mu is locked to store a policy, so that no set comes between read's look at the epoch and its
+	// store. Reading the policy needs no lock.
+	mu sync.Mutex
 }
 
 // last returns the policy; empty if none is known.

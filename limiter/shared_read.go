@@ -22,7 +22,8 @@ type sharedRead struct {
 	parent *sharedRead
 }
 
-// sharedReads has the reads in progress.
+// sharedReads has the reads in progress. mu guards the map and the parent of each read. It may be
+// held while a cache segment is locked, but is not locked while one is held.
 type sharedReads struct {
 	mu sync.Mutex
 	of map[weir.Subject]*sharedRead

@@ -18,6 +18,7 @@ const (
 // they use, so that entities that are not used any more are swept too. If a call is sweeping,
 // others do not wait for it.
 type sweeper struct {
+	// mu is held by the call that sweeps, around the locks of the stripes. It guards stripe.
 	mu sync.Mutex
 	// due is the instant at which the next stripe is swept, in milliseconds.
 	due atomic.Int64

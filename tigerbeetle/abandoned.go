@@ -46,8 +46,10 @@ type inflightReserve struct {
 }
 
 // abandoned is the set of reservations whose callers have left. For each of them a goroutine,
-// watchAbandoned, waits for the outcome.
+// watchAbandoned, waits for the outcome. mu decides between an adoption and a withdrawal that come
+// at the same time; it is not locked during a call to the cluster.
 type abandoned struct {
+	// count is the length of byLease, so that a call need not lock mu if nothing is abandoned.
 	count atomic.Int64
 
 	mu       sync.Mutex

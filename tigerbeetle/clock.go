@@ -21,6 +21,7 @@ type clusterClock struct {
 	// exact is the clock of a cluster in this process, such as the emulator; otherwise nil.
 	exact func() time.Time
 
+	// mu guards the fields below, which every answer of the cluster may change.
 	mu     sync.Mutex
 	begun  time.Time     // on the process's clock
 	offset time.Duration // lower bound of the cluster's time less the time passed here

@@ -26,6 +26,8 @@ type limitState struct {
 	// last is the definition used by the latest reservation.
 	last atomic.Pointer[weir.Limit]
 
+	// mu guards the fields below. It is not locked during a call to the cluster, and a call has at
+	// most one limit state locked.
 	mu sync.Mutex
 	// accountsExist is set once the accounts are known to exist and have been read.
 	accountsExist bool
@@ -73,7 +75,8 @@ func unnamedSubject(account tb.Uint128) weir.Subject {
 	return weir.Subject{Resource: hex.EncodeToString(b[:])}
 }
 
-// limitStates holds the limit states of a store. find drops those that have been idle for long.
+// limitStates holds the limit states of a store. find drops those that have been idle for long. mu
+// guards the maps, not the states.
 type limitStates struct {
 	mu    sync.Mutex
 	byKey map[limitKey]*limitState

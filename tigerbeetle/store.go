@@ -46,6 +46,8 @@ type Store struct {
 	life context.Context //nolint:containedctx // It is the store's own, of no call.
 	end  context.CancelFunc
 
+	// calls counts the calls in progress. enter adds to it with mu locked and not after closed is
+	// set, so that Close can wait for it.
 	calls  sync.WaitGroup
 	mu     sync.Mutex
 	closed bool

@@ -23,10 +23,11 @@ import (
 // last. Each server has its own from its limits file. A server whose definitions were in force
 // before and have been superseded is not ready (docs/adr/0029-superseded-limits.md).
 type version struct {
-	// putting is held while definitions are put in force, so that the definitions put last are also
-	// this server's.
+	// putting is held while definitions are put in force, during the calls to the cluster too, so
+	// that the definitions put last are also this server's. Reservations do not lock it.
 	putting sync.Mutex
 
+	// mu guards the fields below. It is not locked during a call to the cluster.
 	mu sync.Mutex
 	// own is the digest of this server's definitions, number the version as which they were put in
 	// force.

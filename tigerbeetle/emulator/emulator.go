@@ -28,19 +28,28 @@ type Options struct {
 type Emulator struct {
 	options Options
 
-	mu        sync.Mutex
-	closed    bool
-	last      uint64
-	accounts  map[tb.Uint128]*tb.Account
-	order     []*tb.Account
+	// mu is locked during each call, so that calls are carried out one after the other.
+	mu     sync.Mutex
+	closed bool
+	// last is the latest timestamp, in nanoseconds. Each event has a timestamp of its own.
+	last uint64
+	// accounts and order have every account, by ID and in the order of creation.
+	accounts map[tb.Uint128]*tb.Account
+	order    []*tb.Account
+	// transfers and log have every transfer, by ID and in the order of creation. byAccount and
+	// byUser are indexes of log: by debit and credit account, and by user_data_128.
 	transfers map[tb.Uint128]*storedTransfer
 	log       []*storedTransfer
-	failed    map[tb.Uint128]bool
 	byAccount map[tb.Uint128][]*storedTransfer
 	byUser    map[tb.Uint128][]*storedTransfer
-	due       dueHeap
-	scope     *chainScope
-	expired   []tb.Uint128
+	// failed has the IDs that are used up because a transfer with the ID failed.
+	failed map[tb.Uint128]bool
+	// due has the pending transfers that expire, the earliest on top.
+	due dueHeap
+	// scope records how to undo the open chain; nil while no chain is open.
+	scope *chainScope
+	// expired has the IDs of the transfers that have expired, for tests.
+	expired []tb.Uint128
 }
 
 // storedTransfer is a transfer and its state.

@@ -127,7 +127,9 @@ const (
 	callerAsks        = 3
 )
 
-// principalLookup remembers the ARN of the store's credentials.
+// principalLookup remembers the ARN of the store's credentials. mu guards it, and is held while AWS
+// is asked, so that calls that come meanwhile wait for that answer. Only changes of the
+// configuration need the ARN.
 type principalLookup struct {
 	mu       sync.Mutex
 	Patience time.Duration // 0 for principalPatience

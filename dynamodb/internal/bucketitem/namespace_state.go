@@ -73,7 +73,8 @@ func (s *namespaceState) countAmbiguous(u *Update) {
 }
 
 // configChanges remembers the places of the configuration that this process has changed, so that
-// the process does not judge by an item from before the change. Each change has a number.
+// the process does not judge by an item from before the change. Each change has a number. mu guards
+// all of it.
 type configChanges struct {
 	mu     sync.Mutex
 	number uint64

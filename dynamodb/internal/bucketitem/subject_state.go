@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// subjectState is the part of [Subject] that does not depend on the queues. Commits use it.
+// subjectState is the part of [Subject] that does not depend on the queues. Commits use it. mu
+// guards the fields below it; a published item in items has a lock of its own.
 type subjectState struct {
 	ns      *namespaceState
 	Subject weir.Subject
@@ -43,6 +44,7 @@ type subjectState struct {
 // publishedItem is the state of a bucket item that other goroutines than the writer of the item may
 // read.
 type publishedItem struct {
+	// mu guards the fields, and those of the item's [Queue] that have to do with waiting.
 	mu sync.Mutex
 	// image is the item after the last commit; nil if the item is not known.
 	image *Image

@@ -72,6 +72,7 @@ func New(r *config.Reader, running *client.Tasks, o Options) *Store {
 type Subject struct {
 	*subjectState
 
+	// mu guards queues. The queues and the state have locks of their own.
 	mu     sync.Mutex
 	queues map[int]*Queue
 }
@@ -162,6 +163,7 @@ type SubjectCache struct {
 	segments [32]cacheSegment
 }
 
+// cacheSegment is one part of the cache. mu guards its maps, not the subjects in them.
 type cacheSegment struct {
 	mu         sync.Mutex
 	young, old map[weir.Subject]*Subject

@@ -14,7 +14,7 @@ type Tasks struct {
 	Closed atomic.Bool
 	Ending chan struct{} // closed with the store
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards the fields below
 	N    int
 	none chan struct{} // closed when nothing is running; nil while no goroutine waits
 }

@@ -40,6 +40,8 @@ type Client struct {
 	// events is how many events a call may have, and lookups how many IDs.
 	events, lookups atomic.Int64
 
+	// mu guards the fields below. A call locks it to get the native client, and not while it waits
+	// for the answer.
 	mu          sync.Mutex
 	native      tb.Client // nil while there is none
 	downBecause error     // why native is nil
