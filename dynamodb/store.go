@@ -56,8 +56,8 @@
 // mutex for each item guards the queue and the image that others may read, one for each subject the
 // rest. No mutex is locked during a call to DynamoDB.
 //
-// After a crash the table is as it was last written. What an unfinished reservation had taken, and
-// what live leases stand for, stays charged; the leases are unknown.
+// After a crash the table is as it was last written. Units that an unfinished reservation had taken
+// and units for which live leases stand stay charged; the leases are unknown.
 //
 // # Packages
 //
