@@ -32,7 +32,7 @@ func rules() []rule {
 		exportRule, docRule, packageDocRule,
 		initRule, globalRule,
 		sleepRule, clockRule,
-		textRule, dependencyRule, toolRule,
+		textRule, internalsRule, dependencyRule, toolRule,
 	}
 }
 
