@@ -75,8 +75,9 @@ func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) 
 	}
 }
 
-// Namespace returns the namespace in a store's URL, or the default one if the URL has none. It is
-// empty for a store without namespaces, and for a URL that [Open] refuses.
+// Namespace returns the namespace in a tigerbeetle: URL, or the default one if the URL has none. A
+// limits file for that store must not name another. For the other stores, which take no limits file
+// or have no namespaces, and for a URL that [Open] refuses, it is empty.
 func Namespace(rawURL string) string {
 	rest, ok := strings.CutPrefix(rawURL, tigerBeetleScheme)
 	if !ok {
