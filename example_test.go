@@ -24,7 +24,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := limiter.New(store, nil)
+	now := time.Now() // stands still, so that nothing refills on a slow machine
+	l, err := limiter.New(store, &limiter.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		log.Fatal(err)
 	}
