@@ -60,7 +60,9 @@ func Example() {
 // by giving everything back if the call failed.
 func ExampleDo() {
 	store, _ := memory.Open(nil)
-	l, _ := limiter.New(store, &limiter.Options{Limits: []weir.Limit{{Name: "tpm", Capacity: 10_000}}})
+	l, _ := limiter.New(store, &limiter.Options{
+		Limits: []weir.Limit{{Name: "tpm", Capacity: 10_000, RefillPeriod: time.Hour}},
+	})
 	defer l.Close()
 
 	request := &weir.Request{Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"tpm": 10_000}}
