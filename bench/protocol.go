@@ -120,7 +120,7 @@ type spec struct {
 	Table    string `json:"table,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
 	Region   string `json:"region,omitempty"`
-	// Capacity is that of the only limit on a table, rpm, which each entity has.
+	// Capacity is the capacity of the only limit on a table, rpm, which each entity has.
 	Capacity int64 `json:"capacity,omitempty"`
 	// Parent is the entity to which all others cascade; empty for none.
 	Parent string `json:"parent,omitempty"`

@@ -1,4 +1,4 @@
-// Command dynamodb limits calls with a DynamoDB table: it makes one, sets limits, and reserves
+// Command dynamodb limits calls with a DynamoDB table: it creates one, sets limits, and reserves
 // until it is denied. Run `make dynamodb` in another terminal first, or use a table of Amazon's
 // with an empty -endpoint.
 package main
@@ -30,8 +30,8 @@ func main() {
 func run(table string, o *dynamodb.Options) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// Once for each table. `weir table create` does the same, and a table that the Python library
-	// zae-limiter has made is as good.
+	// A table is created once. `weir table create` creates the same, and a table that the Python
+	// library zae-limiter has created works too.
 	if _, err := (&dynamodb.Table{Name: table, Options: o}).Create(ctx); err != nil {
 		return err
 	}

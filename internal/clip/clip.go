@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Text is [To] to the 64 bytes that errors quote of a value.
+// Text returns the first 64 bytes of a text, as [To] does, for quoting values in errors.
 func Text(s string) string { return To(s, 64) }
 
-// To returns a text as valid UTF-8. Of one that is longer than most bytes it returns the beginning
-// and says how many there were.
+// To returns a text as valid UTF-8. If it is longer than most bytes, To returns the beginning and
+// the original number of bytes.
 func To(s string, most int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= most {

@@ -1,8 +1,8 @@
-// Package joined takes errors apart that [errors.Join] has made one.
+// Package joined takes apart errors that [errors.Join] has joined.
 package joined
 
-// Errors returns the errors that are joined in err, in order, and those that are joined in them:
-// err alone if it joins none, and nothing for nil.
+// Errors returns the errors that are joined in err, in order, including those that are joined in
+// them. It returns err alone if no errors are joined in it, and nothing for nil.
 func Errors(err error) []error {
 	if err == nil {
 		return nil

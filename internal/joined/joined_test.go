@@ -19,7 +19,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{nil, nil},
 		{a, []error{a}},
-		{wrapped, []error{wrapped}}, // what is said around them would be lost
+		{wrapped, []error{wrapped}}, // taking it apart would lose its text
 		{errors.Join(a, nil, b), []error{a, b}},
 		{errors.Join(errors.Join(a, b), wrapped, errors.Join(c)), []error{a, b, wrapped, c}},
 	} {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// A flag of replay that is refused is named, with the value where it has one, and nothing is
-// replayed.
+// TestBadInputReplayFlags checks that an error about a flag of replay names the flag, and the value
+// if it has one, and that nothing is replayed.
 func TestBadInputReplayFlags(t *testing.T) {
 	t.Parallel()
 	const (

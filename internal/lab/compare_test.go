@@ -17,8 +17,8 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestCompareAgainstLogs replays an hour of real traffic against two files, and counts again from
-// the two decision logs and the trace what the comparison says: which calls both, one or none
+// TestCompareAgainstLogs replays an hour of real traffic against two files. Then it computes the
+// comparison again from the two decision logs and the trace: the calls that both, one or none
 // admitted, with their tokens, and every limit's figures.
 func TestCompareAgainstLogs(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestCompareAgainstLogs(t *testing.T) {
 	}
 }
 
-// admissionsOf reads which calls a log admitted, in their order.
+// admissionsOf reads from a log which calls were admitted, in their order.
 func admissionsOf(t *testing.T, log []byte) []bool {
 	t.Helper()
 	var out []bool
@@ -80,10 +80,11 @@ func admissionsOf(t *testing.T, log []byte) []bool {
 	return out
 }
 
-// comparedCount is how many calls, and how many tokens.
+// comparedCount is a number of calls, with their tokens.
 type comparedCount struct{ calls, tokens int64 }
 
-// countCompared counts the calls of the trace by who admitted them: the first, then the second.
+// countCompared counts the calls of the trace by the runs that admitted them: the first, then the
+// second.
 func countCompared(t *testing.T, trace string, admitted [2][]bool) map[[2]bool]comparedCount {
 	t.Helper()
 	file, err := os.Open(trace)
@@ -126,7 +127,7 @@ func checkCompared(t *testing.T, c *replay.CallsCompared, want map[[2]bool]compa
 	}
 }
 
-// checkRowsCompared makes sure that each row has the figures of its limit in both logs.
+// checkRowsCompared checks that each row has the figures of its limit in both logs.
 func checkRowsCompared(t *testing.T, limits []*replay.LimitCompared, logs [2][]byte) {
 	t.Helper()
 	for i, log := range logs {

@@ -42,7 +42,7 @@ func replayLogged(t *testing.T, trace string, args ...string) (*replay.Report, [
 	return report, data
 }
 
-// shortTrace is a trace of the first calls of an hour of real traffic; 0 is for all of them.
+// shortTrace returns a trace of the first calls of an hour of real traffic; 0 means all of them.
 func shortTrace(t *testing.T, calls int) string {
 	t.Helper()
 	if calls == 0 {
@@ -60,13 +60,13 @@ func shortTrace(t *testing.T, calls int) string {
 	return name
 }
 
-// replayOptions are the limiter's options in a replay.
+// replayOptions returns the options of the limiter in a replay.
 func replayOptions() limiter.Options {
 	return limiter.Options{CascadeDepth: 8, LeaseMemory: time.Second, LeaseMemorySize: 1 << 30}
 }
 
 // TestReplayAgainstModel replays up to an hour of real traffic and compares every decision with the
-// model's: what was admitted, every figure of every limit, and every retry-after.
+// model's: whether the call was admitted, every figure of every limit, and every retry-after.
 func TestReplayAgainstModel(t *testing.T) {
 	t.Parallel()
 	most := soak.Amount(800, 0)
@@ -125,7 +125,7 @@ func TestReplayAgainstModel(t *testing.T) {
 	}
 }
 
-// checkJudged checks that the log has what the report is about, and enough of it.
+// checkJudged checks that the log has the decisions that the test needs, and enough of them.
 func checkJudged(
 	t *testing.T, report *replay.Report, judged *conformance.Decisions, kinds string,
 ) {
@@ -169,7 +169,8 @@ func checkJudged(
 }
 
 // TestWrongDecisionsAreFound changes the answers in a right log one at a time: every figure up and
-// down, every flag, every decision. The check finds each on its line. What was used shows later.
+// down, every flag, every decision. The check must find each change on its line, except that a
+// changed actual shows on a later line.
 func TestWrongDecisionsAreFound(t *testing.T) {
 	t.Parallel()
 	_, log := replayLogged(t, shortTrace(t, 80), "--limits", "../../examples/limits.yaml",
@@ -178,7 +179,7 @@ func TestWrongDecisionsAreFound(t *testing.T) {
 	found := map[string]int{}
 	for i := range lines {
 		for what, wrong := range wrongLines(t, lines[i]) {
-			if found[what] == 1 { // enough: the whole log is checked for each
+			if found[what] == 1 { // few calls, because the whole log is checked for each change
 				continue
 			}
 			changed := slices.Clone(lines)
@@ -191,7 +192,7 @@ func TestWrongDecisionsAreFound(t *testing.T) {
 		}
 	}
 	t.Logf("found: %v", found)
-	if len(found) != 50 { // eleven about a status of each kind, and six
+	if len(found) != 50 { // eleven changes of a status of each kind, and six others
 		t.Errorf("got %d sorts of mistakes, want 50", len(found))
 	}
 	unused := regexp.MustCompile(`("actuals":.*"input_tokens"):\d+`).ReplaceAll(log, []byte("$1:0"))
@@ -200,7 +201,7 @@ func TestWrongDecisionsAreFound(t *testing.T) {
 	}
 }
 
-// wrongLines returns wrong versions of a line of a log, by what is wrong.
+// wrongLines returns wrong versions of a line of a log, by the kind of mistake.
 func wrongLines(t *testing.T, right []byte) map[string][]byte {
 	t.Helper()
 	wrong := map[string][]byte{}
@@ -267,8 +268,8 @@ func wrongLines(t *testing.T, right []byte) map[string][]byte {
 	return wrong
 }
 
-// TestReplayIsReproducible: the same command writes the same bytes, also with the seed that it drew
-// itself.
+// TestReplayIsReproducible checks that the same command writes the same bytes, also if the seed was
+// drawn by an earlier run.
 func TestReplayIsReproducible(t *testing.T) {
 	t.Parallel()
 	trace := shortTrace(t, 500)

@@ -169,7 +169,7 @@ const demoShutdown = 10 * time.Second
 type demoServer struct {
 	url string
 	end context.CancelFunc
-	err chan error // one, when it has ended
+	err chan error // receives one error when the server has ended
 }
 
 // startDemoServer serves the demo's limits from memory. If the default port is taken and no flag
@@ -184,7 +184,7 @@ func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bo
 		errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
 		return server.New(ctx, store, &server.Options{
 			Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
-			// No client needs time to find another server.
+			// A client needs no time to find another server, because there is none.
 			Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
 			// The file may be changed while the demo is up, and have mistakes then.
 			Logger: slog.New(slog.NewTextHandler(a.Streams.Err, errorsOnly)),
@@ -208,7 +208,7 @@ func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bo
 // much later.
 func demoLimiter() *limiter.Options { return &limiter.Options{LeaseMemory: 30 * 24 * time.Hour} }
 
-// stop ends the server, and returns what it ended with.
+// stop ends the server, and returns the error with which it ended.
 func (d *demoServer) stop() error {
 	d.end()
 	return <-d.err
@@ -246,7 +246,7 @@ func (d *demoRun) keepRunning(ctx context.Context) error {
 		})
 	})
 	if printed {
-		return nil // if the leases have ended otherwise, the user has ended them
+		return nil // if a lease has ended early, the user has settled it
 	}
 	return fmt.Errorf("the lines to try need the entity %q as in examples/demo.yaml: %w",
 		demoEntity, err)
@@ -276,8 +276,8 @@ func (d *demoRun) printCommands(spare weir.LeaseID) {
 	}
 }
 
-// checkDemoListen refuses addresses other than loopback. The demo has no bearer tokens, so everyone
-// who reaches it is admin.
+// checkDemoListen refuses addresses other than loopback. The demo has no bearer tokens, so every
+// client that reaches it has the role admin.
 func checkDemoListen(cmd *cobra.Command, listen string) error {
 	refuse := func(reason string) error {
 		return console.UsageError(cmd, "%w", &weir.Error{
@@ -304,7 +304,8 @@ func listenFailed(err error) bool {
 	return ok && e.Code == weir.Unavailable && e.Field == "listen"
 }
 
-// check finds out, before anything is played, whether the limits suit the commands to paste.
+// check returns an error, before anything is played, if the limits do not suit the commands to
+// paste.
 func (d *demoRun) check(ctx context.Context) error {
 	for _, need := range []demoRequirement{
 		{demoSingle, "parallel", weir.Concurrency, 1, 1},

@@ -79,7 +79,7 @@ func shellWords(text string) ([]string, error) {
 	return words, nil
 }
 
-// send does what curl would, and returns the status and the body.
+// send makes the request that curl would make, and returns the status and the body.
 func (l *pastedLine) send(ctx context.Context) (status int, body string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, strings.NewReader(l.body))
 	if err != nil {
@@ -97,8 +97,8 @@ func (l *pastedLine) send(ctx context.Context) (status int, body string, err err
 	return answer.StatusCode, string(data), errors.Join(err, answer.Body.Close())
 }
 
-// demoOutput runs the demo, and returns what it prints, line by line; end interrupts it and returns
-// how it ended.
+// demoOutput runs the demo, and returns its output line by line. end interrupts the demo and
+// returns the result.
 func demoOutput(
 	t *testing.T, args ...string,
 ) (lines *bufio.Scanner, end func() (code int, errs string)) {
@@ -115,13 +115,14 @@ func demoOutput(
 	}()
 	return bufio.NewScanner(read), func() (int, string) {
 		cancel()
-		_ = read.Close() // what is still printed is not waited for
+		_ = read.Close() // does not wait for output that is still to come
 		return <-done, errs.String()
 	}
 }
 
-// TestDemo: the demo shows decisions of both kinds as it goes, and the lines that it prints do what
-// they say, however often they are pasted, until it is interrupted.
+// TestDemo checks that the demo shows decisions of both kinds while it plays, and that the printed
+// commands do what the text beside them says, however often they are pasted, until the demo is
+// interrupted.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	out, end := demoOutput(t, "--trace", liveTrace(t, 300), "--speed", "100000", "--latency", "1s")
@@ -179,7 +180,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// pasteIntoShell runs the lines as they are, where there is a curl to do it.
+// pasteIntoShell runs the lines in a shell, unchanged, if curl is installed.
 func pasteIntoShell(t *testing.T, pasted []*pastedLine) {
 	t.Helper()
 	for _, tool := range []string{"sh", "curl"} {
@@ -197,7 +198,7 @@ func pasteIntoShell(t *testing.T, pasted []*pastedLine) {
 	}
 }
 
-// checkPage looks whether the status page is where the demo says.
+// checkPage checks that the status page is at the address that the demo prints.
 func checkPage(t *testing.T, url string) {
 	t.Helper()
 	url = strings.TrimSuffix(url, "v1/reserve")
@@ -216,8 +217,8 @@ func checkPage(t *testing.T, url string) {
 	}
 }
 
-// TestDemoInterrupted: an interrupt while the trace is played ends the demo before it prints the
-// lines.
+// TestDemoInterrupted checks that an interrupt while the trace is played ends the demo before it
+// prints the commands.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	out, end := demoOutput(t, "--trace", liveTrace(t, 5000), "--speed", "100")
@@ -233,15 +234,15 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// TestDemoExit: with --exit the demo ends by itself, and where nobody asked for a port and the
-// usual one is taken, it takes another.
+// TestDemoExit checks that the demo ends by itself with --exit, and that it takes another port if
+// the default one is in use and no flag asked for it.
 func TestDemoExit(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
 	taken, err := config.Listen(t.Context(), "tcp", connect.DefaultListen)
 	if err == nil {
 		defer func() { _ = taken.Close() }()
-	} // otherwise somebody else has it
+	} // another process uses the port
 	trace := liveTrace(t, 3)
 	r := runWeir(t, "demo", "--limits", demoLimits, "--trace", trace, "--speed", "1000000", "--exit")
 	if r.code != console.ExitDone || r.err != "" || strings.Count(r.out, "\ncurl ") != 3 {
@@ -260,7 +261,8 @@ func TestDemoExit(t *testing.T) {
 	}
 }
 
-// TestDemoMistakes: each ends the demo with one line that says what to mend.
+// TestDemoMistakes checks that each mistake ends the demo with one line that says how to correct
+// it.
 func TestDemoMistakes(t *testing.T) {
 	t.Parallel()
 	trace := liveTrace(t, 2)
@@ -305,7 +307,8 @@ func TestDemoMistakes(t *testing.T) {
 	}
 }
 
-// TestDemoMemory: the lease of the demo's last line can be settled again and again, much later too.
+// TestDemoMemory checks that the lease of the demo's last line can be settled repeatedly, also much
+// later.
 func TestDemoMemory(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

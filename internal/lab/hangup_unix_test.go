@@ -14,12 +14,13 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
-// hangupsIgnored is whether hangups were ignored when the tests began, as under nohup: what they
-// start then ignores them too, also while a server in another test catches them here.
+// hangupsIgnored reports whether hangups were ignored when the tests began, as under nohup. Then
+// the processes that the tests start ignore them too, even while a server in another test catches
+// them in this process.
 var hangupsIgnored = signal.Ignored(syscall.SIGHUP)
 
-// TestReplayHangup: when its terminal is closed, a replay settles what is under way, as after an
-// interrupt.
+// TestReplayHangup checks that a replay whose terminal is closed settles all live leases, as after
+// an interrupt.
 func TestReplayHangup(t *testing.T) {
 	t.Parallel()
 	if hangupsIgnored {

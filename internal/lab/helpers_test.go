@@ -32,7 +32,7 @@ func runE(ctx context.Context, args []string, s console.Streams, env func(string
 	return a.Execute(ctx, root, args)
 }
 
-// result is how a run of the program ended.
+// result is the result of a run of the program.
 type result struct {
 	code     int
 	out, err string
@@ -47,7 +47,7 @@ func runWeir(t *testing.T, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// runBad runs a command and returns its exit code and the mistakes that it told.
+// runBad runs a command and returns its exit code and the errors that it printed.
 func runBad(t *testing.T, args ...string) (exit int, message string) {
 	t.Helper()
 	var out, errs bytes.Buffer

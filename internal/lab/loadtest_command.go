@@ -180,7 +180,7 @@ func runLoadtest(a *console.App, cmd *cobra.Command, args []string, f *loadtestF
 	return newLoadtestReport(measured, f.target.Server, texts), err
 }
 
-// readRequests returns what the calls ask, and the same as text.
+// readRequests returns the mix of requests, and the same as text.
 func readRequests(
 	ctx context.Context, a *console.App, cmd *cobra.Command, args []string, f *loadtestFlags,
 ) (mix []loadtest.Template, texts []string, err error) {
@@ -215,10 +215,10 @@ func readRequests(
 	return mix, texts, errors.Join(errs...)
 }
 
-// loadEvery is how often the progress of a run is updated on a terminal.
+// loadEvery is the interval at which the progress of a run is shown on a terminal.
 const loadEvery = 250 * time.Millisecond
 
-// watchLoad shows on a terminal how far a run is, until done is called.
+// watchLoad shows the progress of a run on a terminal until the returned function is called.
 func watchLoad(a *console.App, r *loadtest.Runner) (done func()) {
 	line := a.ProgressLine()
 	if line == nil {
@@ -229,7 +229,7 @@ func watchLoad(a *console.App, r *loadtest.Runner) (done func()) {
 	}, line.Clear)
 }
 
-// loadLine is the line that says how far a run is.
+// loadLine returns the line that shows the progress of a run.
 func loadLine(look console.Style, p loadtest.Progress) string {
 	left := "settling"
 	if p.Elapsed < p.Total {

@@ -27,17 +27,17 @@ type loadtestReport struct {
 	CancelPercent int      `json:"cancel_percent"`
 	Seed          uint64   `json:"seed"`
 
-	// ElapsedMS is how long was measured; less than the duration if the run was stopped.
+	// ElapsedMS is the measured time; it is less than the duration if the run was stopped.
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// ServedMS is how long it took to the last answer to what was due in that time. Rates of answers
-	// count over it.
+	// ServedMS is the time until the last answer to a request that was due in the measured time.
+	// Rates of answers are relative to it.
 	ServedMS int64                  `json:"served_ms"`
 	Calls    loadtestCalls          `json:"calls"`
 	Latency  []loadtestRow          `json:"latency"`
 	DeniedBy []loadtest.DeniedCount `json:"denied_by"`
 	Errors   []loadtest.ErrorCount  `json:"errors"`
 	Leases   loadtestLeases         `json:"leases"`
-	// Stopped is why the run ended early; empty if it did not.
+	// Stopped is the reason that the run ended early; empty if it did not.
 	Stopped string `json:"stopped,omitempty"`
 
 	measured *loadtest.Report
@@ -79,7 +79,7 @@ type loadtestQuantiles struct {
 	Max  int64 `json:"max_us"`
 }
 
-// loadtestLeases are those of the whole run.
+// loadtestLeases counts the leases of the whole run.
 type loadtestLeases struct {
 	Taken   int64 `json:"taken"`
 	Settled int64 `json:"settled"`
@@ -180,7 +180,7 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 	r.foot(b)
 }
 
-// shownRequests is how many kinds of requests a table names.
+// shownRequests bounds the kinds of requests that a table names.
 const shownRequests = 8
 
 // rows prints one kind of latency.
@@ -201,7 +201,7 @@ func (r *loadtestReport) rows(
 	t.Write(b)
 }
 
-// denials prints which limits denied.
+// denials prints the limits that denied.
 func (r *loadtestReport) denials(b *bytes.Buffer) {
 	if len(r.DeniedBy) == 0 {
 		return
@@ -221,7 +221,7 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 	t.Write(b)
 }
 
-// foot sums up.
+// foot prints the totals.
 func (r *loadtestReport) foot(b *bytes.Buffer) {
 	c := &r.Calls
 	t := text.Table{}
@@ -268,7 +268,7 @@ func perSecond(n int64, span time.Duration) string {
 	if us <= 0 {
 		return "0"
 	}
-	tenths := (n*10*int64(time.Second/time.Microsecond) + us/2) / us // a day of a million a second fits
+	tenths := (n*10*int64(time.Second/time.Microsecond) + us/2) / us // a million calls a second fit for a day
 	if tenths >= 1000 {
 		return text.FormatInt((tenths + 5) / 10)
 	}

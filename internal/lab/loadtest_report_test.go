@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// TestLoadtestTable: what a report says to people.
+// TestLoadtestTable checks the report as text.
 func TestLoadtestTable(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -76,7 +76,7 @@ stopped   interrupted
 	}
 }
 
-// TestLoadLine: how far a run is, also at its ends.
+// TestLoadLine checks the line of progress, also at the beginning and the end of a run.
 func TestLoadLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -26,8 +26,8 @@ func loadReported(t *testing.T, out string) *loadtestReport {
 	return report
 }
 
-// TestLoadtestInterrupted: an interrupt settles what is under way and reports what there was, in
-// either loop.
+// TestLoadtestInterrupted checks that an interrupt settles all live leases and prints the report of
+// the calls until then, in either loop.
 func TestLoadtestInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -62,15 +62,15 @@ func TestLoadtestInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadtestServerGone: a server that goes away ends the run after a hundred errors, with a
-// report.
+// TestLoadtestServerGone checks that a run against a server that goes away ends after a hundred errors,
+// with a report.
 func TestLoadtestServerGone(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Int64
 	url, _ := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/reserve" && reserved.Add(1) > 20 {
-				w.WriteHeader(http.StatusForbidden) // a proxy's, which is not repeated
+				w.WriteHeader(http.StatusForbidden) // as from a proxy; the client does not repeat it
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -90,8 +90,8 @@ func TestLoadtestServerGone(t *testing.T) {
 	}
 }
 
-// TestLoadtestToken: a bearer token comes from the environment or a file; without one the server's
-// refusal ends the run before anything is sent.
+// TestLoadtestToken checks that a bearer token is read from the environment or a file, and that a
+// run without one ends with the server's refusal before its first call.
 func TestLoadtestToken(t *testing.T) {
 	t.Parallel()
 	const token = "a-bearer-token-of-the-test"

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// replayPageOf replays with a page, and returns what was printed as JSON and the page.
+// replayPageOf replays with a page, and returns the printed JSON and the page.
 func replayPageOf(t *testing.T, trace string, args ...string) (*report.Result, string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "page.html")
@@ -39,7 +39,7 @@ func replayPageOf(t *testing.T, trace string, args ...string) (*report.Result, s
 	return o, string(page)
 }
 
-// wellFormed makes sure that a page is well formed and that nothing in it is loaded or run.
+// wellFormed checks that a page is well formed and that nothing in it is loaded or run.
 func wellFormed(t *testing.T, page string) {
 	t.Helper()
 	var open []string
@@ -74,7 +74,7 @@ func wellFormed(t *testing.T, page string) {
 	}
 }
 
-// pageTexts are the texts that a page has outside of its tags.
+// pageTexts returns the texts that a page has outside of its tags.
 type pageTexts map[string]bool
 
 func textsOf(page string) pageTexts {
@@ -86,7 +86,7 @@ func textsOf(page string) pageTexts {
 	return texts
 }
 
-// show makes sure that a page has texts.
+// show checks that a page has texts.
 func (p pageTexts) show(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, want := range texts {
@@ -96,7 +96,7 @@ func (p pageTexts) show(t *testing.T, texts ...string) {
 	}
 }
 
-// showReport makes sure that a page has the figures of a report.
+// showReport checks that a page has the figures of a report.
 func (p pageTexts) showReport(t *testing.T, r *replay.Report) {
 	t.Helper()
 	for _, l := range r.Limits {
@@ -148,7 +148,8 @@ func TestPageOfReplay(t *testing.T) {
 		text.FormatInt(e.Covered), text.FormatBig(e.TokensOver), string(e.CoveredPercent)+" %")
 }
 
-// TestPageOfComparison: the page has the figures of both files, and draws them on one axis.
+// TestPageOfComparison checks that the page has the figures of both files, and draws them on one
+// axis.
 func TestPageOfComparison(t *testing.T) {
 	t.Parallel()
 	o, page := replayPageOf(t, shortTrace(t, 1500), "--limits", "../../examples/limits.yaml",
@@ -173,7 +174,7 @@ func TestPageOfComparison(t *testing.T) {
 	}
 }
 
-// TestPageKeepsFileNamesAsText: names that a careless page would run.
+// TestPageKeepsFileNamesAsText checks names that would run a script if a page did not escape them.
 func TestPageKeepsFileNamesAsText(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -200,7 +201,8 @@ func TestPageKeepsFileNamesAsText(t *testing.T) {
 	}
 }
 
-// TestPageOfServer: a page about a server that runs, also where the replay gave up.
+// TestPageOfServer checks the page of a replay against a running server, also if the replay gave
+// up.
 func TestPageOfServer(t *testing.T) {
 	t.Parallel()
 	server, _ := liveserver.Start(t, nil, nil)

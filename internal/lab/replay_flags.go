@@ -70,7 +70,7 @@ func traceFlags(cmd *cobra.Command, o *trace.Options) {
 	flags.BoolVar(&o.Sort, "sort", false, "sort the calls by time")
 }
 
-// mistake is a rule for the flags, and whether they break it.
+// mistake is a rule for the flags; made reports whether they break it.
 type mistake struct {
 	made   bool
 	reason string
@@ -92,7 +92,7 @@ func (f *replayFlags) check(cmd *cobra.Command, tracePath string) error {
 	return nil
 }
 
-// whereRules are about what the calls are replayed against.
+// whereRules are about the limits that the calls are replayed against.
 func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 	given := cmd.Flags().Changed
 	inFile, onServer := f.limits != "", f.limits == ""
@@ -117,7 +117,7 @@ func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 	}
 }
 
-// callRules are about who calls what, and how calls behave.
+// callRules are about the callers, the costs and the behaviour of calls.
 func (f *replayFlags) callRules(cmd *cobra.Command) []mistake {
 	given := cmd.Flags().Changed
 	rules := []mistake{
@@ -208,14 +208,14 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// commandLine is the command that makes the same replay again, including the seed.
+// commandLine returns the command that makes the same replay again, including the seed.
 func (f *replayFlags) commandLine(cmd *cobra.Command, trace string) string {
 	words := []string{cmd.CommandPath(), shellWord(trace)}
 	for _, flag := range console.Collect(cmd.Flags().Visit) {
 		value := "=" + shellWord(flag.Value.String())
 		switch flag.Name {
 		case "seed", "output":
-			continue // the seed is added below, and the output is not about the page
+			continue // the seed is added below, and the output format does not change the page
 		case "cost":
 			for _, name := range slices.Sorted(maps.Keys(f.costs)) {
 				cost := f.costs[name]

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
-// maxInARow is how many requests may fail one after the other.
+// maxInARow is the number of requests in a row that may fail.
 const maxInARow = 100
 
 // liveTrace writes a trace with a number of calls of 100 tokens, one second apart.
@@ -48,8 +48,8 @@ func replayReported(t *testing.T, out string) *replay.Report {
 	return report
 }
 
-// TestReplayServer: against a server the same becomes of the calls as in virtual time, and every
-// lease is settled.
+// TestReplayServer checks that calls have the same results against a server as in virtual time, and
+// that every lease is settled.
 func TestReplayServer(t *testing.T) {
 	t.Parallel()
 	url, limiter := liveserver.Start(t, nil, nil)
@@ -96,7 +96,8 @@ func TestReplayServer(t *testing.T) {
 	}
 }
 
-// TestReplayServerInterrupted: an interrupt settles what is under way and reports what there was.
+// TestReplayServerInterrupted checks that an interrupt settles all live leases and prints the
+// report of the calls until then.
 func TestReplayServerInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -134,8 +135,8 @@ func TestReplayServerInterrupted(t *testing.T) {
 
 func noEnv(string) string { return "" }
 
-// TestReplayServerGone: a server that goes away is an error, counted as such and never as a denial,
-// and after a hundred of them the replay ends.
+// TestReplayServerGone checks that the errors of a server that goes away are counted as such and
+// never as denials, and that the replay ends after a hundred of them.
 func TestReplayServerGone(t *testing.T) {
 	t.Parallel()
 	var reserved atomic.Int64
@@ -168,8 +169,8 @@ func TestReplayServerGone(t *testing.T) {
 	}
 }
 
-// TestReplayServerToken: a bearer token comes from the environment or a file; without one the
-// server's refusal ends the replay before anything is sent.
+// TestReplayServerToken checks that a bearer token is read from the environment or a file, and that
+// a replay without one ends with the server's refusal before its first call.
 func TestReplayServerToken(t *testing.T) {
 	t.Parallel()
 	const token = "a-bearer-token-of-the-test"
@@ -208,7 +209,8 @@ func TestReplayServerToken(t *testing.T) {
 	}
 }
 
-// TestReplayServerMisuse: what a server's limits do not fit is misuse, as with a file.
+// TestReplayServerMisuse checks that a workload that does not fit the server's limits is misuse,
+// as with a file.
 func TestReplayServerMisuse(t *testing.T) {
 	t.Parallel()
 	url, _ := liveserver.Start(t, nil, nil)

@@ -143,7 +143,7 @@ func (r *replayRun) againstFiles(ctx context.Context) error {
 	return suggested.Commit()
 }
 
-// searchCapacities searches for capacities that deny few enough calls, and shows how far it is.
+// searchCapacities searches for capacities that deny few enough calls, and shows the progress.
 func (r *replayRun) searchCapacities(
 	ctx context.Context, m *manifest.Manifest, w *replay.Workload, line *console.ProgressLine,
 ) (*replay.Suggestions, error) {
@@ -156,7 +156,7 @@ func (r *replayRun) searchCapacities(
 	return replay.Suggest(ctx, m.Definitions, w, r.suggest, o)
 }
 
-// suggestProgress is the line that says how far a search is.
+// suggestProgress returns the line that shows the progress of a search.
 func suggestProgress(p replay.SuggestProgress) string {
 	return fmt.Sprintf("%d of %s sized, %s replays, %s calls", p.Sized,
 		text.Plural(p.Limits, "limit", "limits"), text.FormatInt(p.Replays), text.FormatInt(p.Calls))
@@ -182,7 +182,7 @@ func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	return r.target.Hint(err)
 }
 
-// liveOptions say how a replay is shown.
+// liveOptions configure the progress that a replay shows.
 type liveOptions struct {
 	output live.Output // nil for none
 	every  time.Duration
@@ -237,7 +237,7 @@ func readTrace(
 	return t, errors.Join(err, r.Close())
 }
 
-// chartOptions says how charts are drawn on standard output.
+// chartOptions returns the options of charts on standard output.
 func chartOptions(a *console.App) *chart.TextOptions {
 	o := &chart.TextOptions{Width: chartColumns, ASCII: !a.SpeaksUTF8()}
 	if t := a.TerminalAt(a.Streams.Out); t != nil {

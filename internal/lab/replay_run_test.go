@@ -16,11 +16,11 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/report"
 )
 
-// TestReplayInterrupted: an interrupted replay leaves no log behind.
+// TestReplayInterrupted checks that an interrupted replay leaves no log behind.
 func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	gone := &countdownContext{Context: t.Context(), left: 200} // of about 600 looks
+	gone := &countdownContext{Context: t.Context(), left: 200} // of about 600 checks of the context
 	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
 	r := &replayRun{
 		replayFlags: &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")},
@@ -48,7 +48,8 @@ func (f *countdownContext) Err() error {
 	return nil
 }
 
-// TestSuggestProgress: a line now and then, as wide as the terminal, that goes away in the end.
+// TestSuggestProgress checks that a line is shown at intervals, is as wide as the terminal, and is
+// erased at the end.
 func TestSuggestProgress(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -27,7 +27,7 @@ type logLine struct {
 // limitKey is a limit of an entity.
 type limitKey struct{ entity, limit string }
 
-// logStatus is a limit's status, or its definition where the line is about a subject.
+// logStatus is a limit's status, or its definition if the line is about a subject.
 type logStatus struct {
 	Entity    string `json:"entity"`
 	Limit     string `json:"limit"`
@@ -45,8 +45,8 @@ type counted struct {
 	used                   big.Int
 }
 
-// recount counts again, from the decision log alone, what a report says of each limit, and of the
-// retry-afters.
+// recount computes the figures of each limit and the retry-afters of a report again, from the
+// decision log alone.
 func recount(t *testing.T, report *replay.Report, log []byte) {
 	t.Helper()
 	counts, waits := countLog(t, log)
@@ -82,7 +82,7 @@ func countLog(t *testing.T, log []byte) (counts map[limitKey]*counted, waits []i
 	timeouts := map[limitKey]int64{}
 	running := map[string]*logLine{}
 	lines := bufio.NewScanner(bytes.NewReader(log))
-	lines.Scan() // about the run
+	lines.Scan() // on the line about the run
 	for lines.Scan() {
 		l := &logLine{}
 		if err := json.Unmarshal(lines.Bytes(), l); err != nil {

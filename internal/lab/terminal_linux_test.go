@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
 
-// onTerminal runs the program with its errors on a terminal, and returns what that shows, and what
-// went to standard output.
+// onTerminal runs the program with standard error on a terminal, and returns what the terminal
+// shows, and standard output.
 func onTerminal(t *testing.T, env map[string]string, args ...string) (shown, out string) {
 	t.Helper()
 	outside, inside := testkit.OpenTerminal(t, 72, 30)
@@ -38,8 +38,9 @@ func onTerminal(t *testing.T, env map[string]string, args ...string) (shown, out
 	return read.String(), results.String()
 }
 
-// TestTerminal: a terminal gets a picture while a replay runs, and nothing of it is left; a dumb
-// one gets nothing, and colors and blocks go to those that want them.
+// TestTerminal checks that a terminal shows a picture while a replay runs and nothing of it
+// afterwards, that a dumb terminal shows nothing, and that colours and blocks depend on the
+// environment.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	url, _ := liveserver.Start(t, nil, nil)
@@ -87,8 +88,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestLoadtestTerminal: a terminal gets a line while a run goes on, which is taken away in the end;
-// a dumb one gets nothing.
+// TestLoadtestTerminal checks that a terminal shows a line during a run, which is erased at the
+// end, and that a dumb terminal shows nothing.
 func TestLoadtestTerminal(t *testing.T) {
 	t.Parallel()
 	url, _ := liveserver.Start(t, nil, nil)

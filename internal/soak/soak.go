@@ -1,6 +1,6 @@
-// Package soak tells tests how much to do, and from what seed. A plain run, for which somebody
-// waits, does a part that meets every outcome; with WEIR_SOAK set, as `make test-long` has it,
-// everything is done in full.
+// Package soak tells tests how many repetitions to run, and from which seed. A plain run does a
+// part that still covers every outcome. If WEIR_SOAK is set, as in `make test-long`, tests run all
+// repetitions.
 package soak
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// On reports whether WEIR_SOAK asks for all of it.
+// On reports whether WEIR_SOAK asks for all repetitions.
 func On() bool { return os.Getenv("WEIR_SOAK") != "" }
 
 // Only skips a test that is too long for a plain run.
@@ -21,7 +21,7 @@ func Only(t testing.TB) {
 	}
 }
 
-// Amount is how many to do: some in a plain run, all in a long one.
+// Amount returns the number of repetitions: some in a plain run, all in a long one.
 func Amount(some, all int) int {
 	if On() {
 		return all
@@ -29,8 +29,8 @@ func Amount(some, all int) int {
 	return some
 }
 
-// Seed returns the seed of a test's random choices, and prints it: WEIR_TEST_SEED, which repeats a
-// run, or another one each time.
+// Seed returns the seed of a test's random choices, and prints it. It is the value of
+// WEIR_TEST_SEED, which repeats a run, or a new one each time.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64()

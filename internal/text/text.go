@@ -1,4 +1,4 @@
-// Package text lays out text for people: columns, numbers, and names that may come from elsewhere.
+// Package text lays out text for people: columns, numbers, and names that may come from a server.
 package text
 
 import (
@@ -106,7 +106,7 @@ func FormatMap[V any](m map[string]V, value func(V) string) string {
 	return strings.Join(words, " ")
 }
 
-// Plural is a count with the word for what is counted, in the form that fits.
+// Plural returns a count with the singular or plural of a word.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

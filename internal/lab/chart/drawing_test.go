@@ -35,7 +35,7 @@ type drawing struct {
 	width, height int
 }
 
-// drawings are the SVGs of a page that are for more than decoration. Each must be well-formed.
+// drawings returns the SVGs of a page, without those that are decoration. Each must be well-formed.
 func drawings(t *testing.T, page string) []*drawing {
 	t.Helper()
 	var out []*drawing
@@ -69,7 +69,7 @@ func number(t *testing.T, text string) int {
 // bar is a rectangle of a path.
 type bar struct{ x, y, width, height int }
 
-// bars are the rectangles of a class.
+// bars returns the rectangles of the paths with a class.
 func (d *drawing) bars(t *testing.T, class string) []bar {
 	t.Helper()
 	one := regexp.MustCompile(`M(\d+) (\d+)h(\d+)v(\d+)h-(\d+)z`)
@@ -100,7 +100,7 @@ func TestColumnsAreInProportion(t *testing.T) {
 	if got := d.bars(t, "good"); !slices.Equal(got, want) {
 		t.Errorf("admitted: got %v, want %v", got, want)
 	}
-	want = []bar{{40, 487, 9, 13}, {50, 0, 9, 500}} // none where none was denied
+	want = []bar{{40, 487, 9, 13}, {50, 0, 9, 500}} // no bar in intervals without a denial
 	if got := d.bars(t, "bad"); !slices.Equal(got, want) {
 		t.Errorf("denied: got %v, want %v", got, want)
 	}
@@ -114,8 +114,8 @@ func TestColumnsAreInProportion(t *testing.T) {
 	}
 }
 
-// TestColumnsOfAnySize draws random numbers: sums are where they belong, within a pixel or two of a
-// plot that is 200 high, and no column hides another.
+// TestColumnsOfAnySize draws random numbers. Each sum must be at its place, within a pixel or two
+// of a plot that is 200 high, and no column may hide another.
 func TestColumnsOfAnySize(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(21, 22))
@@ -184,7 +184,7 @@ func TestComparisonHasOneScale(t *testing.T) {
 	if want := (bar{50, 500, 9, 500}); good[4] != want {
 		t.Errorf("above: got %v, want %v", good[4], want)
 	}
-	if want := (bar{0, 1000, 9, 500}); good[5] != want || len(good) != 6 { // from the middle down
+	if want := (bar{0, 1000, 9, 500}); good[5] != want || len(good) != 6 { // begins at the middle
 		t.Errorf("below: got %v, want %v", good[5:], want)
 	}
 }

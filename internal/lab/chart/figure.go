@@ -26,7 +26,7 @@ type Tone int
 
 // The tones.
 const (
-	Plain Tone = iota // one of a few colours, by its place
+	Plain Tone = iota // one of a few colours, by the index of the series
 	Good              // admitted
 	Bad               // denied
 )
@@ -50,7 +50,7 @@ type Columns struct {
 type Lines struct {
 	Title, Note, Unit string
 	Times             Times
-	Series            []Series       // the highest values of each interval
+	Series            []Series       // the highest value of each interval
 	Rule              *ReferenceLine // a line across. Default: none
 }
 
@@ -124,7 +124,7 @@ func most(series []Series) int {
 	return n
 }
 
-// at returns a value of a series; 0 if it has none.
+// at returns the value of a series at an index; 0 if it has none.
 func (s *Series) at(i int) int64 {
 	if i < len(s.Values) {
 		return s.Values[i]
@@ -132,7 +132,7 @@ func (s *Series) at(i int) int64 {
 	return 0
 }
 
-// column returns what is drawn of the values at one place: nothing of negative ones.
+// column returns the values to draw at an index. Negative ones become 0.
 func column(series []Series, i int) []uint64 {
 	out := make([]uint64, len(series))
 	for k := range series {
@@ -141,7 +141,7 @@ func column(series []Series, i int) []uint64 {
 	return out
 }
 
-// highest returns the largest sum of the values at one place.
+// highest returns the largest sum of the values at an index.
 func highest(series []Series) uint64 {
 	var top uint64
 	for i := range most(series) {
@@ -161,7 +161,7 @@ func largest(series []Series) uint64 {
 	return top
 }
 
-// mergeCount returns how many of n neighbours to merge so that at most a number of places remain.
+// mergeCount returns the number of neighbours to merge so that at most a number of n places remain.
 func mergeCount(n, places int) int { return max((n+places-1)/places, 1) }
 
 // merge replaces every group of neighbours by the sum of their values, or by the largest of them.

@@ -29,8 +29,8 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// TestStackKeepsProportions compares with the exact places: none is off by more than what rounding
-// and the least heights take.
+// TestStackKeepsProportions compares with the exact positions. The difference may be at most the
+// sum of rounding and of the least heights.
 func TestStackKeepsProportions(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
@@ -66,10 +66,10 @@ func TestStackRows(t *testing.T) {
 	}{
 		{[]uint64{0, 0}, []int{0, 0, 0}},
 		{[]uint64{50, 0}, []int{0, 32, 32}},
-		{[]uint64{49, 1}, []int{0, 24, 32}}, // one row of four is for what is little
+		{[]uint64{49, 1}, []int{0, 24, 32}}, // the small value gets one row of four
 		{[]uint64{50, 2}, []int{0, 32, 40}},
 		{[]uint64{0, 1}, []int{0, 0, 8}},
-		{[]uint64{1, 1}, []int{0, 0, 8}}, // there is one row, and the upper one takes it
+		{[]uint64{1, 1}, []int{0, 0, 8}}, // there is only one row, and the upper value gets it
 		{[]uint64{50, 50}, []int{0, 32, 64}},
 	} {
 		if got := stackRows(c.values, 100, 8, 8); !slices.Equal(got, c.want) {

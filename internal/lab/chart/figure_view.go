@@ -42,7 +42,7 @@ func (c *Comparison) view() *figureView {
 	above, below := merge(c.Above.Series, each, false), merge(c.Below.Series, each, false)
 	times := c.Times.normal(n).each(each)
 	top := roundTop(max(highest(above), highest(below)), c.Unit)
-	var both []Series // under names that say whose they are
+	var both []Series // named with their side
 	for _, s := range above {
 		both = append(both, Series{c.Above.Name + ": " + s.Name, s.Tone, s.Values})
 	}
@@ -92,7 +92,7 @@ func (l *Lines) view() *figureView {
 	return v
 }
 
-// steps is the path of a line that is level over each interval.
+// steps returns the path of a line that is level over each interval.
 func steps(values []int64, top uint64) string {
 	text := ""
 	for i, v := range values {
@@ -164,8 +164,8 @@ type dataRow struct {
 	Cells []string
 }
 
-// seriesClasses are the CSS classes of the series: by their tone, or by their place among those
-// that have none.
+// seriesClasses returns the CSS classes of the series: by their tone or, without a tone, by their
+// index among those without one.
 func seriesClasses(series []Series) []string {
 	out := make([]string, len(series))
 	others := 0
@@ -183,7 +183,7 @@ func seriesClasses(series []Series) []string {
 	return out
 }
 
-// keys is the legend of several series.
+// keys returns the legend of several series.
 func keys(series []Series) []keyView {
 	classes := seriesClasses(series)
 	var out []keyView
@@ -195,7 +195,8 @@ func keys(series []Series) []keyView {
 	return out
 }
 
-// data makes the table of the numbers, with a row for each name. It has no rows without series.
+// data returns the table of the numbers, with a row for each name. It has no rows if there are no
+// series.
 func data(first string, names []string, series []Series, unit string) *dataView {
 	v := &dataView{Heads: []string{first}}
 	for _, s := range series {
@@ -214,7 +215,7 @@ func data(first string, names []string, series []Series, unit string) *dataView 
 	return v
 }
 
-// describePlace describes a place: "18:15: admitted 120, denied 3".
+// describePlace describes the values at one place: "18:15: admitted 120, denied 3".
 func describePlace(name string, series []Series, i int, unit string) string {
 	parts := make([]string, len(series))
 	for k := range series {
@@ -223,7 +224,7 @@ func describePlace(name string, series []Series, i int, unit string) string {
 	return name + ": " + strings.Join(parts, ", ")
 }
 
-// requireTitle is the title of a drawing. A drawing must have one.
+// requireTitle returns the title of a drawing. A drawing must have one, for screen readers.
 func requireTitle(title string) string {
 	if title == "" {
 		return "figure"
@@ -231,7 +232,7 @@ func requireTitle(title string) string {
 	return title
 }
 
-// described describes the series for readers who do not see them.
+// described returns a description of the series, for screen readers.
 func described(series []Series, unit string) string {
 	parts := make([]string, len(series))
 	for k := range series {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/chart"
 )
 
-// figures are one of each kind, of the same series.
+// figures returns one figure of each kind, of the same series.
 func figures(series []chart.Series, name string, times chart.Times) []chart.Figure {
 	half := series[:len(series)/2]
 	rule := &chart.ReferenceLine{Name: name, Value: 5}
@@ -36,7 +36,7 @@ func figures(series []chart.Series, name string, times chart.Times) []chart.Figu
 	}
 }
 
-// seriesOf makes n series of what the bytes hold: numbers of every size.
+// seriesOf returns n series of the numbers that the bytes encode, which are of every size.
 func seriesOf(data []byte, n int) []chart.Series {
 	series := make([]chart.Series, n)
 	for i := 0; n > 0 && len(data) > 0 && i < 1000; i++ {
@@ -51,7 +51,7 @@ func seriesOf(data []byte, n int) []chart.Series {
 
 var escape = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// checkText draws figures on a terminal, and looks at every line.
+// checkText draws figures as text, and checks every line.
 func checkText(t *testing.T, all []chart.Figure, o chart.TextOptions) {
 	t.Helper()
 	var b strings.Builder
@@ -83,7 +83,7 @@ func checkText(t *testing.T, all []chart.Figure, o chart.TextOptions) {
 			if r < ' ' || r == 0x7f || o.ASCII && r > '~' {
 				t.Fatalf("%q in %q", r, line)
 			}
-			if !unicode.In(r, unicode.Mn, unicode.Me) { // marks stand above others
+			if !unicode.In(r, unicode.Mn, unicode.Me) { // combining marks take no cell
 				n++
 			}
 		}
@@ -93,7 +93,7 @@ func checkText(t *testing.T, all []chart.Figure, o chart.TextOptions) {
 	}
 }
 
-// checkAxis looks whether the axis is a straight line in each of the plots of a text.
+// checkAxis checks that the axis is a straight line in each plot of a text.
 func checkAxis(t *testing.T, figure string) {
 	t.Helper()
 	axis := -1
@@ -129,7 +129,7 @@ func FuzzText(f *testing.F) {
 			Width: width, Height: int(flags >> 3), ASCII: flags&1 != 0, Color: flags&2 != 0,
 		}
 		if !o.ASCII && strings.ContainsAny(name, "│┤└") {
-			return // they would be taken for an axis
+			return // would look like an axis
 		}
 		checkText(t, figures(seriesOf(data, min(max(n, 0), 9)), name, times), o)
 	})

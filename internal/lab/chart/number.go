@@ -9,10 +9,10 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// size is the drawn size of a value: 0 if it is negative.
+// size returns the size at which a value is drawn: 0 if it is negative.
 func size(v int64) uint64 { return uint64(max(v, 0)) }
 
-// sum adds values, up to the largest number.
+// sum adds values. It stops at the largest number.
 func sum(values []uint64) uint64 {
 	var total uint64
 	for _, v := range values {
@@ -25,7 +25,7 @@ func sum(values []uint64) uint64 {
 	return total
 }
 
-// plus adds two non-negative numbers, up to the largest number.
+// plus adds two non-negative numbers. It stops at the largest number.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -33,7 +33,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// scale returns where a value lies on a scale from 0 to top with the given length, rounded.
+// scale returns the position of a value on a scale from 0 to top with the given length, rounded.
 func scale(v, top uint64, length int) int {
 	if length <= 0 || top == 0 {
 		return 0
@@ -47,8 +47,8 @@ func scale(v, top uint64, length int) int {
 	return int(q)
 }
 
-// niceTop is the top of a scale for values up to a largest one: a round number whose half is round
-// too, so that both can be labels.
+// niceTop returns the top of a scale for values up to a largest one: a round number whose half is
+// round too, so that both can be labels.
 func niceTop(largest uint64) uint64 {
 	if largest <= 1 {
 		return 1
@@ -73,7 +73,7 @@ func niceTop(largest uint64) uint64 {
 	}
 }
 
-// roundTop is niceTop for values of a unit.
+// roundTop returns niceTop for values of a unit.
 func roundTop(largest uint64, unit string) uint64 {
 	const second, minute, hour, day = 1000, 60_000, 3_600_000, 86_400_000
 	if unit != Milliseconds || largest <= 8*second {

@@ -20,7 +20,7 @@ func TestScaleIsExact(t *testing.T) {
 		case top == 0:
 		case v >= top:
 			want = int64(length)
-		default: // v·length/top, to the nearest
+		default: // v·length/top, rounded to the nearest
 			n := new(big.Int).Mul(new(big.Int).SetUint64(v), big.NewInt(int64(length)))
 			n.Add(n, new(big.Int).SetUint64(top/2))
 			want = n.Quo(n, new(big.Int).SetUint64(top)).Int64()

@@ -15,7 +15,7 @@ import (
 type Page struct {
 	Title    string
 	Subtitle string    // a sentence below the title
-	Facts    []Fact    // what was looked at and how, above the figures
+	Facts    []Fact    // what was measured and how, above the figures
 	Tiles    []Tile    // the few numbers that matter most
 	Sections []Section // the rest, in order
 	Footer   string    // a sentence at the end, such as how to make the page again

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/chart"
 )
 
-// written is a page as HTML.
+// written returns the HTML of a page.
 func written(t *testing.T, p *chart.Page) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -23,7 +23,7 @@ func written(t *testing.T, p *chart.Page) string {
 	return b.String()
 }
 
-// one wraps a figure.
+// one returns a page with one figure.
 func one(f chart.Figure) *chart.Page {
 	return &chart.Page{Title: "t", Sections: []chart.Section{{Figures: []chart.Figure{f}}}}
 }
@@ -38,7 +38,7 @@ func TestPageShowsItsContent(t *testing.T) {
 		`<dt>Admitted</dt><dd>8,312</dd>`, `<dt>entities</dt><dd>4 (tenant-1 to tenant-4)</dd>`,
 		`<th scope="col" class="number">Denied</th>`,
 		`<td class="number alarm" data-label="Denied">37</td>`,
-		`<td class="number" data-label="Denied">0</td>`, // none is no alarm
+		`<td class="number" data-label="Denied">0</td>`, // 0 is not an alarm
 		`<h3>Calls each 1 min</h3>`, `<li class="key good">admitted</li>`, `<li class="key bad">denied</li>`,
 		`<li class="key rule">capacity 600,000</li>`, `<p class="side upper">limits.yaml</p>`,
 		`<footer>weir replay --html`,
@@ -66,13 +66,13 @@ func TestPageShowsItsContent(t *testing.T) {
 	}
 }
 
-// TestPageLoadsNothing looks for what a browser would load or run, and whether its policy would
-// stop it.
+// TestPageLoadsNothing looks for everything that a browser would load or run, and checks that
+// the page's policy forbids it.
 func TestPageLoadsNothing(t *testing.T) {
 	t.Parallel()
 	loads := regexp.MustCompile(`(?i)<(script|img|iframe|object|embed|video|audio|base|form|use|image)\b` +
 		`|<[^>]*\s(on\w+|src|srcset|action|style|xlink:href)=|@import|url\(`)
-	values := regexp.MustCompile(`="[^"]*"`) // names in them are no attributes
+	values := regexp.MustCompile(`="[^"]*"`) // names in values are not attributes
 	refers := regexp.MustCompile(`(?i)\shref="([^"]*)"`)
 	policy := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy" content="([^"]*)">`)
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`)
@@ -133,7 +133,7 @@ func TestPageIsSmall(t *testing.T) {
 	}
 }
 
-// TestPageHasNumbersInTables reads the table of a figure back.
+// TestPageHasNumbersInTables reads the numbers of a figure from its table.
 func TestPageHasNumbersInTables(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestPageHasNumbersInTables(t *testing.T) {
 	}
 }
 
-// tableRows are the rows of the tables of a page, cells with a space between them.
+// tableRows returns the rows of the tables of a page, with a space between cells.
 func tableRows(page string) []string {
 	row := regexp.MustCompile(`<tr>(.*)</tr>`)
 	tag := regexp.MustCompile(`<[^>]*>`)

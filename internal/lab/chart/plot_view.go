@@ -11,8 +11,8 @@ const (
 	columnWidth = 10
 	columnGap   = 1
 	plotHeight  = 1000
-	minHeight   = 8   // of a value other than 0, so that it is seen
-	maxPlaces   = 480 // more are merged: no screen shows them
+	minHeight   = 8   // of a value other than 0, so that it can be seen
+	maxPlaces   = 480 // more are merged, because no screen has room for them
 )
 
 // plotView is a drawing with the text around it.
@@ -43,10 +43,10 @@ type tickView struct {
 	Minor             bool
 }
 
-// rect is a bar, from the upper left corner.
+// rect returns the path of a bar, from the upper left corner.
 type rect struct{ x, y, width, height int }
 
-// rects are the bars of each series, stacked upwards from a base, or downwards.
+// rects returns the bars of each series, stacked upwards from a base, or downwards.
 func rects(series []Series, top uint64, base int, down bool) [][]rect {
 	out := make([][]rect, len(series))
 	for i := range most(series) {
@@ -66,7 +66,7 @@ func rects(series []Series, top uint64, base int, down bool) [][]rect {
 	return out
 }
 
-// shapes are the bars of each series as one path.
+// shapes returns the bars of each series as one path.
 func shapes(series []Series, bars [][]rect) []shapeView {
 	classes := seriesClasses(series)
 	var out []shapeView
@@ -87,7 +87,7 @@ func (r rect) path() string {
 	return "M" + strconv.Itoa(r.x) + " " + strconv.Itoa(r.y) + "h" + w + "v" + h + "h-" + w + "z"
 }
 
-// hits are areas as wide as a place, each with the description of the place.
+// hits returns an area for each interval, with the description of its values as a tooltip.
 func hits(width int, names []string, series []Series, unit string) []tooltipView {
 	out := make([]tooltipView, len(names))
 	for i, name := range names {
@@ -96,7 +96,7 @@ func hits(width int, names []string, series []Series, unit string) []tooltipView
 	return out
 }
 
-// scaleLabels are the labels beside a plot that begins at 0.
+// scaleLabels returns the labels beside a plot that begins at 0.
 func scaleLabels(top uint64, unit string) []string {
 	if top%2 != 0 {
 		return []string{short(top, unit), "0"}
@@ -104,7 +104,7 @@ func scaleLabels(top uint64, unit string) []string {
 	return []string{short(top, unit), short(top/2, unit), "0"}
 }
 
-// The room for labels below a plot, in pixels: on a phone, and on a screen where the plot stands
+// The room for labels below a plot, in pixels: on a phone, and on a screen if the plot stands
 // beside another or alone.
 const (
 	phoneRoom = 200
@@ -113,7 +113,7 @@ const (
 	maxTicks  = 12
 )
 
-// labelRoom is how many pixels the widest of the labels takes, including the gap to the next.
+// labelRoom returns the pixels that the widest label takes, including the gap to the next one.
 func labelRoom(ticks []tick) int {
 	width := 1
 	for _, t := range ticks {
@@ -122,7 +122,7 @@ func labelRoom(ticks []tick) int {
 	return width
 }
 
-// timeTicks are as many round times as there is room for.
+// timeTicks returns the round times for which there is room.
 func timeTicks(times Times, n, room int) []tickView {
 	var ticks []tick
 	for most := maxTicks; most > 0; most-- {
@@ -133,8 +133,8 @@ func timeTicks(times Times, n, room int) []tickView {
 	return tickViews(ticks, room)
 }
 
-// tickViews places as many labels as there is room for. The first and the last must not stick out
-// of the plot.
+// tickViews places the labels for which there is room. The first and the last must not stick out of
+// the plot.
 func tickViews(ticks []tick, room int) []tickView {
 	width := labelRoom(ticks)
 	apart := mergeCount(len(ticks), max(room/width, 1))

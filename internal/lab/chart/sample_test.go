@@ -10,10 +10,11 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/chart"
 )
 
-// hostile is a name that a careless page would run, and that would turn a careless line around.
+// hostile is a name that would run a script if a page did not escape it, and reverse the text if a
+// line did not.
 const hostile = "<script>alert(\"x\")</script>\u202e' onload=x --> \x1b[31m</style></title>"
 
-// start is when the sample's hour begins.
+// start is the time at which the sample's hour begins.
 func start() time.Time { return time.Date(2023, 11, 16, 18, 15, 46, 0, time.UTC) }
 
 // sample returns a page of an hour of traffic in n intervals, with the given number of limits.
@@ -50,7 +51,7 @@ func sample(n, limits int) *chart.Page {
 	return p
 }
 
-// traffic is calls that were admitted and denied.
+// traffic returns numbers of admitted and denied calls.
 func traffic(n int, seed uint64) []chart.Series {
 	random := rand.New(rand.NewPCG(seed, 1))
 	admitted, denied := make([]int64, n), make([]int64, n)
@@ -70,7 +71,7 @@ func traffic(n int, seed uint64) []chart.Series {
 	}
 }
 
-// sampleLimits are names, kinds and capacities.
+// sampleLimits are limits with their names, kinds and capacities.
 func sampleLimits(n int) (names, kinds []string, capacity []int64) {
 	for i := range n {
 		entity := fmt.Sprintf("tenant-%d", 1+i/2)
@@ -191,7 +192,7 @@ func comparison(n int, times chart.Times) *chart.Comparison {
 	}
 }
 
-// hostilePage has bad names in every place, and numbers of every size.
+// hostilePage returns a page with hostile names in every place, and numbers of every size.
 func hostilePage() *chart.Page {
 	long := strings.Repeat("x", 200)
 	right := strings.Repeat("שלום ", 20)

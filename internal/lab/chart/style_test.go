@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// schemes are the colours of the style, by name: light and dark.
+// schemes returns the colours of the style by name: light and dark.
 func schemes(t *testing.T) map[string]map[string][3]float64 {
 	t.Helper()
 	text, err := os.ReadFile("page/style.css")
@@ -33,7 +33,7 @@ func schemes(t *testing.T) map[string]map[string][3]float64 {
 	return out
 }
 
-// linear is how much light a part of a colour is.
+// linear returns the amount of light of one component of a colour.
 func linear(v uint64) float64 {
 	c := float64(v) / 255
 	if c <= .04045 {
@@ -42,7 +42,7 @@ func linear(v uint64) float64 {
 	return math.Pow((c+.055)/1.055, 2.4)
 }
 
-// contrast is as WCAG defines it.
+// contrast returns the contrast as WCAG defines it.
 func contrast(a, b [3]float64) float64 {
 	light := func(c [3]float64) float64 { return .2126*c[0] + .7152*c[1] + .0722*c[2] + .05 }
 	return max(light(a), light(b)) / min(light(a), light(b))
@@ -71,9 +71,9 @@ func TestColoursHaveContrast(t *testing.T) {
 	}
 }
 
-// TestColoursDifferForTheColourBlind turns colours into what the colour-blind see (the matrices are
-// those of Machado, Oliveira and Fernandes, 2009, at full strength) and measures how far apart
-// those are that stand in one figure, in CIELAB: 20 is a difference that nobody overlooks.
+// TestColoursDifferForTheColourBlind converts colours to what colour-blind people see (the matrices are
+// those of Machado, Oliveira and Fernandes, 2009, at full strength), and measures the distance
+// between the colours of one figure in CIELAB. A distance of 20 is easy to see.
 func TestColoursDifferForTheColourBlind(t *testing.T) {
 	t.Parallel()
 	eyes := map[string][3][3]float64{
@@ -108,7 +108,7 @@ func seen(m [3][3]float64, c [3]float64) (out [3]float64) {
 	return out
 }
 
-// lab turns linear sRGB into CIELAB.
+// lab converts linear sRGB to CIELAB.
 func lab(c [3]float64) [3]float64 {
 	f := func(v float64) float64 {
 		if v > .008856 {

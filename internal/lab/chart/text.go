@@ -10,11 +10,11 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// TextOptions say what a terminal can show. Nil is for all defaults.
+// TextOptions describe the abilities of a terminal. Nil means all defaults.
 type TextOptions struct {
-	// Width is how many cells a line may take, 20 to 400. Default: 80
+	// Width is the number of cells of a line, 20 to 400. Default: 80
 	Width int
-	// Height is how many lines the plot itself takes, 1 to 50. Default: 8
+	// Height is the number of lines of the plot itself, 1 to 50. Default: 8
 	Height int
 	// ASCII draws without block characters. Default: block characters
 	ASCII bool
@@ -23,7 +23,7 @@ type TextOptions struct {
 }
 
 // WriteText draws a figure on a terminal. Lines have no trailing spaces and are not wider than the
-// options say. For nil nothing is written. The error is the writer's.
+// options allow. It writes nothing if the figure is nil. The error is the writer's.
 func WriteText(w io.Writer, f Figure, o *TextOptions) error {
 	t := newTerminal(o)
 	if f != nil {
@@ -61,7 +61,8 @@ func (t *lineBuffer) line(parts ...string) {
 	t.b.WriteString(strings.TrimRight(shorten(text, t.Width, t.ASCII), " ") + "\n")
 }
 
-// safe is a text of the caller with invisible characters escaped, shortened to most cells.
+// safe returns a text of the caller with invisible characters escaped, shortened to at most a
+// number of cells.
 func (t *lineBuffer) safe(text string, most int) string {
 	return strings.TrimRight(shorten(printable(text, t.ASCII), most, t.ASCII), " ")
 }
@@ -93,7 +94,7 @@ func (t *lineBuffer) heading(title, note string, series []Series) {
 	}
 }
 
-// fill is the mark of a series by its place. In colours all marks are full blocks.
+// fill returns the mark of a series by its index. In colours all marks are full blocks.
 func (t *lineBuffer) fill(i int) string {
 	if t.exact() {
 		return "█"
@@ -107,7 +108,7 @@ func (t *lineBuffer) fill(i int) string {
 // exact reports whether a cell can show two series in two colours.
 func (t *lineBuffer) exact() bool { return t.Color && !t.ASCII }
 
-// color is the colour of a series. Good and Bad differ in brightness too.
+// color returns the colour of a series. Good and Bad differ in brightness too.
 func (t *lineBuffer) color(series []Series, i int) int {
 	const red, yellow, blue, magenta, cyan = 1, 3, 4, 5, 6
 	switch series[i].Tone {
@@ -143,7 +144,7 @@ type coloredText struct {
 	color, back int
 }
 
-// paint gives a text a colour if there are colours.
+// paint colours a text if the terminal has colours.
 func (t *lineBuffer) paint(text string, color int) string {
 	return t.painted([]coloredText{{text, color, uncolored}})
 }
@@ -168,7 +169,7 @@ func (t *lineBuffer) painted(runs []coloredText) string {
 	return b.String()
 }
 
-// cells is how many cells of a terminal a text takes.
+// cells returns the number of cells of a terminal that a text takes.
 func cells(text string) int {
 	n := 0
 	for _, r := range text {
@@ -177,7 +178,8 @@ func cells(text string) int {
 	return n
 }
 
-// runeCells is an approximation: combining marks take no cell, East Asian characters and emoji two.
+// runeCells returns an approximation: combining marks take no cell, East Asian characters and emoji
+// two.
 func runeCells(r rune) int {
 	switch {
 	case r < 0x300:
@@ -192,7 +194,7 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// printable escapes invisible characters, and for ASCII all that are not ASCII.
+// printable escapes invisible characters and, for ASCII, all characters outside of ASCII.
 func printable(s string, ascii bool) string {
 	s = text.Printable(s)
 	if !ascii {

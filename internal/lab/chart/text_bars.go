@@ -9,7 +9,7 @@ import (
 func (b *Bars) text(t *lineBuffer) {
 	keyed := b.Series
 	if len(keyed) < 2 {
-		keyed = nil // the title names a single series
+		keyed = nil // a single series is named by the title
 	}
 	t.heading(b.Title, b.Note, keyed)
 	rows := max(len(b.Labels), most(b.Series))
@@ -28,7 +28,7 @@ func (b *Bars) text(t *lineBuffer) {
 		label := t.safe(b.label(i), t.Width/3)
 		for g, series := range groups {
 			beside := left(label, name) + "  " + right(numbers[i*len(groups)+g], number)
-			if l.width < 4 { // numbers say more than bars
+			if l.width < 4 { // only numbers fit beside the labels
 				t.line(beside)
 			} else {
 				t.b.WriteString(strings.TrimRight(beside+"  "+l.bar(series, i, g), " ") + "\n")
@@ -38,7 +38,7 @@ func (b *Bars) text(t *lineBuffer) {
 	}
 }
 
-// groups are the series of each bar of a label.
+// groups returns the series of each bar of a label.
 func (b *Bars) groups() [][]Series {
 	if b.Grouped {
 		return slices.Collect(slices.Chunk(b.Series, 1))
@@ -53,7 +53,7 @@ func (b *Bars) label(i int) string {
 	return ""
 }
 
-// top is the longest bar.
+// top returns the longest bar.
 func (b *Bars) top() uint64 {
 	if b.Grouped {
 		return largest(b.Series)
@@ -61,7 +61,8 @@ func (b *Bars) top() uint64 {
 	return highest(b.Series)
 }
 
-// numbers are the texts beside the bars: the values of their parts, aligned if they are stacked.
+// numbers returns the texts beside the bars: the values of their parts, aligned if they are
+// stacked.
 func (b *Bars) numbers(groups [][]Series, rows int) (out []string, widest int) {
 	width := make([]int, len(b.Series))
 	for k := range b.Series {
@@ -82,13 +83,13 @@ func (b *Bars) numbers(groups [][]Series, rows int) (out []string, widest int) {
 	return out, widest
 }
 
-// barLayout is the area of the bars.
+// barLayout describes the area of the bars.
 type barLayout struct {
 	*lineBuffer
 
 	top   uint64
 	width int
-	all   []Series // for the colours
+	all   []Series // to choose colours
 }
 
 // bar draws the parts of a bar. Group is the index of the first of them among all series.
@@ -151,7 +152,7 @@ func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	return err
 }
 
-// peaks are the highest value of each first series, aligned.
+// peaks returns the highest value of each first series, aligned.
 func (t *lineBuffer) peaks(lines []*Lines) []string {
 	peaks, rules := make([]string, len(lines)), make([]string, len(lines))
 	peak, rule := 0, 0
@@ -173,8 +174,8 @@ func (t *lineBuffer) peaks(lines []*Lines) []string {
 	return peaks
 }
 
-// spark draws a line of columns with a number of intervals merged in each, and returns how many
-// cells it takes.
+// spark draws a line of columns with a number of intervals merged in each, and returns the number
+// of cells that it takes.
 func (t *lineBuffer) spark(l *Lines, merged, wide int) (text string, width int) {
 	if len(l.Series) == 0 {
 		return "", 0

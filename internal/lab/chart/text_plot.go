@@ -14,7 +14,7 @@ type textPlot struct {
 	series []Series
 	unit   string
 	top    uint64
-	rule   uint64 // a line across; 0 is none
+	rule   uint64 // height of a line across; 0 for none
 	times  Times
 	n      int
 	margin int // cells left of the axis
@@ -62,8 +62,8 @@ func (p *textPlot) draw() {
 	p.axis()
 }
 
-// edges are where the series of an interval begin and end, in eighths of a row. Without colours
-// only the end of the lowest can be shown more exactly than to a row.
+// edges returns the positions at which the series of an interval begin and end, in eighths of a
+// row. Without colours only the end of the lowest series can be shown more exactly than to a row.
 func (p *textPlot) edges(i int) []int {
 	values := column(p.series, i)
 	if p.exact() || len(values) < 2 || sum(values[1:]) == 0 {
@@ -72,7 +72,8 @@ func (p *textPlot) edges(i int) []int {
 	return stackRows(values, p.top, p.Height, eighths)
 }
 
-// cell draws the part of a column in a row: at most two of the series that have a part of it.
+// cell draws the part of a column in a row. It shows at most two of the series that have a part of
+// it.
 func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 	low, high := row*eighths, (row+1)*eighths
 	var inside []int
@@ -103,7 +104,7 @@ func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 	return coloredText{strings.Repeat(text, p.each), color, back}
 }
 
-// scaleLabel is the text left of a row: a number at the top and at half the height.
+// scaleLabel returns the text to the left of a row: a number at the top and at half the height.
 func (p *textPlot) scaleLabel(row int) string {
 	text := ""
 	switch {
@@ -145,7 +146,7 @@ func (p *textPlot) axis() {
 	p.line(blank(p.margin+2), labels)
 }
 
-// perStep adds to a title what the values count: "calls each 1 min".
+// perStep adds to a title the unit and the interval: "calls each 1 min".
 func perStep(title, unit string, times Times) string {
 	step := "each " + times.step()
 	switch {
@@ -157,7 +158,7 @@ func perStep(title, unit string, times Times) string {
 	return titled(title, unit+" "+step)
 }
 
-// titled joins a title and what follows it.
+// titled joins a title and the text that follows it.
 func titled(title, rest string) string {
 	if title == "" || rest == "" {
 		return title + rest
@@ -243,7 +244,7 @@ func (l *Lines) text(t *lineBuffer) {
 	}
 }
 
-// largest is the largest value of the lines and their rule.
+// largest returns the largest value of the lines and of their rule.
 func (l *Lines) largest() uint64 {
 	top := largest(l.Series)
 	if l.Rule != nil {

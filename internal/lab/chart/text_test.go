@@ -9,12 +9,13 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/chart"
 )
 
-// minutes are intervals from eight o'clock.
+// minutes returns intervals of a minute from eight o'clock.
 func minutes() chart.Times {
 	return chart.Times{Start: time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC), Step: time.Minute}
 }
 
-// calls are admitted and denied: none, some, one, and as many.
+// calls returns numbers of admitted and denied calls: none, some, one, and as many denied as
+// admitted.
 func calls() []chart.Series {
 	return []chart.Series{
 		{Name: "admitted", Tone: chart.Good, Values: []int64{0, 10, 20, 30, 40, 40}},
@@ -22,7 +23,7 @@ func calls() []chart.Series {
 	}
 }
 
-// text draws a figure.
+// text draws a figure as text.
 func text(t *testing.T, f chart.Figure, o *chart.TextOptions) string {
 	t.Helper()
 	var b strings.Builder

@@ -7,10 +7,10 @@ import (
 
 // Times are equal intervals, one after the other.
 type Times struct {
-	// Start is when the first interval begins; labels are in its time zone. If it is zero, labels
-	// count from 0.
+	// Start is the time at which the first interval begins; labels are in its time zone. If it is
+	// zero, labels count from 0.
 	Start time.Time
-	// Step is how long an interval lasts. Default: a second
+	// Step is the length of an interval. Default: a second
 	Step time.Duration
 }
 
@@ -41,7 +41,7 @@ func (t Times) each(n int) Times {
 // relative reports whether the labels count from 0.
 func (t Times) relative() bool { return t.Start.IsZero() }
 
-// step is how long an interval lasts, in words.
+// step returns the length of an interval in words.
 func (t Times) step() string {
 	if t.Step < time.Millisecond {
 		return t.Step.String()
@@ -49,7 +49,7 @@ func (t Times) step() string {
 	return duration(t.Step.Milliseconds())
 }
 
-// label names one of n intervals by when it begins.
+// label names one of n intervals by the time at which it begins.
 func (t Times) label(i, n int) string {
 	after := time.Duration(i) * t.Step
 	if t.relative() {
@@ -71,7 +71,7 @@ func (t Times) label(i, n int) string {
 	return t.Start.Add(after).Format(layout)
 }
 
-// span says when n intervals begin and end.
+// span returns the times at which n intervals begin and end, in words.
 func (t Times) span(n int) string {
 	end := time.Duration(n) * t.Step
 	if t.relative() {
@@ -131,7 +131,7 @@ func (t Times) tickLabel(at, apart time.Duration) string {
 	return when.Format("05.000")
 }
 
-// roundStep returns the smallest round duration that fits at most most times.
+// roundStep returns the smallest round duration of which at most most multiples lie within a time.
 func roundStep(whole time.Duration, most int) time.Duration {
 	const ms = time.Millisecond
 	for _, step := range []time.Duration{
@@ -155,7 +155,7 @@ func roundStep(whole time.Duration, most int) time.Duration {
 // fits reports whether at most most multiples of a step lie within a time.
 func fits(whole, step time.Duration, most int) bool { return (whole-1)/step < time.Duration(most) }
 
-// untilRound is how long it is until the next multiple of a duration in local time.
+// untilRound returns the time until the next multiple of a duration in local time.
 func untilRound(start time.Time, apart time.Duration) time.Duration {
 	_, offset := start.Zone()
 	// Time.Truncate counts from the year 1, which began on a Monday at midnight.

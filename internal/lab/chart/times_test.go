@@ -42,7 +42,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestTicksOfAnyLength looks for labels beside the axis, out of order, or far too few.
+// TestTicksOfAnyLength looks for labels that are beside the axis, out of order, or far too few.
 func TestTicksOfAnyLength(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
@@ -75,7 +75,7 @@ func TestIntervalNames(t *testing.T) {
 	for _, c := range []struct {
 		t    Times
 		n    int
-		want string // of the second interval
+		want string // at the beginning of the second interval
 	}{
 		{Times{start, time.Minute}, 60, "18:16"},
 		{Times{start, time.Hour}, 60, "Nov 16 19:15"},
@@ -84,7 +84,7 @@ func TestIntervalNames(t *testing.T) {
 		{Times{start, 1500 * time.Millisecond}, 60, "18:15:01"},
 		{Times{start, 250 * time.Millisecond}, 60, "18:15:00.250"},
 		{Times{time.Time{}, 90 * time.Second}, 60, "1 min 30 s"},
-		{Times{Start: start}, 60, "18:15:01"}, // a second is the default
+		{Times{Start: start}, 60, "18:15:01"}, // the default step is a second
 	} {
 		if got := c.t.normal(c.n).label(1, c.n); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.t, got, c.want)

@@ -91,12 +91,12 @@ func (l *Lines) show(s *replay.State) {
 func (l *Lines) note(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = io.WriteString(l.To, text.Printable(line)+"\n") // the report comes in any case
+	_, _ = io.WriteString(l.To, text.Printable(line)+"\n") // the report is printed in any case
 }
 
 func (l *Lines) end() {}
 
-// deniers names the limits that denied the most.
+// deniers names the limits that denied the most calls.
 func deniers(s *replay.State, most int) []string {
 	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r replay.StateRow) bool {
 		return r.Denied == 0 || r.Shadow
@@ -109,7 +109,8 @@ func deniers(s *replay.State, most int) []string {
 	return by
 }
 
-// NewOutput returns the terminal and its interval if there is one, or else lines, which may be nil.
+// NewOutput returns the terminal and its interval if there is a terminal, or else lines, which may
+// be nil.
 func NewOutput(a *console.App, plain *Lines) (Output, time.Duration) {
 	if t := a.Terminal(); t != nil {
 		return newScreen(t), pictureEvery

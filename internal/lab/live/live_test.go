@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// recordingView keeps what it is shown.
+// recordingView is an output that keeps the states that it is to show.
 type recordingView struct {
 	states []*replay.State
 	notes  []string
@@ -28,7 +28,7 @@ func (g *recordingView) note(text string) { g.notes = append(g.notes, text) }
 
 func (g *recordingView) end() { g.ended = true }
 
-// tenCalls is a workload of ten calls of one unit, one every second, and a limiter that admits
+// tenCalls returns a workload of ten calls of one unit, one every second, and a limiter that admits
 // four.
 func tenCalls(t *testing.T) (*replay.Workload, *limiter.Limiter) {
 	t.Helper()
@@ -56,7 +56,8 @@ func tenCalls(t *testing.T) (*replay.Workload, *limiter.Limiter) {
 	}), lim
 }
 
-// TestWatchLive: what is shown while a replay runs, and the first decisions of each kind as lines.
+// TestWatchLive checks the states that are shown while a replay runs, and the notes about the first
+// decision of each kind.
 func TestWatchLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &recordingView{}
@@ -65,7 +66,7 @@ func TestWatchLive(t *testing.T) {
 			Speed:    10,
 			Watchers: []replay.Watcher{&FirstCalls{Out: g}},
 			Watch: func(v *replay.View) (stop func()) {
-				return Watch(v, g, 240*time.Millisecond) // never when a call is sent
+				return Watch(v, g, 240*time.Millisecond) // never at the instant of a call
 			},
 		}); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ func NewProgress(line *console.ProgressLine, total int) *Progress {
 	return &Progress{line: line, began: line.Last, total: int64(total)}
 }
 
-// Reserved counts a call once it makes no further attempt: all calls may have arrived long before.
+// Reserved counts a call after its last attempt, because all calls may have arrived long before.
 func (p *Progress) Reserved(_ *replay.Attempt, v *replay.Decision) error {
 	p.asked++
 	if !v.Retries {
@@ -33,7 +33,7 @@ func (p *Progress) Reserved(_ *replay.Attempt, v *replay.Decision) error {
 	return nil
 }
 
-// headline says how far the replay is, how fast it is, and how long the rest will take.
+// headline returns the part that is done, the speed, and the time that is left.
 func (p *Progress) headline(columns int) string {
 	took := p.line.Last.Sub(p.began)
 	return headline(p.line.Style, &replay.State{

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// TestProgress: a line that is written over itself, not oftener than people can read, and taken
-// away in the end.
+// TestProgress checks that each line overwrites the one before, that lines come at intervals, and
+// that the last one is erased.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -59,8 +59,8 @@ func TestProgress(t *testing.T) {
 	(*console.ProgressLine)(nil).Clear()
 }
 
-// TestProgressOfRetries: calls that come back again and again are not done, and the line still
-// moves.
+// TestProgressOfRetries checks that calls that come back repeatedly do not count as done, and that
+// the line is updated all the same.
 func TestProgressOfRetries(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -93,8 +93,8 @@ func TestProgressOfRetries(t *testing.T) {
 	}
 }
 
-// TestProgressOnlyOnATerminal: files, pipes and devices that are none get nothing. A terminal is in
-// the scripts.
+// TestProgressOnlyOnATerminal checks that files, pipes and devices that are not terminals get no
+// progress. Scripts test a terminal.
 func TestProgressOnlyOnATerminal(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "err"))
@@ -108,7 +108,7 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 	}
 	defer func() { _ = device.Close() }()
 	nobody := map[string]io.Writer{"a buffer": &bytes.Buffer{}, "a file": file}
-	if runtime.GOOS != "windows" { // where every device counts as a terminal
+	if runtime.GOOS != "windows" { // there every device counts as a terminal
 		nobody["a device"] = device
 	}
 	for name, w := range nobody {

@@ -23,7 +23,7 @@ type liveScreen struct {
 	style console.Style
 
 	mu    sync.Mutex
-	drawn int // lines
+	drawn int // number of lines
 }
 
 func newScreen(t *console.Terminal) *liveScreen {
@@ -62,7 +62,7 @@ func (s *liveScreen) note(text string) {
 	s.write(b.String())
 }
 
-// end takes the picture away.
+// end erases the picture.
 func (s *liveScreen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func render(look console.Style, state *replay.State, columns, rows int) []styled
 	return lines
 }
 
-// headline says how far the replay is, with a bar if there is room for one.
+// headline returns the part that is done as text, with a bar if there is room for one.
 func headline(look console.Style, s *replay.State, columns int) string {
 	share := fmt.Sprintf("%3d %%", percentDone(s))
 	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", text.FormatInt(s.Done), text.FormatInt(s.Total),
@@ -140,14 +140,14 @@ func headline(look console.Style, s *replay.State, columns int) string {
 	return share + "  " + rest
 }
 
-// percentDone is the share of calls that are done, rounded down.
+// percentDone returns the part of the calls that is done, rounded down.
 func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) }
 
 // liveTable lays out the rows, with as many columns as fit. The first line has the heads.
 func liveTable(look console.Style, rows []replay.StateRow, columns int) []string {
 	const longest = 24
 	var lines []string
-	for left := range 4 { // columns to leave out: the bar, the kind, what was admitted
+	for left := range 4 { // number of columns to leave out: the bar, the kind, the admitted calls
 		t := text.Table{}
 		add := func(entity, limit, kind, admitted string, rest ...string) {
 			cells := []string{entity, limit}

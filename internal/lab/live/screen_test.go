@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// pictured is a state with everything that can be seen.
+// pictured returns a state with everything that can be shown.
 func pictured() *replay.State {
 	row := func(entity, limit string, kind weir.Kind, figures ...int64) replay.StateRow {
 		return replay.StateRow{
@@ -110,7 +110,8 @@ acme      usd_micros *       5       999
 	{80, 1, true, "\n"},
 }
 
-// TestPicture: what does not fit is left out, the least important first.
+// TestPicture checks that columns and rows for which there is no room are left out, the least
+// important first.
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	for _, c := range pictures {
@@ -128,7 +129,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestPictureOfLongNames: a name does not push the figures out of sight.
+// TestPictureOfLongNames checks that a long name does not push the figures off the screen.
 func TestPictureOfLongNames(t *testing.T) {
 	t.Parallel()
 	s := pictured()
@@ -145,8 +146,8 @@ func TestPictureOfLongNames(t *testing.T) {
 	}
 }
 
-// TestScreen: a picture replaces the one before, a note stays above it, and nothing is left in the
-// end.
+// TestScreen checks that a picture replaces the one before, that a note stays above it, and that
+// the last picture is erased.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -176,8 +177,8 @@ func TestScreen(t *testing.T) {
 	said("")
 }
 
-// TestScreenColors: heads are bold, and limits that deny just now are red, unless nobody wants
-// that.
+// TestScreenColors checks that heads are bold, and that limits that have just denied are red, but
+// only if colours are on.
 func TestScreenColors(t *testing.T) {
 	t.Parallel()
 	for _, color := range []bool{true, false} {
@@ -200,7 +201,7 @@ func TestScreenColors(t *testing.T) {
 	}
 }
 
-// TestLines: what a pipe gets.
+// TestLines checks the output for a pipe.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// TestQuantiles: what always takes as long has every quantile there, exactly, beyond a minute too.
+// TestQuantiles checks that every quantile of equal durations is that duration, exactly, also above
+// a minute.
 func TestQuantiles(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []time.Duration{1234567 * time.Nanosecond, 59_999 * time.Millisecond, 90 * time.Second} {
@@ -30,14 +31,14 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestActuals: a lease is completed with what it reserved, without slots, which return by
-// themselves.
+// TestActuals checks that a lease is completed with the units that it reserved, without slots,
+// which return by themselves.
 func TestActuals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]weir.Costs{
 		"a llm rpm=1 parallel=2":       {"rpm": 1},
 		"a llm rpm=1 parallel=2..2":    {"rpm": 1},
-		"a llm tpm=5..9 parallel=1..2": {"tpm": 0}, // what was drawn
+		"a llm tpm=5..9 parallel=1..2": {"tpm": 0}, // the costs that were drawn
 		"a llm parallel=2":             nil,
 		"a llm":                        nil,
 	} {
@@ -65,7 +66,7 @@ func TestActuals(t *testing.T) {
 	}
 }
 
-// TestDegraded: a lease that was never in the store is counted, and not settled.
+// TestDegraded checks that a lease that was never in the store is counted, and not settled.
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestDegraded(t *testing.T) {
 	})
 }
 
-// TestContended: a denial in which no limit was exceeded is counted too.
+// TestContended checks that a denial in which no limit was exceeded is counted too.
 func TestContended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestContended(t *testing.T) {
 	})
 }
 
-// TestProgress: how far a run is can be asked before, while it goes on, and after.
+// TestProgress checks the progress before, during and after a run.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

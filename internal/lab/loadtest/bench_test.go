@@ -31,11 +31,11 @@ func (i *instantly) Complete(context.Context, weir.LeaseID, []weir.Costs) (*weir
 }
 
 func (i *instantly) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
-	return newFakeService().Explain(nil, entity, resource) //nolint:staticcheck // The fake looks at no context.
+	return newFakeService().Explain(nil, entity, resource) //nolint:staticcheck // The fake does not use the context.
 }
 
-// BenchmarkCall measures the generator's own work for a call: to draw it, and to time and count its
-// requests.
+// BenchmarkCall measures the generator's own work for a call: drawing it, and timing and counting
+// its requests.
 func BenchmarkCall(b *testing.B) {
 	for name, text := range map[string]string{
 		"hot": "acme llm rpm=1 tpm=500", "many": "acme-{1..100000} llm rpm=1 tpm=500..4000",
@@ -57,7 +57,7 @@ func BenchmarkCall(b *testing.B) {
 				}
 				b.ReportAllocs()
 				b.ResetTimer()
-				if report, _ := r.Run(ctx); report == nil || report.Left > 0 { // it was stopped
+				if report, _ := r.Run(ctx); report == nil || report.Left > 0 { // the run was stopped
 					b.Errorf("got %+v", report)
 				}
 			})

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestClientUnknownOutcomes: a server makes leases and settles some of them without saying so. At
-// the end none of them is left.
+// TestClientUnknownOutcomes checks that no lease is left at the end of a run if a server makes some leases
+// and settles some without an answer.
 func TestClientUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{

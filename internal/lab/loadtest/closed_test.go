@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// TestClosedLoop: so many callers, never more and never fewer, and each keeps its lease as long as
-// it thinks. A service of half the speed is asked half as often.
+// TestClosedLoop checks that the number of callers is always the configured one, and that each
+// caller keeps its lease for the think time. A service of half the speed gets half as many calls.
 func TestClosedLoop(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -54,8 +54,8 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestThink: the time between reservation and settlement is drawn from all of the span, and the
-// rest of it is not waited for at the end.
+// TestThink checks that the time between reservation and settlement is drawn from the whole range,
+// and that a run does not wait for the rest of it at its end.
 func TestThink(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -99,7 +99,7 @@ func TestThink(t *testing.T) {
 	})
 }
 
-// TestWarmup: the calls before the end of the warm-up are made and not measured.
+// TestWarmup checks that calls before the end of the warm-up are made and not measured.
 func TestWarmup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

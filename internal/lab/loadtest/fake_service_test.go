@@ -10,13 +10,13 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// fakeService is a service that takes its time, admits everything unless it is told otherwise, and
-// writes down what it was asked.
+// fakeService is a service with slow answers. It admits everything unless it has other orders, and records
+// its requests.
 type fakeService struct {
 	weir.Service
 
-	takes time.Duration // a reservation
-	// stall is the reservation, counting from 0, that takes another stalls.
+	takes time.Duration // duration of a reservation
+	// stall is the index of the reservation, counted from 0, that takes another stalls.
 	stall, stalls time.Duration
 	settleTakes   time.Duration
 	reserve       func(n int, r *weir.Request) error // nil admits
@@ -41,7 +41,7 @@ func newFakeService() *fakeService {
 	return &fakeService{began: time.Now(), live: map[weir.LeaseID]time.Time{}, stall: -1}
 }
 
-// enter counts a request, and returns how to count its end.
+// enter counts a request, and returns a function that counts its end.
 func (f *fakeService) enter() (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +153,7 @@ func (f *fakeService) Explain(
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: limits}, nil
 }
 
-// mixOf reads templates.
+// mixOf parses templates.
 func mixOf(t *testing.T, texts ...string) []loadtest.Template {
 	t.Helper()
 	var mix []loadtest.Template
@@ -167,7 +167,7 @@ func mixOf(t *testing.T, texts ...string) []loadtest.Template {
 	return mix
 }
 
-// runLoad runs a mix on a service that must be left without leases.
+// runLoad runs a mix on a service, and checks that no lease is left.
 func runLoad(t *testing.T, f *fakeService, o *loadtest.Options, texts ...string) *loadtest.Report {
 	t.Helper()
 	r, err := loadtest.New(f, mixOf(t, texts...), o)
@@ -196,5 +196,5 @@ func rowOf(r *loadtest.Report, v loadtest.Verb, result loadtest.Result) loadtest
 	return loadtest.Row{}
 }
 
-// near reports whether a histogram of three digits may say got for want.
+// near reports whether a histogram of three digits may return got for want.
 func near(got, want time.Duration) bool { return got >= want && got <= want+want/1000+1 }

@@ -15,7 +15,7 @@ import (
 // callStream is the second word of the generator's state; the seed is the first.
 const callStream = 3
 
-// call is one call: what it asks, how long it thinks, and how it is settled.
+// call is one call: its costs, its think time, and the kind of its settlement.
 type call struct {
 	request *weir.Request
 	// actuals are the costs without slots, which return when the call is settled.
@@ -66,7 +66,8 @@ func (g *generator) next() *call {
 	return c
 }
 
-// between draws a number in a range of non-negative numbers. It draws nothing if there is one only.
+// between draws a number from a range of non-negative numbers. It draws nothing if the range has
+// only one.
 func (g *generator) between(least, most int64) int64 {
 	if least == most {
 		return least
@@ -74,7 +75,7 @@ func (g *generator) between(least, most int64) int64 {
 	return least + int64(g.random.Uint64N(uint64(most-least)+1))
 }
 
-// preparedTemplate is a template with what the service knows about its costs.
+// preparedTemplate is a template with the service's answers about its costs.
 type preparedTemplate struct {
 	Template
 

@@ -38,23 +38,25 @@ const (
 	DefaultConcurrency = 10
 )
 
-// LateBy is how much later than planned a call may begin without being counted as late.
+// LateBy is the delay up to which a call is not counted as late.
 const LateBy = 20 * time.Millisecond
 
 // Options configures a [Runner]. A nil *Options means all defaults.
 type Options struct {
-	// Duration is how long calls are begun and measured. Default: 30 seconds.
+	// Duration is the time for which calls are begun and measured. Default: 30 seconds.
 	Duration time.Duration
-	// Warmup is how long calls are made before that, unmeasured. Default: none.
+	// Warmup is the time for which calls are made before that, unmeasured. Default: none.
 	Warmup time.Duration
 	// Concurrency is the number of callers of a closed loop. In an open loop it bounds the requests
 	// that wait for an answer, not counting calls that think. Default: 10.
 	Concurrency int
-	// Rate is how many calls begin per second, which makes it an open loop. Default: 0, a closed loop.
+	// Rate is the number of calls that begin per second, which makes it an open loop. Default: 0, a
+	// closed loop.
 	Rate int64
 	// Think is the time between a reservation's answer and its settlement. Default: none.
 	Think DurationRange
-	// CancelPercent is how many of a hundred leases are cancelled instead of completed. Default: 0.
+	// CancelPercent is the number of leases in a hundred that are cancelled instead of completed.
+	// Default: 0.
 	CancelPercent int
 	// Seed determines what the calls ask for: the same seed, the same calls in the same order.
 	// Default: 0.
@@ -95,7 +97,7 @@ func (o *Options) withDefaults() (Options, error) {
 		refuse(true, "think", t, "must not end before it begins")
 	case o.Rate > 0 && o.Rate <= maxRate:
 		most := maxThinking * int64(time.Second) / o.Rate
-		keeps := min(t.Most, max(o.Warmup, 0)+o.Duration) // none is kept beyond the end
+		keeps := min(t.Most, max(o.Warmup, 0)+o.Duration) // no lease is kept beyond the end
 		refuse(int64(keeps) > most, "think", t,
 			"would have more than %d calls thinking at one time, at %d a second", maxThinking, o.Rate)
 	}
@@ -240,22 +242,22 @@ type DeniedBy struct {
 	Contended bool `json:"contended,omitempty"`
 }
 
-// DeniedCount is how many requests a limit has denied. A request that exceeds several counts on
-// each.
+// DeniedCount is the number of requests that a limit has denied. A request that exceeds several
+// limits counts on each.
 type DeniedCount struct {
 	DeniedBy
 
 	Count int64 `json:"denied"`
 }
 
-// ErrorCount is how many requests failed in one way.
+// ErrorCount is the number of requests that failed in one way.
 type ErrorCount struct {
 	Verb  Verb      `json:"verb"`
 	Code  weir.Code `json:"code"`
 	Count int64     `json:"count"`
 }
 
-// Count returns how many requests of a verb had a result.
+// Count returns the number of requests of a verb with a result.
 func (r *Report) Count(v Verb, result Result) int64 {
 	for i := range r.Rows {
 		if r.Rows[i].Verb == v && r.Rows[i].Result == result {

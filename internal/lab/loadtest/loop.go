@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// drainTime is how long after its end an open loop sends calls that were due before.
+	// drainTime is the time after its end for which an open loop still sends calls that were due
+	// before.
 	drainTime = 10 * time.Second
-	// settleTime is how long requests under way get to end once nothing more is sent.
+	// settleTime bounds the time that requests in flight have to end after the last one was sent.
 	settleTime = 10 * time.Second
 )
 
@@ -22,13 +23,13 @@ type loop struct {
 
 	calls *generator
 	start time.Time
-	// semaphore has an element for each request of an open loop that is under way; nil in a closed
+	// semaphore has an element for each request of an open loop that is in flight; nil in a closed
 	// loop.
 	semaphore chan struct{}
 }
 
-// run makes the calls and settles all of them. It returns how long after the start it was stopped
-// or came to its end.
+// run makes the calls and settles all of them. It returns the time from the start until the run was
+// stopped or came to its end.
 func (l *loop) run(ctx context.Context) time.Duration {
 	end := l.record.to
 	last := end
@@ -168,16 +169,16 @@ func (l *loop) release() {
 	}
 }
 
-// startOf is when the i-th call begins, counting from 0.
+// startOf returns the time at which the i-th call begins, counting from 0.
 func startOf(i, rate int64) time.Duration {
 	const second = int64(time.Second)
 	return time.Duration(i/rate*second + i%rate*second/rate)
 }
 
-// instantsBefore is how many calls begin before d.
+// instantsBefore returns the number of calls that begin before d.
 func instantsBefore(d time.Duration, rate int64) int64 {
 	hi, lo := bits.Mul64(uint64(max(d, 0)), uint64(rate))
-	n, rest := bits.Div64(hi, lo, uint64(time.Second)) // a day of a million a second fits
+	n, rest := bits.Div64(hi, lo, uint64(time.Second)) // a million calls a second fit for a day
 	if rest > 0 {
 		n++
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// slowService is a service that takes a while to answer.
+// slowService is a service that answers after a delay.
 type slowService struct{ weir.Service }
 
 func (p slowService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
@@ -22,8 +22,8 @@ func (p slowService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease,
 	return p.Service.Reserve(ctx, r)
 }
 
-// TestMemory drives a limiter: what its limits hold is admitted, the rest is denied by the limit
-// that was full, and at the end everything has been given back.
+// TestMemory drives a limiter. It checks that the limits admit their capacity, that the exceeded
+// limit denies the rest, and that everything is given back at the end.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	limits := func(slots int64) []weir.Limit {
@@ -47,7 +47,7 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer lim.Close() //nolint:errcheck // It is in memory.
+		defer lim.Close() //nolint:errcheck // The store is in memory.
 		r, err := loadtest.New(slowService{lim}, mixOf(t, "bot llm rpm=1 parallel=1"), &loadtest.Options{
 			Duration: 10 * time.Second, Rate: 10,
 			Think: loadtest.DurationRange{Least: 1990 * time.Millisecond, Most: 1990 * time.Millisecond},
@@ -59,7 +59,8 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Two slots, each taken for two seconds: two calls every two seconds, of a hundred.
+		// Two slots, each taken for two seconds, admit two calls every two seconds, of a hundred
+		// calls.
 		admitted, denied := report.Count(loadtest.Reserve, loadtest.Admitted), report.Count(loadtest.Reserve, loadtest.Denied)
 		if admitted != 10 || denied != 90 || report.Settled != 10 || report.Left != 0 {
 			t.Errorf("got %+v, want 10 admitted and 90 denied", report)
@@ -84,7 +85,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestMemoryParent: a denial by a parent's limit is told from one of the entity's own.
+// TestMemoryParent checks that the report distinguishes a denial by a parent's limit from one by
+// the entity's own limit.
 func TestMemoryParent(t *testing.T) {
 	t.Parallel()
 	rpm := func(capacity int64) map[string][]weir.Limit {
@@ -105,7 +107,7 @@ func TestMemoryParent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer lim.Close() //nolint:errcheck // It is in memory.
+		defer lim.Close() //nolint:errcheck // The store is in memory.
 		r, err := loadtest.New(slowService{lim}, mixOf(t, "bot llm rpm=1", "aide llm rpm=1"),
 			&loadtest.Options{Duration: 10 * time.Second, Rate: 10})
 		if err != nil {

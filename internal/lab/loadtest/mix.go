@@ -19,9 +19,9 @@ const (
 	maxCosts  = 32 // as many as a request may have
 )
 
-// Template is a kind of request: who asks, for what, and how much.
+// Template is a kind of request: the entity, the resource and the costs.
 type Template struct {
-	// Weight is how often it comes, relative to the others of a mix; at least 1.
+	// Weight is the frequency of the template, relative to the others of a mix; at least 1.
 	Weight   int64
 	Entity   Names
 	Resource string
@@ -87,7 +87,8 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// isWeight tells a weight from an entity. An entity that looks like a weight must follow one.
+// isWeight reports whether a word is a weight and not an entity. An entity that looks like a weight
+// must follow one.
 func isWeight(field string) bool {
 	digits, ok := strings.CutSuffix(field, "x")
 	return ok && isWhole(digits)
@@ -101,7 +102,7 @@ func parseNames(s string) (Names, error) {
 	}
 	inner, suffix, closed := strings.Cut(rest, "}")
 	if !closed || !strings.Contains(inner, "..") || strings.ContainsAny(suffix, "{}") {
-		inner = "" // which is no range
+		inner = "" // parseRange refuses it
 	}
 	first, last, reason := parseRange(inner, maxName,
 		"must have at most one range, like tenant-{1..100}", "must end at %d or before")
@@ -181,15 +182,15 @@ func (n Names) name(at int64) string {
 	return n.prefix + strconv.FormatInt(n.first+at, 10) + n.suffix
 }
 
-// count is how many names there are.
+// count returns the number of names.
 func (n Names) count() int64 { return n.last - n.first + 1 }
 
-// isWhole reports whether s has decimal digits and nothing else.
+// isWhole reports whether s consists of decimal digits.
 func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// shorten bounds the length of user input in messages.
+// shorten bounds the length of a user's input in messages.
 func shorten(s string) string {
-	const most = 64 // as the library quotes
+	const most = 64 // quoted as the library does
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "…"

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// TestMix: requests come as often as their weights say, every entity of a row is as likely as the
-// others, and amounts are drawn from all of their range. A seed says which, another one differs.
+// TestMix checks that requests come as often as their weights say, that every entity of a row is
+// equally likely, that amounts are drawn from the whole range, and that the draws depend on the
+// seed only.
 func TestMix(t *testing.T) {
 	t.Parallel()
 	texts := []string{"3x tenant-{1..10} gpt-4o rpm=1 tpm=500..1499", "1x hot/{7..7} gpt-4o tpm=0..1", "solo embed"}
@@ -41,14 +42,14 @@ func TestMix(t *testing.T) {
 		for name, n := range r.Costs {
 			band := n
 			if r.Costs["rpm"] == 1 {
-				band = n / 100 // ten bands of tpm
+				band = n / 100 // ten classes of tpm
 			}
 			if name == "tpm" {
 				counts[fmt.Sprint(len(r.Costs), " tpm ", band)]++
 			}
 		}
 	}
-	// Bands of five standard deviations; the seed is fixed, so they hold for ever.
+	// The bounds are five standard deviations; the seed is fixed, so the result never changes.
 	band := func(what string, got, want, within int) {
 		if got < want-within || got > want+within {
 			t.Errorf("%s: got %d, want %d ± %d", what, got, want, within)
@@ -77,7 +78,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestParseTemplate: what a template may be, and all that is wrong with one.
+// TestParseTemplate checks which templates are accepted, and that all mistakes of one are reported.
 func TestParseTemplate(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -123,7 +124,8 @@ func TestParseTemplate(t *testing.T) {
 	}
 }
 
-// TestParseMix: a file has a request on each line, and each mistake its line.
+// TestParseMix checks that a file has a template on each line, and that each mistake names its
+// line.
 func TestParseMix(t *testing.T) {
 	t.Parallel()
 	mix, err := loadtest.ParseMix("m.txt", []byte("# a mix\n\n3x a llm rpm=1 # hot\r\nb-{1..9} llm\n"))
@@ -143,7 +145,8 @@ func TestParseMix(t *testing.T) {
 	}
 }
 
-// FuzzParseTemplate: no text breaks the parser, and what it takes can be run.
+// FuzzParseTemplate checks that no text breaks the parser, and that every accepted template can be
+// run.
 func FuzzParseTemplate(f *testing.F) {
 	for _, text := range []string{"a llm", "3x t-{1..9}-x llm rpm=1 tpm=5..10", "0x a{ llm rpm", "\xff {..} ="} {
 		f.Add(text)

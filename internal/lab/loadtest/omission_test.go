@@ -9,9 +9,9 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// TestCoordinatedOmission: a service that answers in a millisecond stands still for a second, once.
-// In an open loop everybody who came meanwhile is seen to have waited; a closed loop sees one slow
-// call, since its caller has asked nothing meanwhile.
+// TestCoordinatedOmission uses a service that answers in a millisecond and stalls once for a
+// second. In an open loop the report must show a wait for every call that was due during the stall.
+// In a closed loop it shows one slow call, because the caller makes no other call during the stall.
 func TestCoordinatedOmission(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -21,8 +21,8 @@ func TestCoordinatedOmission(t *testing.T) {
 			f.takes, f.stall, f.stalls = ms, 500, time.Second
 			return f
 		}
-		// 1,000 calls, one every 10 ms, one request at a time: the k-th one after the stall began
-		// waits for its end and for the k before it.
+		// There are 1,000 calls, one every 10 ms, with one request at a time. The k-th call after
+		// the stall began waits for its end and for the k calls before it.
 		var want []time.Duration
 		for i := range 1000 {
 			d := ms
@@ -51,7 +51,8 @@ func TestCoordinatedOmission(t *testing.T) {
 		if q.P99 < 900*ms || q.P999 > q.Max || !near(got.Service.P99, ms) || got.Service.Max != 1001*ms {
 			t.Errorf("got latency %+v and service time %+v, want the stall in the first alone", q, got.Service)
 		}
-		// Those behind the stalled one by more than 20 ms: 1000 - 9k of them, for the k-th.
+		// The calls that are behind the stalled one by more than 20 ms: 1000 - 9k of them, for the
+		// k-th.
 		if got.Count != 1000 || open.Planned != 1000 || open.Started != 1000 || open.Late != 108 ||
 			open.LateMax != 991*ms || open.Unsent != 0 {
 			t.Errorf("got %d answered and %+v, want 1,000 and 108 late", got.Count, open)
@@ -68,8 +69,8 @@ func TestCoordinatedOmission(t *testing.T) {
 	})
 }
 
-// TestOpenLoopUnsentCalls: calls that a service is too slow for are sent for ten seconds after the
-// end; the rest is counted, not forgotten.
+// TestOpenLoopUnsentCalls checks that calls for which a service is too slow are sent for ten seconds
+// after the end, and that the rest is counted as unsent.
 func TestOpenLoopUnsentCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +78,8 @@ func TestOpenLoopUnsentCalls(t *testing.T) {
 		f.takes = 1100 * time.Millisecond
 		began := time.Now()
 		r := runLoad(t, f, &loadtest.Options{Duration: 10 * time.Second, Concurrency: 2, Rate: 10}, "a llm rpm=1")
-		// 100 are due in 10 s. One begins every 1.1 s from 0 s on, one from 0.1 s on, before 20 s.
+		// 100 calls are due in 10 s. One begins every 1.1 s from 0 s on, one from 0.1 s on, before
+		// 20 s.
 		if r.Planned != 100 || r.Started != 38 || r.Unsent != 62 || r.Count(loadtest.Reserve, loadtest.Admitted) != 38 {
 			t.Errorf("got %+v, want 38 of 100", r)
 		}
@@ -104,8 +106,8 @@ func TestOpenLoopUnsentCalls(t *testing.T) {
 	})
 }
 
-// TestOpenLoopFlush: leases that are settled at the end, before their time, do not keep calls
-// waiting that were due before it.
+// TestOpenLoopFlush checks that leases that are settled early, at the end, do not delay calls that
+// were due before it.
 func TestOpenLoopFlush(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// maxInARow is how many requests may fail one after the other.
+// maxInARow is the number of requests in a row that may fail.
 const maxInARow = 100
 
 // timestamps are those of one request. In a closed loop a request is due when it is sent.
@@ -68,7 +68,7 @@ func newRecord() *resultCounts {
 	}
 }
 
-// measures reports whether what is due then counts in the report.
+// measures reports whether requests that are due at an instant count in the report.
 func (r *resultCounts) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
 
 // stop ends the measured time early. The leases that are settled at once after a stop are not
@@ -120,7 +120,7 @@ func (r *resultCounts) addReserved(at timestamps, c *call, lease *weir.Lease, er
 			if r.measures(at.due) {
 				r.out.Degraded++
 			}
-			return false // it never was in the store
+			return false // the lease was never in the store
 		}
 		r.out.Taken++
 		return true
@@ -223,10 +223,10 @@ func (r *resultCounts) addCancelled(lease leftover, err error) {
 	switch {
 	case err == nil || errors.Is(err, weir.Ended) || errors.Is(err, weir.Conflict):
 		r.out.Settled++
-		if !lease.taken { // so it was made
+		if !lease.taken { // the lease was made
 			r.out.Taken++
 		}
-	case errors.Is(err, weir.UnknownLease): // it was never made, or has expired
+	case errors.Is(err, weir.UnknownLease): // the lease was never made, or has expired
 	default:
 		r.out.Left++
 	}
@@ -238,12 +238,12 @@ func leaseOf(err error) weir.LeaseID {
 	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {
 		return weir.LeaseID{}
 	}
-	id, _ := weir.ParseLeaseID(e.Value) // zero if it is none
+	id, _ := weir.ParseLeaseID(e.Value) // zero if the ID is malformed
 	return id
 }
 
-// longest is the longest latency that a histogram tells from longer ones. The maximum is kept
-// beside it.
+// longest is the longest latency that a histogram distinguishes from longer ones. The maximum is
+// kept separately.
 const longest = time.Minute
 
 // latencyHistogram counts durations to three digits.
@@ -276,14 +276,14 @@ func (l *latencyHistogram) quantiles() Quantiles {
 	at := func(percent float64) time.Duration {
 		d := time.Duration(l.histogram.ValueAtPercentile(percent))
 		if d >= longest {
-			return l.max // more is not known
+			return l.max // the histogram has only the upper bound
 		}
 		return min(d, l.max)
 	}
 	return Quantiles{at(50), at(90), at(95), at(99), at(99.9), l.max}
 }
 
-// failure returns why a run failed: it was stopped, or nothing was answered.
+// failure returns the reason that a run failed: it was stopped, or no request was answered.
 func (r *resultCounts) failure(stopped error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,7 +293,7 @@ func (r *resultCounts) failure(stopped error) error {
 	return stopped
 }
 
-// report collects what was recorded.
+// report returns the report of the counts.
 func (r *resultCounts) report() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 
 var errDown = errors.New("connection refused")
 
-// TestInterrupted: what is under way is settled at once, and there is a report of what there was.
+// TestInterrupted checks that an interrupt settles all leases at once, and that there is a report
+// of the calls until then.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{0, 100} {
@@ -39,7 +40,7 @@ func TestInterrupted(t *testing.T) {
 			if took := time.Since(began); took > 3*time.Second || report.Elapsed != 2*time.Second {
 				t.Errorf("rate %d: took %v and measured %v, want about 2s", rate, took, report.Elapsed)
 			}
-			// Requests that the interrupt meets on their way come to their end.
+			// Requests that are in flight at the interrupt are completed.
 			if int64(f.completed) != report.Taken || f.cancelled != 0 {
 				t.Errorf("rate %d: got %d completed and %d cancelled, want all %d completed",
 					rate, f.completed, f.cancelled, report.Taken)
@@ -60,8 +61,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestHungService: a service that never answers does not keep a run alive, and what may be left is
-// told.
+// TestHungService checks that a run ends if the service never answers, and that the report has the
+// leases that may be left.
 func TestHungService(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{0, 10} {
@@ -87,8 +88,8 @@ func TestHungService(t *testing.T) {
 	}
 }
 
-// TestGiveUp: a hundred errors in a row end a run, of either loop; errors with answers between them
-// do not.
+// TestGiveUp checks that a hundred errors in a row end a run of either loop, and that errors with
+// answers between them do not.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	down := &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: errDown}
@@ -136,7 +137,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestNothingAnswered: a run without an answer has failed, although it was short.
+// TestNothingAnswered checks that a run without any answer has failed, even if it was short.
 func TestNothingAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,8 +156,9 @@ func TestNothingAnswered(t *testing.T) {
 	})
 }
 
-// TestSweep: a lease whose settlement failed, and one that a reservation without an answer may have
-// made, are cancelled at the end. What cannot be is left.
+// TestSweep checks that leases whose settlement failed, and leases that a reservation without an
+// answer may have made, are cancelled at the end. Those that cannot be cancelled are reported as
+// left.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -202,8 +204,8 @@ func TestSweep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Every completion from the third on fails, seven in all, and one reservation.
-				// Where the reservation is found to have made a lease, that one was taken too.
+				// Every completion from the third on fails, seven in all, and one reservation. If
+				// that reservation turns out to have made a lease, the lease counts as taken too.
 				taken := int64(9)
 				if c.settled {
 					taken = 10
@@ -222,8 +224,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestRefused: options that make no sense are all named, and what the service knows to be wrong
-// ends a run before its first call.
+// TestRefused checks that all invalid options are named, and that a mistake that the service
+// reports ends a run before its first call.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	_, err := loadtest.New(newFakeService(), nil, &loadtest.Options{

@@ -13,12 +13,12 @@ type Attempt struct {
 	Call *trace.Call
 	// Number counts the attempts of a call, from 1.
 	Number int
-	// AtMS is when it reserves, and EndMS when the call ends if it is admitted, in Unix
-	// milliseconds.
+	// AtMS is the time of the reservation, and EndMS the time at which the call ends if it is
+	// admitted, in Unix milliseconds.
 	AtMS, EndMS      int64
 	Entity, Resource string
 	Lease            weir.LeaseID
-	// Estimate is how many output tokens the reservation assumes.
+	// Estimate is the number of output tokens that the reservation assumes.
 	Estimate int64
 	// Costs has the reserved units and Actuals the used ones. Actuals has no slots, because slots
 	// return when the call is settled.
@@ -28,8 +28,8 @@ type Attempt struct {
 	payer *pricedCaller
 }
 
-// attempt returns what call seq reserves at an instant if it is estimated to generate estimate
-// tokens.
+// attempt returns the reservation of call seq at an instant if the call is estimated to generate
+// estimate tokens.
 func (p *boundWorkload) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
 	c := &p.calls[seq]
 	by := p.payers[c.Caller]
@@ -87,7 +87,7 @@ func newDecision(lease *weir.Lease, err error) (*Decision, error) {
 // Admitted reports whether the call goes ahead.
 func (v *Decision) Admitted() bool { return v.Denied == nil && v.Err == nil }
 
-// Watcher is told of every decision of a replay, one at a time. If it also has a method
+// Watcher is told every decision of a replay, one at a time. If it also has a method
 // Completed(*Attempt) error, it is told when an admitted call has been settled at its end. An error
 // stops the replay.
 type Watcher interface {

@@ -49,12 +49,13 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestPeriodsOneByOne: periods that are skipped over are those that are counted one after the
-// other, also where clocks change at midnight, by half an hour, by a day, or a minute past.
+// TestPeriodsOneByOne checks that the number of periods is the same as if they were counted one
+// after the other, also if clocks change at midnight, by half an hour, by a day, or at a minute
+// past.
 func TestPeriodsOneByOne(t *testing.T) {
 	t.Parallel()
 	const dayMS = 24 * 60 * 60 * 1000
-	step := int64(soak.Amount(1597, 397)) // days
+	step := int64(soak.Amount(1597, 397)) // number of days
 	for _, zone := range []string{
 		"UTC", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia", "America/Sao_Paulo",
 		"Asia/Kathmandu", "Pacific/Kwajalein", "America/St_Johns", "Africa/Monrovia",
@@ -80,8 +81,8 @@ func TestPeriodsOneByOne(t *testing.T) {
 	}
 }
 
-// TestPeriodsOfLongTraces: all the time that a trace can span is counted without an hour of
-// waiting.
+// TestPeriodsOfLongTraces checks that the periods of the longest time that a trace can span are counted
+// quickly.
 func TestPeriodsOfLongTraces(t *testing.T) {
 	t.Parallel()
 	for zone, want := range map[string]int64{"UTC": 70_389_528, "Europe/Berlin": 70_389_528} {

@@ -27,7 +27,7 @@ type pricedCaller struct {
 	trace.EntityModel
 
 	costs []namedCost // by name
-	// chain are the caller and its ancestors.
+	// chain has the caller and its ancestors.
 	chain []*subject
 }
 
@@ -49,7 +49,7 @@ type subject struct {
 	rank             int32
 }
 
-// UnfitError says how flags and limits do not fit.
+// UnfitError says why flags and limits do not fit each other.
 type UnfitError string
 
 // Error returns the message.
@@ -99,7 +99,7 @@ func bindWorkload(ctx context.Context, s weir.Service, w *Workload) (*boundWorkl
 	return p.boundWorkload, p.check()
 }
 
-// uncharged is the mistake of a cost that no call has.
+// uncharged returns the error for a cost that no call has.
 func (w *Workload) uncharged(name string) error {
 	return UnfitError(fmt.Sprintf(
 		"--cost %s: nobody in the replay has such a limit on %s", name, w.resources()))
@@ -112,7 +112,7 @@ func fromBool(b bool) int {
 	return 0
 }
 
-// resources names the resources that are called.
+// resources returns the names of the resources that are called.
 func (w *Workload) resources() string {
 	names := map[string]bool{}
 	for _, by := range w.callers {

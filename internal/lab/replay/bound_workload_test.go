@@ -11,17 +11,17 @@ import (
 
 const azureTrace = "../../../testdata/azure-llm-2023-code.csv"
 
-// callOf is a call whose trace does not say how long it lasted.
+// callOf returns a call of which the trace does not have the duration.
 func callOf(line int, atMS, input, output int64) trace.Call {
 	return trace.Call{AtMS: atMS, Input: input, Output: output, Line: int32(line), LastsMS: trace.NoDuration}
 }
 
-// traceOf is a trace of calls of the resource llm.
+// traceOf returns a trace of calls of the resource llm.
 func traceOf(calls ...trace.Call) *trace.Trace {
 	return &trace.Trace{Name: "t.csv", Calls: calls, Callers: []trace.EntityModel{{Resource: "llm"}}}
 }
 
-// planOver plans calls that cost as much as they generate.
+// planOver binds a workload of calls that cost as many units as they generate tokens.
 func planOver(t *testing.T, s weir.Service, latency string, calls ...trace.Call) *boundWorkload {
 	t.Helper()
 	l, err := ParseLatency(latency)
@@ -54,7 +54,8 @@ func (e *explainer) Explain(_ context.Context, entity, resource string) (*weir.E
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: limits}, nil
 }
 
-// TestBindEndsWithContext: a million callers are asked about until the context ends, and no longer.
+// TestBindEndsWithContext checks that a workload of a million callers asks about them only until the context
+// ends.
 func TestBindEndsWithContext(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]int{3: 3, 1000: 50} {

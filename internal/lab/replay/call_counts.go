@@ -6,11 +6,11 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// callCounts is a watcher that counts what became of the calls of a replay.
+// callCounts is a watcher that counts the results of the calls of a replay.
 type callCounts struct {
 	rows   map[subjectLimit]*limitCount
 	order  []*limitCount // subjects in their order, limits by name
-	totals Totals        // without what is computed in the end
+	totals Totals        // without the figures that are computed at the end
 	waits  distribution  // the retry-after of each denial, in milliseconds
 
 	scratch big.Int
@@ -80,9 +80,9 @@ func (t *callCounts) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// count counts what became of a call, once that is known. The tokens of a call that can never be
-// admitted count as denied. Those of other errors count as neither, because it is unknown what became
-// of the call.
+// count counts the result of a call, once it is known. The tokens of a call that can never be
+// admitted count as denied. Those of other errors count as neither, because the result of the call
+// is unknown.
 func (t *callCounts) count(a *Attempt, v *Decision) {
 	c := &t.totals
 	if a.Number == 1 {
@@ -107,7 +107,7 @@ func (t *callCounts) count(a *Attempt, v *Decision) {
 	}
 }
 
-// done returns the totals with what is computed in the end.
+// done returns the totals with the figures that are computed at the end.
 func (t *callCounts) done() Totals {
 	out, calls := t.totals, big.NewInt(t.totals.Calls)
 	out.AdmittedPercent = percent(big.NewInt(out.Admitted), calls)
@@ -139,7 +139,7 @@ func (t *callCounts) row(s *weir.LimitStatus) *limitCount {
 	return row
 }
 
-// charge adds what an admitted call reserves of a limit.
+// charge adds the reservation of an admitted call to the use of a limit.
 func (t *callCounts) charge(c *limitCount, a *Attempt, units int64) {
 	used := t.scratch.SetInt64(units)
 	if c.limit.Kind == weir.Concurrency {
@@ -152,7 +152,7 @@ func (t *callCounts) charge(c *limitCount, a *Attempt, units int64) {
 	c.used.Add(&c.used, used)
 }
 
-// Completed replaces what a call reserved by what it used.
+// Completed replaces the units that a call reserved by those that it used.
 func (t *callCounts) Completed(a *Attempt) error {
 	if a.Estimate == a.Call.Output {
 		return nil

@@ -41,7 +41,7 @@ type CallsCompared struct {
 	Neither    CallCount `json:"neither"`
 }
 
-// CallCount is how many calls there are, their share of all calls, and their tokens.
+// CallCount is a number of calls, their share of all calls, and their tokens.
 type CallCount struct {
 	Calls   int64       `json:"calls"`
 	Percent json.Number `json:"percent"`
@@ -61,7 +61,7 @@ func Compare(
 	if o == nil {
 		o = &Options{}
 	}
-	spare := *w // each file may lack what the other has
+	spare := *w // each file may lack a limit that the other has
 	spare.spare = true
 	if err := spare.fits(ctx, of); err != nil {
 		return nil, nil, err
@@ -111,8 +111,8 @@ func (w *Workload) fits(ctx context.Context, of [2]Candidate) error {
 	return errors.Join(errs...)
 }
 
-// locate adds to an error which file it is about: the place in it, or its name if the workload does
-// not fit it.
+// locate adds the file to an error: the position in it, or its name if the workload does not fit
+// it.
 func (c *Candidate) locate(err error) error {
 	var all []error
 	for _, e := range joined.Errors(c.Limits.Locate(err)) {

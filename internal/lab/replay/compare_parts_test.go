@@ -11,7 +11,8 @@ import (
 
 func newFault() *weir.Error { return &weir.Error{Code: weir.NeverSatisfiable} }
 
-// TestCompareLimits: rows belong together by who and what, those of one kind first.
+// TestCompareLimits checks that rows of the same entity, resource and name are paired, those of one
+// kind first.
 func TestCompareLimits(t *testing.T) {
 	t.Parallel()
 	rows := func(words string) []*LimitReport {
@@ -55,7 +56,8 @@ func TestCompareLimits(t *testing.T) {
 	}
 }
 
-// TestAlignTimelines: intervals become as long as the longer ones, and nothing gets lost.
+// TestAlignTimelines checks that intervals become as long as the longer ones, and that no count is
+// lost.
 func TestAlignTimelines(t *testing.T) {
 	t.Parallel()
 	line := func(stepMS int64, arrived ...int64) *Timeline {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// candidate is a limits file of these lines below the resource llm.
+// candidate returns a limits file with these lines below the resource llm.
 func candidate(t *testing.T, file, limits string) Candidate {
 	t.Helper()
 	m, err := manifest.Parse(file, []byte("version: 1\nresources:\n  llm:\n    limits:\n"+limits))
@@ -22,14 +22,14 @@ func candidate(t *testing.T, file, limits string) Candidate {
 }
 
 const (
-	// firstTwo admits two calls, whichever they are.
+	// firstTwo admits any two calls.
 	firstTwo = "      rpm: {kind: window, capacity: 2, window: 3600}\n"
 	// smallOnes admits calls until they have 40 tokens together, and none of more than 20.
 	smallOnes = "      tpm: {kind: window, capacity: 40, window: 3600}\n" +
 		"      size: {capacity: 20, refill_amount: 2000, refill_period: 1}\n"
 )
 
-// fiveCalls are one after the other: 30, 15, 20, 2000 and 3 tokens.
+// fiveCalls returns five calls, one after the other, of 30, 15, 20, 2000 and 3 tokens.
 func fiveCalls(costs Costs) *Workload {
 	return NewWorkload(traceOf(
 		callOf(2, 1000, 25, 5), callOf(3, 2000, 10, 5), callOf(4, 3000, 10, 10),
@@ -39,7 +39,8 @@ func fiveCalls(costs Costs) *Workload {
 
 func sizeCost() Costs { return Costs{"size": Cost{input: 1, output: 1}} }
 
-// TestCompare: A admits the calls of 30 and 15 tokens, B those of 15, 20 and 3.
+// TestCompare checks a comparison in which A admits the calls of 30 and 15 tokens, and B those of
+// 15, 20 and 3.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	a, b := candidate(t, "a.yaml", firstTwo), candidate(t, "b.yaml", smallOnes)
@@ -75,7 +76,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// comparedText is a comparison in a line.
+// comparedText returns a comparison in a line.
 func comparedText(c *Comparison) string {
 	var b strings.Builder
 	for _, n := range []struct {
@@ -114,7 +115,7 @@ func TestCompareIsTwoRuns(t *testing.T) {
 	for i, got := range []*Report{first, c.Second} {
 		costs := sizeCost()
 		if i == 0 {
-			costs = nil // which it has no limit for
+			costs = nil // the first file has no limit for it
 		}
 		want, err := Run(t.Context(), of[i].Limits.Definitions, fiveCalls(costs),
 			&Options{Estimate: o.Estimate, Retry: o.Retry})
@@ -147,8 +148,8 @@ func (n *beginCounter) Reserved(*Attempt, *Decision) error { n.events++; return 
 
 func (n *beginCounter) Completed(*Attempt) error { n.events++; return nil }
 
-// TestCompareMistakes: what does not go together with either file is found before anything is
-// replayed.
+// TestCompareMistakes checks that a workload that does not fit either file is an error before
+// anything is replayed.
 func TestCompareMistakes(t *testing.T) {
 	t.Parallel()
 	fine := candidate(t, "a.yaml", firstTwo)
@@ -200,7 +201,7 @@ func TestCompareMistakes(t *testing.T) {
 	}
 }
 
-// TestAdmissions: each call has a bit of its own, and ten million take 1.25 MB.
+// TestAdmissions checks that each call has a bit of its own, and that ten million take 1.25 MB.
 func TestAdmissions(t *testing.T) {
 	t.Parallel()
 	const calls = 200

@@ -31,7 +31,7 @@ var builtinCosts = map[string]Cost{
 	"usd_micros":    {input: 3, output: 15},
 }
 
-// units is the cost of one call; ok is false if it overflows 64 bits.
+// units returns the cost of one call; ok is false if it overflows 64 bits.
 func (c Cost) units(input, output int64) (n int64, ok bool) {
 	n = c.call
 	for _, p := range [2][2]int64{{c.input, input}, {c.output, output}} {

@@ -37,7 +37,7 @@ func TestParseCost(t *testing.T) {
 		"input+9223372036854775807*total": errTooLarge,
 	} {
 		got, err := ParseCost(text)
-		if err != want { //nolint:errorlint // These come unwrapped.
+		if err != want { //nolint:errorlint // These errors come unwrapped.
 			t.Errorf("%q: got %+v, %v, want %v", text, got, err, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestCostUnits(t *testing.T) {
 	}
 }
 
-// TestBuiltinCosts: a flag comes before a name's own cost.
+// TestBuiltinCosts checks that a flag replaces the built-in cost of a name.
 func TestBuiltinCosts(t *testing.T) {
 	t.Parallel()
 	f := Costs{}
@@ -89,7 +89,8 @@ func TestBuiltinCosts(t *testing.T) {
 	}
 }
 
-// FuzzParseCost: what is read means what it prints, and its units are those of plain arithmetic.
+// FuzzParseCost checks that a cost that was read prints as text of the same meaning, and that its
+// units are those of plain arithmetic.
 func FuzzParseCost(f *testing.F) {
 	for _, s := range []string{"1", "total", "3*input+15*output", " 2 * 3 + output", "1+", "9223372036854775807"} {
 		f.Add(s, int64(10), int64(20))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDistributionIsBounded: with too many different numbers it counts in coarser steps, and a
-// quantile is never too small, nor larger by more than a step.
+// TestDistributionIsBounded checks that a distribution of too many different numbers counts in
+// coarser steps. A quantile must then be at least the exact one, and larger by at most a step.
 func TestDistributionIsBounded(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -36,7 +36,7 @@ func TestDistributionIsBounded(t *testing.T) {
 	}
 }
 
-// TestEventQueue: events come by time, then by kind, then in the order of the trace.
+// TestEventQueue checks that events come by time, then by kind, then in the order of the trace.
 func TestEventQueue(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -49,7 +49,7 @@ func TestEventQueue(t *testing.T) {
 		n := event{atMS: random.Int64N(20), kind: eventKind(random.IntN(3)), seq: int32(random.IntN(5))}
 		in = append(in, n)
 		q.push(n)
-		if random.IntN(3) == 0 { // in between, the first is always the least
+		if random.IntN(3) == 0 { // between the pushes, the first event is always the least
 			got, want := q.pop(), slices.MinFunc(in, compare)
 			if got != want {
 				t.Fatalf("got %+v, want %+v", got, want)

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Estimate says how many output tokens calls reserve. Its zero value is the truth: the number that
-// a call generated. It is the value of a flag.
+// Estimate determines the number of output tokens that calls reserve. Its zero value is the truth:
+// the number that a call generated. It is the value of a flag.
 type Estimate struct {
 	fixed int64 // tokens, if set is true
 	share int64 // a quantile, in parts per million; 0 if estimates are not learned
@@ -112,7 +112,7 @@ func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	return e, err
 }
 
-// output returns how many output tokens a call reserves.
+// output returns the number of output tokens that a call reserves.
 func (e *estimates) output(by *pricedCaller, c *trace.Call) int64 {
 	switch {
 	case e == nil:
@@ -149,7 +149,7 @@ type EstimateReport struct {
 	// Callers are the pairs of an entity and a model, the worst coverage first; absent if there are
 	// more than eight.
 	Callers []CallerScore `json:"callers,omitempty"`
-	// CallersTotal is how many such pairs there were.
+	// CallersTotal is the number of such pairs.
 	CallersTotal int `json:"callers_total"`
 }
 

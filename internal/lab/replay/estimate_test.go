@@ -52,7 +52,8 @@ func TestEstimateFlag(t *testing.T) {
 	}
 }
 
-// TestFixedEstimate: calls reserve the estimate, settle with the truth, and both are counted.
+// TestFixedEstimate checks that calls reserve the estimate and settle with the truth, and that the
+// report counts both.
 func TestFixedEstimate(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{System: []weir.Limit{
@@ -61,7 +62,7 @@ func TestFixedEstimate(t *testing.T) {
 	calls := []trace.Call{
 		callOf(2, 1000, 0, 10), // 40 of 100, then 10
 		callOf(3, 2000, 0, 50), // 40 of 90, then 50: an overrun of 10
-		callOf(4, 3000, 0, 40), // 40 of 40: 0 left
+		callOf(4, 3000, 0, 40), // 40 of 40: nothing left
 		callOf(5, 4000, 0, 1),  // 40 do not fit
 	}
 	r, err := Run(t.Context(), d, NewWorkload(traceOf(calls...), nil),
@@ -85,7 +86,7 @@ func TestFixedEstimate(t *testing.T) {
 	if r.Totals.Admitted != 3 || r.Estimates != nil || r.Estimate != "truth" {
 		t.Errorf("got %+v and %+v, want the last call denied, and no estimates", r.Totals, r.Estimates)
 	}
-	// What could never fit is an error, as ever.
+	// A call that can never fit is an error, as without estimates.
 	r, err = Run(t.Context(), d, NewWorkload(traceOf(calls...), nil),
 		&Options{Estimate: Estimate{fixed: 101, set: true}})
 	if err != nil || r.Totals.Errors != 4 || r.Estimates.Calls != 0 {
@@ -93,7 +94,8 @@ func TestFixedEstimate(t *testing.T) {
 	}
 }
 
-// TestLearnedEstimate: each entity's calls to each model are learned by themselves, when they end.
+// TestLearnedEstimate checks that each entity's calls to each model are learned separately, when
+// they end.
 func TestLearnedEstimate(t *testing.T) {
 	t.Parallel()
 	recorded := traceOf()
@@ -119,8 +121,8 @@ func TestLearnedEstimate(t *testing.T) {
 		t.Fatalf("got %+v, want two callers and 4000 calls", e)
 	}
 	for _, c := range e.Callers {
-		// Together the estimates would be 1009 or so for both, and the short calls' over ten times
-		// what they use.
+		// Learned together, the estimates would be about 1009 for both, and those of the short
+		// calls over ten times their use.
 		over := c.TokensOver.Int64() * 100 / c.TokensUsed.Int64()
 		if c.Covered*100 < c.Calls*85 || over > 12 {
 			t.Errorf("%s: got %d of %d covered and %d %% over, want 85 %% and few", c.Entity, c.Covered, c.Calls, over)
@@ -132,7 +134,7 @@ func TestLearnedEstimate(t *testing.T) {
 	}
 }
 
-// TestEstimateTooLarge: what no number can hold is an error with the call's line.
+// TestEstimateTooLarge checks that a cost that overflows is an error with the call's line.
 func TestEstimateTooLarge(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{System: []weir.Limit{{Name: "tpm", Capacity: 10}}}
@@ -147,8 +149,8 @@ func TestEstimateTooLarge(t *testing.T) {
 	}
 }
 
-// TestRunAgain: a workload can be replayed again and again, with other limits, at the same time,
-// and the outcome does not change.
+// TestRunAgain checks that a workload can be replayed repeatedly and concurrently, with other
+// limits, with the same result.
 func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	var calls []trace.Call
@@ -188,11 +190,11 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestEstimatesForgetNoPair: as many pairs of an entity and a model as there are in a trace are
+// TestEstimatesForgetNoPair checks that all pairs of an entity and a model that a trace may have are
 // learned, and none is forgotten for another.
 func TestEstimatesForgetNoPair(t *testing.T) {
 	t.Parallel()
-	const pairs = 10_500 // more than an estimator knows by itself
+	const pairs = 10_500 // more than the default bound of an estimator
 	var how Estimate
 	if err := how.Set("quantile:0.5"); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestLatency(t *testing.T) {
 	for _, c := range []struct {
 		latency string
 		tokens  int64
-		want    int64 // below 0 for none
+		want    int64 // below 0 if the call is too long
 	}{
 		{"0", 1000, 0},
 		{"0", math.MaxInt64, 0},
@@ -69,8 +69,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// FuzzParseLatency: what is read means what it prints, and no call lasts longer than it may, or
-// gets shorter with more tokens.
+// FuzzParseLatency checks that a latency that was read prints as text of the same meaning, that no
+// call lasts longer than the bound, and that more tokens never make a call shorter.
 func FuzzParseLatency(f *testing.F) {
 	for _, s := range []string{"400ms+15ms", "0", "1h", "-1s", "1s+", "1us+1ns", "59m59s+2562047h"} {
 		f.Add(s, int64(100))

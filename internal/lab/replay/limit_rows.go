@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// shownEntities is how many entities, or resources, a report lists one by one.
+// shownEntities is the number of entities, or resources, that a report lists one by one.
 const shownEntities = 8
 
 // LimitReport is a limit of one entity on one resource, or of several together.
@@ -161,9 +161,10 @@ type replayRange struct {
 
 func newReplayRange(s timeRange) *replayRange { return &replayRange{s, map[[2]string]int64{}} }
 
-// available is how much of a limit could have been used: the capacity of a bucket and its refill,
-// the capacity of a window as often as windows follow each other, the capacity of a budget in each
-// period touched, and all slots of a concurrency limit all the time, in slot-milliseconds.
+// available returns the units of a limit that could have been used: the capacity of a bucket and
+// its refill, the capacity of a window as often as windows follow each other, the capacity of a
+// budget in each period touched, and all slots of a concurrency limit all the time, in
+// slot-milliseconds.
 func (s *replayRange) available(l *weir.Limit) *big.Int {
 	n := big.NewInt(l.Capacity)
 	switch l.Kind {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// TestLimitReports: up to eight entities stand by themselves; more of them are added up where they
-// have the same limit, tenants and parents apart.
+// TestLimitReports checks that up to eight entities have rows of their own, and that more of them
+// share a row if they have the same limit, tenants and parents separately.
 func TestLimitReports(t *testing.T) {
 	t.Parallel()
 	rpm := weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 5, RefillAmount: 5, RefillPeriod: time.Minute}
@@ -66,8 +66,8 @@ func TestLimitReports(t *testing.T) {
 	}
 }
 
-// TestCallCounts: one denial counts on every limit that was exceeded; only one that denies alone
-// counts as the only one.
+// TestCallCounts checks that one denial counts on every limit that was exceeded, and that only a
+// limit that denies alone counts as the only one.
 func TestCallCounts(t *testing.T) {
 	t.Parallel()
 	limits := []weir.Limit{{Name: "a"}, {Name: "b"}, {Name: "s", Shadow: true}}

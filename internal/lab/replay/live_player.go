@@ -10,24 +10,24 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// LateBy is how much later than planned a call may be sent without being counted as late.
+// LateBy is the delay up to which a call is not counted as late.
 const LateBy = 20 * time.Millisecond
 
 const (
 	// MaxInFlight bounds the requests that wait for an answer at one time. The number of calls
 	// between their reservation and their settlement is not bounded.
 	MaxInFlight = 256
-	// maxInARow is how many requests in a row may fail before the replay gives up.
+	// maxInARow is the number of requests in a row after whose failure the replay gives up.
 	maxInARow = 100
-	// settleTime is how long requests under way get to end once the replay has been stopped.
+	// settleTime bounds the time that requests in flight have to end after the replay was stopped.
 	settleTime = 10 * time.Second
-	// maxPlay bounds how long a replay lasts.
+	// maxPlay bounds the duration of a replay.
 	maxPlay = 30 * 24 * time.Hour
 )
 
 // livePlayer plays a workload in real time, divided by a speed. Each call is sent at its time,
-// whatever became of the others, and settled its scaled duration after it was sent. So a slow
-// server does not slow the callers down; it makes them late.
+// whether or not earlier calls were answered, and settled its scaled duration after it was sent. So
+// a slow server does not slow the callers down; it makes them late.
 type livePlayer struct {
 	*boundWorkload
 
@@ -110,13 +110,13 @@ func (p *livePlayer) play(ctx context.Context) error {
 	return nil
 }
 
-// scaled returns how long ms milliseconds of the trace last.
+// scaled returns the real time that ms milliseconds of the trace take.
 func (p *livePlayer) scaled(ms int64) time.Duration {
 	const unit = int64(time.Millisecond)
 	return time.Duration(ms/p.speed*unit + ms%p.speed*unit/p.speed)
 }
 
-// plannedTime is how long sending the calls is planned to take.
+// plannedTime returns the time that sending the calls is planned to take.
 func (p *livePlayer) plannedTime() time.Duration {
 	return p.scaled(p.calls[len(p.calls)-1].AtMS - p.calls[0].AtMS)
 }
@@ -208,7 +208,7 @@ func (p *livePlayer) settled(a *Attempt, err error) {
 	p.count.operations++
 	if err != nil {
 		p.count.Unsettled++
-		_ = p.failed("complete", err) // it is noted
+		_ = p.failed("complete", err) // the error is in the counts
 		return
 	}
 	p.inARow = 0

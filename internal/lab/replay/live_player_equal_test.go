@@ -58,9 +58,10 @@ func replayBoth(t *testing.T, limits string, calls []trace.Call) (live, virtual 
 	return live, virtual
 }
 
-// TestPlayerEqualsEngine: the same calls at the same instants have the same outcome in real time,
-// here a bubble's, as in virtual time, on every kind of limit. No two events meet in one
-// millisecond: there the simulator has an order, and real time has none.
+// TestPlayerEqualsEngine checks that the same calls at the same instants have the same result in
+// real time (here that of a synctest bubble) as in virtual time, on every kind of limit. No two
+// events are in one millisecond, because the simulator has an order for them and real time has
+// none.
 func TestPlayerEqualsEngine(t *testing.T) {
 	limits, err := os.ReadFile("../../../examples/demo.yaml")
 	if err != nil {
@@ -101,7 +102,7 @@ func TestPlayerEqualsEngine(t *testing.T) {
 	}
 }
 
-// checkEqual compares all that two reports count.
+// checkEqual compares all counts that the two reports share.
 func checkEqual(t *testing.T, live, virtual *Report) {
 	t.Helper()
 	got, want := live.Totals, virtual.Totals

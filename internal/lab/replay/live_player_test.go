@@ -15,14 +15,14 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// timedService is a service that admits everything but what it is told otherwise, and writes down
-// when it was asked.
+// timedService is a service that admits everything unless it has other orders, and records the times
+// of its requests.
 type timedService struct {
 	weir.Service
 
 	reserve  func(r *weir.Request) error // nil admits
 	complete func() error
-	takes    time.Duration // each request
+	takes    time.Duration // the duration of each request
 
 	mu    sync.Mutex
 	began time.Time
@@ -90,10 +90,8 @@ func (b *timedService) Explain(
 	}}, nil
 }
 
-// playerOver makes a player with call counts.
-func playerOver(
-	t *testing.T, s weir.Service, speed int64, of *boundWorkload,
-) (*livePlayer, *callCounts) {
+// playerOver returns a player with call counts.
+func playerOver(t *testing.T, s weir.Service, speed int64, of *boundWorkload) (*livePlayer, *callCounts) {
 	t.Helper()
 	p, err := newLivePlayer(s, of, speed)
 	if err != nil {
@@ -104,8 +102,8 @@ func playerOver(
 	return p, counts
 }
 
-// TestPlayerInstants: each call is sent at its instant divided by the speed, and settled its scaled
-// latency later, whether or not others are still under way.
+// TestPlayerInstants checks that each call is sent at its instant divided by the speed and settled
+// its scaled latency later, whether or not other calls are in flight.
 func TestPlayerInstants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTimedService()
@@ -148,7 +146,8 @@ func TestPlayerInstants(t *testing.T) {
 	})
 }
 
-// TestPlayEstimates: in real time too a call reserves its estimate and settles with the truth.
+// TestPlayEstimates checks that in real time too a call reserves its estimate and settles with the
+// truth.
 func TestPlayEstimates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTimedService()
@@ -175,8 +174,8 @@ func TestPlayEstimates(t *testing.T) {
 	})
 }
 
-// TestPlayerLate: only so many requests wait for an answer at once; who is sent later for it is
-// counted, and a call that runs is no request.
+// TestPlayerLate checks that the number of requests that wait for an answer is bounded, that calls
+// that are sent late because of that are counted, and that a running call is not such a request.
 func TestPlayerLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTimedService()
@@ -189,7 +188,7 @@ func TestPlayerLate(t *testing.T) {
 		if err := p.play(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The first are in time, the next 30 ms late, the last three 60 ms.
+		// The first calls are in time, the next ones 30 ms late, the last three 60 ms.
 		if c := p.count; c.Late != MaxInFlight+3 || c.lateMax != 60*time.Millisecond {
 			t.Errorf("got %d late, at most %v, want %d and 60ms", c.Late, c.lateMax, MaxInFlight+3)
 		}
@@ -200,8 +199,8 @@ func TestPlayerLate(t *testing.T) {
 	})
 }
 
-// TestPlayerStopped: an interrupt stops the sending, and everything under way is settled: calls
-// that run at once, and reservations as soon as they are answered.
+// TestPlayerStopped checks that an interrupt stops the sending and settles everything: calls that
+// run at once, and reservations when they are answered.
 func TestPlayerStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTimedService()
@@ -248,8 +247,8 @@ func TestPlayerStoppedWithoutAnswers(t *testing.T) {
 	})
 }
 
-// TestPlayerErrors: errors are counted by code, never as denials, and the replay goes on after
-// them.
+// TestPlayerErrors checks that errors are counted by code, never as denials, and that the replay
+// continues after them.
 func TestPlayerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTimedService()
@@ -298,8 +297,8 @@ func TestPlayerErrors(t *testing.T) {
 	})
 }
 
-// TestPlayerGivesUp: after a hundred errors in a row it ends, and one answer between them is enough
-// to go on.
+// TestPlayerGivesUp checks that a replay ends after a hundred errors in a row, and that one answer
+// between them prevents that.
 func TestPlayerGivesUp(t *testing.T) {
 	away := &weir.Error{Code: weir.Unavailable, Reason: "away"}
 	var calls []trace.Call
@@ -353,11 +352,11 @@ func TestPlayerGivesUp(t *testing.T) {
 	})
 }
 
-// TestPlayerTooLong: what would last for months is refused before it begins.
+// TestPlayerTooLong checks that a replay that would last for months is refused before it begins.
 func TestPlayerTooLong(t *testing.T) {
 	t.Parallel()
 	s := newTimedService()
-	w := planOver(t, s, "1s", callOf(2, 0, 0, 1), callOf(3, 9e14, 0, 1)) // the year 30,489
+	w := planOver(t, s, "1s", callOf(2, 0, 0, 1), callOf(3, 9e14, 0, 1)) // in the year 30489
 	if _, err := newLivePlayer(s, w, 1000); err == nil || !strings.Contains(err.Error(), "30 days") {
 		t.Errorf("got %v, want a refusal", err)
 	}
@@ -393,7 +392,7 @@ func TestCallCountsOfChangedLimits(t *testing.T) {
 	}
 }
 
-// TestLiveRate: calls a second are those of the last two seconds.
+// TestLiveRate checks that the rate covers the last two seconds.
 func TestLiveRate(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
@@ -410,7 +409,7 @@ func TestLiveRate(t *testing.T) {
 	}
 }
 
-// TestLiveRowsGrow: a limit that appears while the replay runs gets a row in the table too.
+// TestLiveRowsGrow checks that a limit that appears during the replay gets a row in the table too.
 func TestLiveRowsGrow(t *testing.T) {
 	t.Parallel()
 	counts := newCallCounts([]*subject{{entity: "a", limits: []weir.Limit{{Name: "rpm", Capacity: 5}}}})

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// lineMaker generates a trace of a number of lines, and never holds it as a whole.
+// lineMaker generates a trace line by line, so that it is never in memory as a whole.
 type lineMaker struct {
 	left, at int
 	rest     bytes.Buffer
@@ -34,7 +34,7 @@ func (m *lineMaker) Read(into []byte) (int, error) {
 	return m.rest.Read(into)
 }
 
-// live is how much memory is in use.
+// live returns the memory in use.
 func live() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -42,9 +42,9 @@ func live() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMillionLines: a trace of a million lines takes some 40 bytes each, and can be replayed. It is
-// not parallel, so that the memory is its own.
-func TestMillionLines(t *testing.T) { // It measures memory.
+// TestMillionLines checks that a trace of a million lines takes about 40 bytes each, and can be
+// replayed. It is not parallel, because other tests would change the memory in use.
+func TestMillionLines(t *testing.T) { // It measures the memory of the process.
 	const lines = 1_000_000
 	m := &lineMaker{left: lines}
 	m.rest.WriteString("who,TIMESTAMP,ContextTokens,GeneratedTokens,note\n")

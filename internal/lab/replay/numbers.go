@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// maxDistinct bounds how many different numbers a distribution tells apart.
+// maxDistinct bounds the different numbers that a distribution distinguishes.
 const maxDistinct = 1 << 18
 
 // distribution counts non-negative numbers. It is exact until there are too many different ones,
 // and then rounds them up to multiples of 2, 4, 8 and so on, so that its size is bounded.
 type distribution struct {
 	counts map[int64]int64 // by the number, without its lowest bits
-	drop   uint            // how many bits those are
+	drop   uint            // the number of those bits
 	total  int64
 	most   int64
-	// limit is how many different numbers there may be. Default: maxDistinct.
+	// limit is the number of different numbers that are distinguished. Default: maxDistinct.
 	limit int
 }
 
@@ -70,7 +70,7 @@ func (d *distribution) quantiles() Quantiles {
 	return Quantiles{d.quantile(50), d.quantile(95), d.quantile(99), d.most}
 }
 
-// percent is a share with one decimal, rounded down; empty if the whole is 0.
+// percent returns a share with one decimal, rounded down; empty if the whole is 0.
 func percent(part, whole *big.Int) json.Number {
 	if whole.Sign() == 0 {
 		return ""
@@ -82,7 +82,7 @@ func percent(part, whole *big.Int) json.Number {
 	return json.Number(n.String() + "." + tenths.String())
 }
 
-// addUp adds numbers, up to the limits of 64 bits.
+// addUp adds numbers. It stops at the bounds of 64 bits.
 func addUp(a, b int64) int64 {
 	switch {
 	case b > 0 && a > math.MaxInt64-b:
@@ -101,7 +101,7 @@ func multiply(a, b int64) (product int64, ok bool) {
 	return a * b, true
 }
 
-// Speed says how fast a replay was.
+// Speed describes the speed of a replay.
 type Speed struct {
 	WallMS              int64 `json:"wall_ms"`
 	Operations          int64 `json:"operations"`

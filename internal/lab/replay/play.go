@@ -14,9 +14,11 @@ const MaxSpeed = 1_000_000
 
 // PlayOptions say how [Play] plays a workload.
 type PlayOptions struct {
-	// Speed is how many times as fast as recorded it is played, at most MaxSpeed. Default: 1.
+	// Speed is the factor by which the workload is played faster than recorded, at most MaxSpeed.
+	// Default: 1.
 	Speed int64
-	// Estimate says how many output tokens a call reserves. Default: the number that it generated.
+	// Estimate determines the output tokens that a call reserves. Default: the number that it
+	// generated.
 	Estimate Estimate
 	// Watchers are told of every event. Default: none.
 	Watchers []Watcher
@@ -25,12 +27,12 @@ type PlayOptions struct {
 	Watch func(*View) (stop func())
 }
 
-// Play plays a workload against a service in real time, divided by a speed, and reports what became
-// of its calls. Each call is sent at its time, whatever became of the others, and settled when it
-// ends. The service has limits of its own, whose time is not divided.
+// Play plays a workload against a service in real time, divided by a speed, and reports the results
+// of its calls. Each call is sent at its time, whether or not earlier calls were answered, and
+// settled when it ends. The service has limits of its own, whose time is not divided.
 //
 // Play stops sending when ctx ends, or when a hundred requests in a row have failed, and then
-// settles at once what is under way. There is a report beside the error then. As with [Run], an
+// settles all live leases at once. Beside the error there is a report then. As with [Run], an
 // [UnfitError] says that the workload does not fit the limits.
 func Play(ctx context.Context, s weir.Service, w *Workload, o *PlayOptions) (*Report, error) {
 	if o == nil {
@@ -71,7 +73,7 @@ func Play(ctx context.Context, s weir.Service, w *Workload, o *PlayOptions) (*Re
 // rateOver is the time over which calls per second are averaged.
 const rateOver = 2 * time.Second
 
-// View looks at a run in real time. It is for one goroutine.
+// View observes a run in real time. Only one goroutine may use it.
 type View struct {
 	player *livePlayer
 	tally  *callCounts
@@ -82,7 +84,7 @@ type View struct {
 	past   []sample
 }
 
-// sample is how many calls had been decided at a time.
+// sample is the number of calls that had been decided at a time.
 type sample struct {
 	at   time.Time
 	done int64
@@ -98,17 +100,17 @@ type State struct {
 	Rows                     []StateRow
 }
 
-// StateRow says how much of one row of a report's limits is in use.
+// StateRow has the units in use of one row of a report's limits.
 type StateRow struct {
 	// LimitReport names the row and counts what it admitted and denied.
 	*LimitReport
 
 	InUse, Capacity *big.Int
-	// Denies is true if the limit has denied something since the previous look.
+	// Denies reports whether the limit has denied a call after the previous look.
 	Denies bool
 }
 
-// Take looks at the run.
+// Take returns the current state of the run.
 func (v *View) Take(now time.Time) *State {
 	v.player.mu.Lock()
 	defer v.player.mu.Unlock()
@@ -132,7 +134,7 @@ func (v *View) Take(now time.Time) *State {
 	return s
 }
 
-// rate returns how many calls per second were decided lately.
+// rate returns the number of calls per second that were decided lately.
 func (v *View) rate(now sample) int64 {
 	if v.past == nil {
 		v.past = []sample{{v.player.start, 0}}
@@ -152,7 +154,7 @@ func (r *limitRow) state() StateRow {
 		row.Admitted += c.admitted
 		row.Denied += c.denied
 		capacity, available := big.NewInt(c.capacity), big.NewInt(c.available)
-		if c.capacity == 0 { // no answer has named it yet, so nothing is known to be in use
+		if c.capacity == 0 { // no answer has named the limit yet, so no use of it is known
 			capacity.SetInt64(c.limit.Capacity)
 			available.SetInt64(c.limit.Capacity)
 		}

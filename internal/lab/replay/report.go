@@ -7,24 +7,25 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// Report says what became of the calls of a workload.
+// Report is the result of playing a workload: the results of its calls, and the workload itself.
 type Report struct {
 	Trace  string `json:"trace"`
 	Calls  int    `json:"calls"`
 	From   string `json:"from"`
 	To     string `json:"to"`
 	SpanMS int64  `json:"span_ms"`
-	// Entities counts the entities that the calls were spread over, or that the trace names.
+	// Entities is the number of entities over which the calls were spread, or which the trace
+	// names.
 	Entities int `json:"entities"`
 	// EntityColumn is the trace's column for the entity; empty if the calls were spread.
 	EntityColumn string `json:"entity_column,omitempty"`
 	Seed         uint64 `json:"seed"`
-	// Resource is what all calls used; empty if there were several.
+	// Resource is the resource of all calls; empty if they have several.
 	Resource  string `json:"resource,omitempty"`
 	Resources int    `json:"resources"`
-	// LimitsFile is where the limits came from. The caller fills it in.
+	// LimitsFile names the origin of the limits. The caller fills it in.
 	LimitsFile string `json:"limits_file,omitempty"`
-	// Latency is how long calls lasted, or the trace's column that says so.
+	// Latency is the flag for the duration of calls, or the trace's column for it.
 	Latency  string            `json:"latency"`
 	Costs    map[string]string `json:"costs"`
 	Estimate string            `json:"estimate"`
@@ -99,7 +100,8 @@ type LiveReport struct {
 	// Unsettled leases could not be completed. Degraded ones were admitted without a charge.
 	Unsettled int64 `json:"unsettled"`
 	Degraded  int64 `json:"degraded"`
-	// Stopped is why the run ended early, if it did. The caller fills in Stopped and Server.
+	// Stopped is the reason that the run ended early, or empty. The caller fills in Stopped and
+	// Server.
 	Stopped string `json:"stopped,omitempty"`
 }
 

@@ -5,7 +5,7 @@ import (
 )
 
 const (
-	// DefaultPatience is how long a call keeps trying after it first arrived.
+	// DefaultPatience is the time after its first arrival for which a call is retried.
 	DefaultPatience = 10 * time.Minute
 	// MaxPatience bounds the patience of a call.
 	MaxPatience = 24 * time.Hour
@@ -15,8 +15,8 @@ const (
 
 // RetryOptions make denied calls come back after the retry-after that they were given.
 type RetryOptions struct {
-	// Patience is how long after its arrival a call is retried. A call that would have to come back
-	// later gives up. Default: 10 minutes.
+	// Patience is the time after its arrival for which a call is retried. A call that would have to
+	// come back later gives up. Default: 10 minutes.
 	Patience time.Duration
 }
 
@@ -41,7 +41,7 @@ func (o *RetryOptions) returns(a *Attempt, v *Decision) (atMS int64, ok bool) {
 	return atMS, atMS-a.Call.AtMS <= o.patienceMS()
 }
 
-// RetryReport says what became of calls that were retried.
+// RetryReport has the results of calls that were retried.
 type RetryReport struct {
 	PatienceMS int64 `json:"patience_ms"`
 	// Attempts counts all reservations, including retries.

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// denyingService is a recordingService that denies each call a number of times, which is the call's
-// cost.
+// denyingService is a recordingService that denies each call as often as the call's cost.
 type denyingService struct {
 	recordingService
 
@@ -27,10 +26,8 @@ func (s *denyingService) deny(cost int64) error {
 	return nil
 }
 
-// retrying makes an engine for calls that come back, and what counts them.
-func retrying(
-	t *testing.T, s *denyingService, patience time.Duration, calls ...trace.Call,
-) (*simulator, *counters) {
+// retrying returns a simulator for calls that come back, and the watcher that counts them.
+func retrying(t *testing.T, s *denyingService, patience time.Duration, calls ...trace.Call) (*simulator, *counters) {
 	t.Helper()
 	s.decide = s.deny
 	e := simulatorOver(t, &s.recordingService, "10ms", calls...)
@@ -40,8 +37,9 @@ func retrying(
 	return e, c
 }
 
-// TestRetryOrder: at one instant completions come first, then calls that come back, then those that
-// come for the first time; each in the order of the trace. A call lasts from when it is admitted.
+// TestRetryOrder checks the order of events at one instant: first completions, then calls that come
+// back, then calls that arrive for the first time, each in the order of the trace. The duration of
+// a call counts from its admission.
 func TestRetryOrder(t *testing.T) {
 	t.Parallel()
 	s := &denyingService{denials: map[int64]int{2: 2, 3: 1}, after: 10 * time.Millisecond}
@@ -89,8 +87,8 @@ complete of 1020: [map[rpm:2]]`
 	}
 }
 
-// TestRetryGivesUp: a call that is told to come back after its patience has ended does not wait for
-// that, and one that is denied too often gives up too.
+// TestRetryGivesUp checks that a call whose retry would come after the end of its patience gives up
+// at once, and that a call that is denied too often gives up too.
 func TestRetryGivesUp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -103,7 +101,7 @@ func TestRetryGivesUp(t *testing.T) {
 		{500 * time.Millisecond, 2, 500},
 		{501 * time.Millisecond, 1, 0},
 		{100*time.Millisecond + 1, 5, 404}, // rounded up
-		{0, 501, 500},                      // time must pass
+		{0, 501, 500},                      // at least a millisecond later
 	} {
 		s := &denyingService{denials: map[int64]int{2: 1 << 30}, after: c.after}
 		e, counted := retrying(t, s, 500*time.Millisecond, callOf(2, 0, 5, 2))
@@ -127,8 +125,8 @@ func TestRetryGivesUp(t *testing.T) {
 	}
 }
 
-// slowBucket is a bucket limit by its definition, with nothing else: in milli-units, refilled with
-// what ⌊t·r/p⌋ grew by.
+// slowBucket is a bucket limit by its definition alone: in milli-units, refilled by the growth of
+// ⌊t·r/p⌋.
 type slowBucket struct{ capacity, perMinute, balance, atMS int64 }
 
 func (b *slowBucket) advance(atMS int64) {
@@ -145,7 +143,8 @@ type slowCall struct {
 	gone                    bool
 }
 
-// slowReplay retries calls against one bucket by looking at each of them again and again.
+// slowReplay retries calls against one bucket. In each step it searches all calls for the next
+// event.
 func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall {
 	var all []*slowCall
 	for i := range calls {
@@ -171,7 +170,7 @@ func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall
 			next.waited, next.gone = next.nextMS-next.arrivedMS, true
 			continue
 		}
-		// The first millisecond at which it would fit, one by one.
+		// Search for the first millisecond at which the call would fit, one by one.
 		trial := *b
 		back := next.nextMS
 		for trial.balance < next.cost*1000 {
@@ -183,8 +182,8 @@ func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall
 	}
 }
 
-// TestRetryAgainstSlowReplay: another replay of one bucket, written without heaps and with nothing
-// shared, makes the same calls wait for as long.
+// TestRetryAgainstSlowReplay checks that a second implementation of a replay against one bucket,
+// which has no heaps and shares no code, makes the same calls wait for the same time.
 func TestRetryAgainstSlowReplay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

@@ -22,9 +22,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// Options say how calls behave and who watches them.
+// Options configure the behaviour of calls, and name the watchers.
 type Options struct {
-	// Estimate says how many output tokens a call reserves. Default: the number that it generated.
+	// Estimate determines the output tokens that a call reserves. Default: the number that it
+	// generated.
 	Estimate Estimate
 	// Retry makes denied calls come back. Default: they do not.
 	Retry *RetryOptions
@@ -105,7 +106,7 @@ func simulate(
 		if err != nil {
 			return nil, err
 		}
-		defer lim.Close() //nolint:errcheck // Its store is memory, which has nothing to lose.
+		defer lim.Close() //nolint:errcheck // Its store is in memory, so closing it cannot lose data.
 		e.service = lim
 	}
 	return e, e.run(ctx)
@@ -128,7 +129,7 @@ func open(d *weir.Definitions, clock *virtualClock) (*limiter.Limiter, error) {
 	})
 }
 
-// virtualClock stands still until it is told the time.
+// virtualClock stands still until it is set.
 type virtualClock struct {
 	atMS int64
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// recordingService is a service that admits everything but what it is told to deny or to fail, and
-// writes down what it was asked.
+// recordingService is a service that admits everything unless it has other orders, and records its requests.
 type recordingService struct {
 	weir.Service
 
 	notes []string
 	deny  map[int64]error // by the cost of rpm
-	// decide, where there is one, says it instead.
+	// decide, if set, decides instead.
 	decide func(cost int64) error
 	fail   error // of every Complete
 	limit  weir.Limit
@@ -52,10 +51,8 @@ func (s *recordingService) Explain(
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: []weir.Limit{s.limit}}, nil
 }
 
-// simulatorOver makes an engine whose calls cost as much as they generate.
-func simulatorOver(
-	t *testing.T, s *recordingService, latency string, calls ...trace.Call,
-) *simulator {
+// simulatorOver returns a simulator of calls that cost as many units as they generate tokens.
+func simulatorOver(t *testing.T, s *recordingService, latency string, calls ...trace.Call) *simulator {
 	t.Helper()
 	s.limit = weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 9}
 	return &simulator{
@@ -64,8 +61,8 @@ func simulatorOver(
 	}
 }
 
-// TestSimulatorOrder: events come by their instants; at one instant completions before
-// reservations, in the order of the calls.
+// TestSimulatorOrder checks that events come by their instants and, at one instant, completions
+// before reservations, in the order of the calls.
 func TestSimulatorOrder(t *testing.T) {
 	t.Parallel()
 	s := &recordingService{deny: map[int64]error{4: &weir.DeniedError{RetryAfter: time.Second}}}
@@ -110,8 +107,8 @@ complete of 1060: [map[rpm:5]]`
 	}
 }
 
-// TestSimulatorWithoutLatency: a call ends in the millisecond in which it begins, before the next
-// one.
+// TestSimulatorWithoutLatency checks that a call ends in the millisecond in which it begins, before
+// the next call.
 func TestSimulatorWithoutLatency(t *testing.T) {
 	t.Parallel()
 	s := &recordingService{}
@@ -127,7 +124,7 @@ func TestSimulatorWithoutLatency(t *testing.T) {
 	}
 }
 
-// failingWatcher is a watcher that fails when it is told to.
+// failingWatcher is a watcher that fails on request.
 type failingWatcher struct {
 	reserve, complete error
 	seen              []string
@@ -140,7 +137,8 @@ func (k *failingWatcher) Reserved(a *Attempt, v *Decision) error {
 
 func (k *failingWatcher) Completed(*Attempt) error { return k.complete }
 
-// TestSimulatorErrors: a call's own error is a decision, all others end the replay and say where.
+// TestSimulatorErrors checks that an error of a call is a decision, and that all other errors end
+// the replay and name the call.
 func TestSimulatorErrors(t *testing.T) {
 	t.Parallel()
 	calls := []trace.Call{callOf(2, 5, 0, 1), callOf(3, 9, 0, 2)}

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// sizedLimit is an enforced limit where the definitions declare it. It has one capacity for all
+// sizedLimit is an enforced limit as the definitions declare it. It has one capacity for all
 // entities that it applies to.
 type sizedLimit struct {
 	// place is the list that declares it: "system", "resources.llm",
@@ -19,7 +19,8 @@ type sizedLimit struct {
 	limit weir.Limit
 	index int // among those that are sized
 
-	// calls is how many the limit judges, and most the units that are enough for all of them.
+	// calls is the number of calls that the limit judges, and most the number of units that is
+	// enough for all of them.
 	calls, most int64
 	// over counts the calls by the index of the smallest round number that is at least their cost.
 	over map[int]int64
@@ -28,7 +29,8 @@ type sizedLimit struct {
 	denied map[int]denialCount
 }
 
-// denialCount is how many calls a capacity denied; at least calls if the replay was not finished.
+// denialCount is the number of calls that a capacity denied; at least calls if the replay was not
+// finished.
 type denialCount struct {
 	calls int64
 	whole bool
@@ -86,7 +88,7 @@ func (d *sizedLimit) units(costs weir.Costs) int64 {
 	return n
 }
 
-// listPlace says which list declares the limits of a subject; empty if it has none.
+// listPlace returns the list that declares the limits of a subject; empty if there is none.
 func listPlace(d *weir.Definitions, s weir.Subject) string {
 	levels := d.Config(s).Levels
 	if len(levels) == 0 {

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// maxSized bounds how many limits are sized.
+	// maxSized bounds the number of limits that are sized.
 	maxSized = 1_000
-	// shareSteps is in how many steps the share that each limit may deny by itself is lowered until
-	// all of them together deny few enough.
+	// shareSteps is the number of steps in which the share that each limit may deny by itself is
+	// lowered until all of them together deny few enough calls.
 	shareSteps = 64
-	// progressEvery is after how many calls of a replay progress is told.
+	// progressEvery is the number of calls of a replay between two reports of progress.
 	progressEvery = 1024
 	// unbounded is for replays that may deny any number of calls.
 	unbounded = math.MaxInt64
@@ -100,7 +100,7 @@ func (s *sizer) find() {
 	})
 }
 
-// progress adds to what the caller is told of the search.
+// progress adds to the progress of the search and reports it to the caller.
 func (s *sizer) progress(sized int, replays, calls int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +228,7 @@ func (s *sizer) search(ctx context.Context, d *sizedLimit, allowed int64) (count
 // are closer to each other with every search.
 func (s *sizer) bracket(d *sizedLimit, allowed int64) (below, top int) {
 	top = min(roundUp(d.most), d.largest())
-	if s.options.Estimate.share == 0 { // learned costs depend on what is denied
+	if s.options.Estimate.share == 0 { // learned costs depend on the denials
 		below = d.tooSmall(allowed)
 	}
 	for i, known := range d.denied {

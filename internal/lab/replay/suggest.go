@@ -23,7 +23,7 @@ type SuggestOptions struct {
 	Progress func(SuggestProgress)
 }
 
-// SuggestProgress says how far a search for capacities is.
+// SuggestProgress is the progress of a search for capacities.
 type SuggestProgress struct {
 	// Sized of the Limits have a capacity that denies few enough calls by itself.
 	Sized, Limits int
@@ -49,7 +49,7 @@ type Suggestions struct {
 	EachMayDeny string            `json:"each_may_deny_percent"`
 	Limits      []*LimitSuggested `json:"limits"`
 	LeftOut     []LimitLeftOut    `json:"left_out"`
-	// Replays is how many replays it took.
+	// Replays is the number of replays that the search ran.
 	Replays int64 `json:"replays"`
 
 	// Definitions are the definitions with the suggested capacities.

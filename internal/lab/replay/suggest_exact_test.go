@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// exactCase is a trace for one limit of which the answer can be reckoned.
+// exactCase is a trace for one limit for which the right answer can be computed by hand.
 type exactCase struct {
 	name           string
 	limit          weir.Limit
@@ -29,7 +29,7 @@ func exactCases() []exactCase {
 	const hour = int64(3_600_000)
 	hours := together(each(5, hour-5, 1, 1), each(4, hour, 1, 3))
 	return []exactCase{
-		// All at once: as many as may not be denied.
+		// All calls come at once, so the answer is all of them but those that may be denied.
 		{"a burst, nothing denied", bucket("rpm", 5, 5), "0%", "0", each(70, 0, 0, 1), 70},
 		{"a burst, a tenth denied", bucket("rpm", 5, 5), "10%", "0", each(70, 0, 0, 1), 63},
 		{"a burst, rounded up", bucket("rpm", 900, 900), "0%", "0", each(187, 0, 0, 1), 190},
@@ -58,8 +58,8 @@ func exactCases() []exactCase {
 	}
 }
 
-// TestSuggestExact: where the answer can be reckoned, that is the answer, and one step less would
-// deny too many.
+// TestSuggestExact checks answers that can be computed by hand, and that one step less would deny
+// too many calls.
 func TestSuggestExact(t *testing.T) {
 	t.Parallel()
 	for _, tt := range exactCases() {
@@ -72,7 +72,7 @@ func TestSuggestExact(t *testing.T) {
 			t.Errorf("%s: got %d denied alone, %d together and %d of all; %d may be", tt.name,
 				got.DeniedAlone, got.DeniedTogether, s.Denied, s.MayDeny)
 		}
-		lasts, _ := ParseLatency(tt.latency) // it was read before
+		lasts, _ := ParseLatency(tt.latency) // suggestOne has parsed it before
 		w := NewWorkload(traceOf(tt.calls...), &WorkloadOptions{Latency: lasts})
 		if n := firstDenied(t, s.Definitions, w, nil); n != s.Denied {
 			t.Errorf("%s: another replay denies %d, not %d", tt.name, n, s.Denied)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// randomLimit makes a limit of any kind; the one named p counts slots.
+// randomLimit returns a limit of any kind; the one named p counts slots.
 func randomLimit(r *rand.Rand, name string) weir.Limit {
 	l := weir.Limit{Name: name, Capacity: 1 + r.Int64N(400)}
 	switch kind := r.IntN(3); {
@@ -29,7 +29,7 @@ func randomLimit(r *rand.Rand, name string) weir.Limit {
 	return l
 }
 
-// randomConfiguration has limits on all levels, parents, and shadow limits.
+// randomConfiguration returns definitions with limits on all levels, parents, and shadow limits.
 func randomConfiguration(r *rand.Rand) *weir.Definitions {
 	names := []string{"a", "b", "itpm", "otpm", "p", "rpm"}
 	list := func() []weir.Limit {
@@ -62,7 +62,8 @@ func randomConfiguration(r *rand.Rand) *weir.Definitions {
 	return d
 }
 
-// shadowOthers makes shadows of all limits but one, which gets another capacity.
+// shadowOthers returns definitions in which all limits but one are shadow limits, and that one has
+// another capacity.
 func shadowOthers(d *weir.Definitions, field string, capacity, refill int64) *weir.Definitions {
 	return mapLists(d, func(place string, limits []weir.Limit) []weir.Limit {
 		out := slices.Clone(limits)
@@ -111,8 +112,8 @@ func newRandomQuestion(t *testing.T, r *rand.Rand) *randomQuestion {
 	return q
 }
 
-// alone is how many calls one limit denies with a capacity while all others are shadows: another
-// way than the search's.
+// alone returns the number of calls that one limit denies with a capacity while all others are
+// shadow limits. The search computes it in another way.
 func (q *randomQuestion) alone(t *testing.T, l *LimitSuggested, capacity int64) int64 {
 	t.Helper()
 	d := &sizedLimit{limit: weir.Limit{
@@ -122,11 +123,11 @@ func (q *randomQuestion) alone(t *testing.T, l *LimitSuggested, capacity int64) 
 	return firstDenied(t, other, q.workload, q.SuggestOptions)
 }
 
-// sampled counts what was looked at.
+// sampled counts the cases that were checked.
 type sampled struct{ sized, denying, smaller, tenths, broken int }
 
-// check makes sure that a limit denies alone what it says, at most the share, and more with one
-// step less.
+// check checks that the limit denies the reported number of calls by itself, that this is at most
+// the share, and that one step less denies more.
 func (c *sampled) check(t *testing.T, q *randomQuestion, l *LimitSuggested) {
 	t.Helper()
 	c.sized++
@@ -154,9 +155,9 @@ func (c *sampled) check(t *testing.T, q *randomQuestion, l *LimitSuggested) {
 	}
 }
 
-// TestSuggestRandom: whatever the limits are, all together deny at most the share, as a replay of
-// its own says; and each limit alone denies at most its part, where the next smaller capacity
-// denies more. A capacity that is smaller by a tenth may deny fewer by luck, but seldom does.
+// TestSuggestRandom checks random limits. All together must deny at most the share, as a separate
+// replay shows. Each limit by itself must deny at most its part, and the next smaller capacity
+// more. A capacity that is smaller by a tenth may deny fewer calls by chance, but seldom does.
 func TestSuggestRandom(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -189,8 +190,7 @@ func TestSuggestRandom(t *testing.T) {
 	}
 }
 
-// TestSuggestIsReproducible: the same arguments have the same outcome, however many processors
-// there are.
+// TestSuggestIsReproducible checks that the same arguments have the same result on any number of processors.
 func TestSuggestIsReproducible(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// shareFor is a share by its flag's text.
+// shareFor returns a share for its flag's text.
 func shareFor(t *testing.T, text string) Fraction {
 	t.Helper()
 	var s Fraction
@@ -21,10 +21,8 @@ func shareFor(t *testing.T, text string) Fraction {
 	return s
 }
 
-// suggestOne sizes the one limit of a system.
-func suggestOne(
-	t *testing.T, l weir.Limit, share, latency string, calls ...trace.Call,
-) *Suggestions {
+// suggestOne suggests a capacity for the only limit of a system.
+func suggestOne(t *testing.T, l weir.Limit, share, latency string, calls ...trace.Call) *Suggestions {
 	t.Helper()
 	lasts, err := ParseLatency(latency)
 	if err != nil {
@@ -39,8 +37,7 @@ func suggestOne(
 	return s
 }
 
-// firstDenied replays against definitions and counts the calls that were not admitted when they
-// came.
+// firstDenied replays against definitions and counts the calls that were not admitted on arrival.
 func firstDenied(t *testing.T, d *weir.Definitions, w *Workload, o *SuggestOptions) int64 {
 	t.Helper()
 	if o == nil {
@@ -67,7 +64,7 @@ func (r *refusals) Reserved(a *Attempt, v *Decision) error {
 
 func (*refusals) Completed(*Attempt) error { return nil }
 
-// each makes n calls, call after call so many milliseconds later.
+// each returns n calls, one every everyMS milliseconds.
 func each(n int, fromMS, everyMS, input int64) []trace.Call {
 	calls := make([]trace.Call, n)
 	for i := range calls {
@@ -87,7 +84,8 @@ func together(parts ...[]trace.Call) []trace.Call {
 	return all
 }
 
-// levels are definitions with limits on every level, of which not all judge or deny calls on llm.
+// levels returns definitions with limits on every level, of which not all judge or deny calls on
+// llm.
 func levels() *weir.Definitions {
 	tokens := func(capacity int64) weir.Limit {
 		return weir.Limit{
@@ -112,7 +110,8 @@ func levels() *weir.Definitions {
 	}
 }
 
-// TestSuggestKeepsFixedLimits: what is not varied stays, and it is told.
+// TestSuggestKeepsFixedLimits checks that limits that are not sized stay as they are, and that the result
+// names them.
 func TestSuggestKeepsFixedLimits(t *testing.T) {
 	t.Parallel()
 	d := levels()
@@ -167,8 +166,8 @@ func TestSuggestKeepsFixedLimits(t *testing.T) {
 	}
 }
 
-// TestSuggestRefuses: no capacity is enough, nothing to size is no error, and an interrupt ends
-// it.
+// TestSuggestRefuses checks the error if no capacity is enough, that nothing to size is no error,
+// and that an interrupt ends the search.
 func TestSuggestRefuses(t *testing.T) {
 	t.Parallel()
 	w := NewWorkload(traceOf(each(3, 0, 1, 1)...), &WorkloadOptions{
@@ -208,7 +207,8 @@ func TestSuggestRefuses(t *testing.T) {
 	}
 }
 
-// TestSuggestDottedNames: two places in a file whose names would make one path are two.
+// TestSuggestDottedNames checks that two places in a file are told apart if their names would form
+// the same path.
 func TestSuggestDottedNames(t *testing.T) {
 	t.Parallel()
 	limit := func(capacity int64) []weir.Limit { return []weir.Limit{{Name: "rpm", Capacity: capacity}} }
@@ -239,7 +239,7 @@ func TestSuggestDottedNames(t *testing.T) {
 	}
 }
 
-// TestSizedRefill: the ratio is kept, rounded up, whatever the numbers.
+// TestSizedRefill checks that the ratio of refill to capacity is kept, rounded up, for all numbers.
 func TestSizedRefill(t *testing.T) {
 	t.Parallel()
 	for _, tt := range [][4]int64{ // capacity, refill, new capacity, want

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// TestSuggestTogether: limits that deny different calls share what may be denied. Each gets less
-// than it may deny alone, and little of the whole is left over.
+// TestSuggestTogether checks that limits that deny different calls share the calls that may be
+// denied. Each limit gets less than it may deny alone, and little of the whole is left over.
 func TestSuggestTogether(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open(azureTrace)
@@ -21,7 +21,7 @@ func TestSuggestTogether(t *testing.T) {
 	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	trace.Calls = trace.Calls[:4000] // more would show the same
+	trace.Calls = trace.Calls[:4000] // more calls would show the same
 	d := &weir.Definitions{System: []weir.Limit{
 		{Name: "otpm", Capacity: 8000}, {Name: "tpm", Capacity: 320_000},
 	}}
@@ -46,8 +46,8 @@ func TestSuggestTogether(t *testing.T) {
 	}
 }
 
-// TestSuggestCountsOnce: a call that exceeds a limit twice, as one that an entity and its parent
-// both have, is one call.
+// TestSuggestCountsOnce checks that a call that exceeds a limit twice, because both an entity and
+// its parent have it, counts once.
 func TestSuggestCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{

@@ -15,7 +15,7 @@ const (
 	maxTimelineRows = 40
 )
 
-// Timeline says when things happened, in equal intervals from the first call. Interval i begins at
+// Timeline has counts over time, in equal intervals from the first call. Interval i begins at
 // FromMS + i·IntervalMS.
 type Timeline struct {
 	FromMS     int64      `json:"from_unix_ms"`
@@ -26,7 +26,7 @@ type Timeline struct {
 	RowsLeftOut int              `json:"rows_left_out"`
 }
 
-// Interval counts what happened in an interval.
+// Interval has the counts of an interval.
 type Interval struct {
 	// Arrived are calls that arrived, and Denied those of them that were denied on arrival.
 	Arrived int64 `json:"arrived"`
@@ -69,14 +69,14 @@ type timeline struct {
 	rows map[subjectLimit]*limitUse
 }
 
-// limitUse is how much of a limit was in use by its latest answer.
+// limitUse is the use of a limit by its latest answer.
 type limitUse struct {
 	row  *LimitTimeline
 	used int64
 }
 
-// newTimeline makes a timeline for calls that come within a span. What happens later makes its
-// intervals longer.
+// newTimeline returns a timeline for calls that come within a span. Later events make its intervals
+// longer.
 func newTimeline(t *callCounts, s timeRange) *timeline {
 	l := &timeline{rows: map[subjectLimit]*limitUse{}}
 	l.FromMS, l.IntervalMS = s.fromMS, s.ms()/maxIntervals+1

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// sums adds up what a timeline's intervals count.
+// sums adds up the counts of a timeline's intervals.
 func sums(l *Timeline) Interval {
 	var sum Interval
 	for i := range l.Intervals {
@@ -20,7 +20,8 @@ func sums(l *Timeline) Interval {
 	return sum
 }
 
-// TestTimelineSums: the intervals cover everything, whatever comes late, and agree with the totals.
+// TestTimelineSums checks that the intervals cover all events, however late, and agree with the
+// totals.
 func TestTimelineSums(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(8, 30)) {
@@ -65,13 +66,13 @@ func TestTimelineSums(t *testing.T) {
 	}
 }
 
-// TestTimelineIntervals: intervals are equal, as many as there is room for, and double when a
-// replay goes on.
+// TestTimelineIntervals checks that intervals are equal, that there are as many as there is room
+// for, and that their length doubles when a replay goes on.
 func TestTimelineIntervals(t *testing.T) {
 	t.Parallel()
 	counts := newCallCounts([]*subject{{entity: "a", caller: true, limits: []weir.Limit{{Name: "x", Capacity: 9}}}})
 	for _, c := range []struct {
-		lastMS   int64 // of the arrivals
+		lastMS   int64 // when calls arrive
 		events   []int64
 		interval int64
 		arrived  []int64
@@ -116,7 +117,8 @@ func TestTimelineIntervals(t *testing.T) {
 	}
 }
 
-// TestTimelineRows: a row that is several limits adds them up, and there are not too many rows.
+// TestTimelineRows checks that the limits of a row are added up, and that the number of rows is
+// bounded.
 func TestTimelineRows(t *testing.T) {
 	t.Parallel()
 	var subjects []*subject

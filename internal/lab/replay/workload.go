@@ -14,14 +14,14 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// WorkloadOptions say what a trace does not.
+// WorkloadOptions have the properties of calls that a trace lacks.
 type WorkloadOptions struct {
-	// Entities is the number of tenants that make the calls, unless the trace says who called.
+	// Entities is the number of tenants that make the calls, unless the trace names the callers.
 	// Default: 1.
 	Entities int
-	// Seed determines who makes which call, and the lease IDs. Default: 0.
+	// Seed determines the caller of each call, and the lease IDs. Default: 0.
 	Seed uint64
-	// Latency is how long calls last, unless the trace says so. Default: a call ends in the
+	// Latency is the duration of calls, unless the trace has it. Default: a call ends in the
 	// millisecond in which it began.
 	Latency Latency
 	// Costs are the costs of a call by the limit's name. Default: the built-in costs.
@@ -34,7 +34,7 @@ type Workload struct {
 	trace   *trace.Trace
 	calls   []trace.Call
 	callers []trace.EntityModel
-	// spread is how many tenants make the calls; 0 if the trace says who called.
+	// spread is the number of tenants that make the calls; 0 if the trace names the callers.
 	spread  int
 	seed    uint64
 	latency Latency
@@ -52,9 +52,9 @@ const (
 // NewWorkload returns the workload of a trace. It takes over the trace's calls, so a trace serves
 // for one workload only.
 //
-// If the trace does not say who called, the seed does, in a way that must never change: each call
-// takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant
-// 1 + ⌊x · entities / 2⁶⁴⌋.
+// If the trace does not name the callers, the seed determines them, in a way that must never
+// change: each call takes the next 64 bits x from PCG with the state (seed, 1), and is made by the
+// tenant 1 + ⌊x · entities / 2⁶⁴⌋.
 func NewWorkload(t *trace.Trace, o *WorkloadOptions) *Workload {
 	if o == nil {
 		o = &WorkloadOptions{}
@@ -102,7 +102,7 @@ func (w *Workload) spreadCalls() {
 // TenantName is the entity of a tenant, counting from 0.
 func TenantName(tenant int) string { return "tenant-" + strconv.Itoa(tenant+1) }
 
-// lasts returns how long a call lasts, in milliseconds; ok is false for an hour or more.
+// lasts returns the duration of a call, in milliseconds; ok is false for an hour or more.
 func (w *Workload) lasts(c *trace.Call) (ms int64, ok bool) {
 	if c.LastsMS >= 0 {
 		return int64(c.LastsMS), true
@@ -128,7 +128,7 @@ func (l *leaseIDs) next(atMS int64) weir.LeaseID {
 	return id
 }
 
-// Latency is how long calls last: a part for the call and a part for each output token. It is the
+// Latency is the duration of calls: a part for the call and a part for each output token. It is the
 // value of a flag.
 type Latency struct {
 	Base, PerToken time.Duration
@@ -166,7 +166,7 @@ func parsePart(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ms returns how long a call lasts, in milliseconds, rounded up; ok is false for an hour or more.
+// ms returns the duration of a call, in milliseconds, rounded up; ok is false for an hour or more.
 func (l Latency) ms(generated int64) (ms int64, ok bool) {
 	const most = trace.MaxCallMS * time.Millisecond
 	if l.Base > most || generated > 0 && l.PerToken > (most-l.Base)/time.Duration(generated) {

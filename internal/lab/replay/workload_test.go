@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-// tenantsOf says which tenant makes each of n calls, counted from 0.
+// tenantsOf returns the tenant that makes each of n calls, counted from 0.
 func tenantsOf(n, tenants int, seed uint64) []int32 {
 	w := NewWorkload(traceOf(make([]trace.Call, n)...), &WorkloadOptions{Entities: tenants, Seed: seed})
 	out := make([]int32, n)
@@ -18,8 +18,8 @@ func tenantsOf(n, tenants int, seed uint64) []int32 {
 	return out
 }
 
-// TestSpreadCalls pins what the help promises: a seed gives the same tenants for ever. They were
-// worked out by another implementation of PCG-DXSM.
+// TestSpreadCalls pins the promise of the help that a seed gives the same tenants for ever. Another
+// implementation of PCG-DXSM computed them.
 func TestSpreadCalls(t *testing.T) {
 	t.Parallel()
 	got := tenantsOf(16, 4, 7)
@@ -35,7 +35,7 @@ func TestSpreadCalls(t *testing.T) {
 	}
 }
 
-// TestSpreadIsEven: every tenant gets about the same number of calls.
+// TestSpreadIsEven checks that every tenant gets about the same number of calls.
 func TestSpreadIsEven(t *testing.T) {
 	t.Parallel()
 	const calls, tenants = 100_000, 10
@@ -50,7 +50,7 @@ func TestSpreadIsEven(t *testing.T) {
 	}
 }
 
-// TestLeaseIDs: IDs carry the time that they are made for, differ, and follow from the seed.
+// TestLeaseIDs checks that IDs carry their time, differ, and follow from the seed.
 func TestLeaseIDs(t *testing.T) {
 	t.Parallel()
 	a, b, other := newLeaseIDs(5), newLeaseIDs(5), newLeaseIDs(6)
@@ -74,8 +74,8 @@ func TestLeaseIDs(t *testing.T) {
 	}
 }
 
-// TestSpreadModels: calls that name a model are spread over tenants like others, and each tenant
-// has its own calls to each model; again with another seed too.
+// TestSpreadModels checks that calls that name a model are spread over tenants like others, that
+// each tenant has its own calls to each model, and that another seed spreads them as well.
 func TestSpreadModels(t *testing.T) {
 	t.Parallel()
 	recorded := traceOf(make([]trace.Call, 100)...)
@@ -98,7 +98,8 @@ func TestSpreadModels(t *testing.T) {
 	}
 }
 
-// TestCallers: an entity and a resource have one string each, and each two that meet one caller.
+// TestCallers checks that an entity and a resource have one string each, and that each pair of them
+// is one caller.
 func TestCallers(t *testing.T) {
 	t.Parallel()
 	text := "when,in,out,who,what\n1,1,1,b,y\n2,1,1,a,x\n3,1,1,b,y\n4,1,1,b,x\n"
@@ -118,7 +119,7 @@ func TestCallers(t *testing.T) {
 	if want := []int32{0, 1, 0, 2}; !reflect.DeepEqual(by, want) {
 		t.Errorf("got calls by %v, want %v", by, want)
 	}
-	// Nothing is spread: the trace says who called.
+	// Nothing is spread, because the trace names the callers.
 	w := NewWorkload(got, &WorkloadOptions{Entities: 5, Seed: 1})
 	if !reflect.DeepEqual(w.callers, callers) || w.spread != 0 {
 		t.Errorf("got %v spread over %d, want the trace's callers", w.callers, w.spread)

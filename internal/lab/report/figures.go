@@ -14,11 +14,11 @@ import (
 const (
 	// sparkRows is the number of limits that are drawn as lines of text.
 	sparkRows = 12
-	// barRows is how many limits a figure of bars has.
+	// barRows is the number of limits of a figure of bars.
 	barRows = 40
 )
 
-// charts draws on a terminal what happened over time. Writing to a buffer cannot fail.
+// charts draws the timeline on a terminal. Writing to a buffer cannot fail.
 func (o *Result) charts(b *bytes.Buffer, drawn *chart.TextOptions) {
 	if o.Compare != nil {
 		_ = chart.WriteText(b, o.callsComparison(), drawn)
@@ -51,7 +51,7 @@ func series(
 
 func errorsIn(n *replay.Interval) int64 { return n.Errors }
 
-// attempts draws what became of each attempt.
+// attempts draws the results of each attempt.
 func attempts(r *replay.Report) *chart.Columns {
 	l := r.Timeline
 	columns := &chart.Columns{
@@ -75,8 +75,8 @@ func asked(r *replay.Report) string {
 	return "calls"
 }
 
-// arrivals are the calls by what became of them on arrival. If calls are retried, the timeline does
-// not tell the errors on arrival from later ones.
+// arrivals returns the calls by their results on arrival. If calls are retried, the timeline does
+// not distinguish errors on arrival from later ones.
 func arrivals(l *replay.Timeline, r *replay.Report) []chart.Series {
 	name, split := "admitted", r.Totals.Errors > 0 && r.Retry == nil
 	if r.Totals.Errors > 0 && r.Retry != nil {
@@ -97,7 +97,7 @@ func arrivals(l *replay.Timeline, r *replay.Report) []chart.Series {
 	return out
 }
 
-// callsComparison draws what became of the calls on arrival, the first file's above the second's.
+// callsComparison draws the results of the calls on arrival, the first file's above the second's.
 func (o *Result) callsComparison() *chart.Comparison {
 	second := o.Compare.Second
 	a, b := replay.AlignTimelines(o.Timeline, second.Timeline)
@@ -115,7 +115,7 @@ func (o *Result) callsComparison() *chart.Comparison {
 	}
 }
 
-// rowTitle names a limit.
+// rowTitle returns the title of a limit.
 func rowTitle(r *replay.Report, row *replay.LimitTimeline) string {
 	title := row.Entity
 	if row.Group != "" {
@@ -127,8 +127,8 @@ func rowTitle(r *replay.Report, row *replay.LimitTimeline) string {
 	return title + " " + row.Limit
 }
 
-// chartTimes are the intervals of a timeline. A trace whose times count from its own beginning has
-// no dates.
+// chartTimes returns the intervals of a timeline. A trace whose times count from its own beginning
+// has no dates.
 func chartTimes(l *replay.Timeline) chart.Times {
 	const year = 365 * 24 * time.Hour
 	times := chart.Times{Step: time.Duration(l.IntervalMS) * time.Millisecond}
@@ -138,7 +138,7 @@ func chartTimes(l *replay.Timeline) chart.Times {
 	return times
 }
 
-// overTime shows when what happened.
+// overTime returns the figures of the events over time.
 func (o *Result) overTime() chart.Section {
 	l, other := o.Timeline, o.Timeline
 	if o.Compare != nil {
@@ -188,7 +188,7 @@ func (o *Result) overTime() chart.Section {
 	return s
 }
 
-// tokens are those of the calls that arrived, and of those that were admitted.
+// tokens draws the tokens of the calls that arrived, and of those that were admitted.
 func tokens(l *replay.Timeline) (asked, admitted chart.Series) {
 	return series("asked", chart.Plain, l, func(n *replay.Interval) int64 { return n.TokensAsked }),
 		series("admitted", chart.Good, l, func(n *replay.Interval) int64 { return n.TokensAdmitted })
@@ -239,7 +239,7 @@ func (o *Result) denials() []chart.Figure {
 	return []chart.Figure{b}
 }
 
-// uses show how full each limit was; those that two files share stand beside each other.
+// uses draws the use of each limit; those that two files share stand beside each other.
 func (o *Result) uses() []chart.Section {
 	const note = "The most that was in use in each interval: the capacity less the least that an " +
 		"answer said was available. Where no call asked, windows and budgets are drawn as last seen, " +
@@ -285,7 +285,7 @@ func omittedNote(l *replay.Timeline) string {
 		len(l.Limits), text.Plural(l.RowsLeftOut, "more is", "more are"))
 }
 
-// nonEmpty are the sections that have figures.
+// nonEmpty returns the sections that have figures.
 func nonEmpty(sections ...chart.Section) []chart.Section {
 	var out []chart.Section
 	for _, s := range sections {
@@ -296,8 +296,8 @@ func nonEmpty(sections ...chart.Section) []chart.Section {
 	return out
 }
 
-// use draws how full a limit was. If no call asked in an interval, a window or a budget still holds
-// what it held before.
+// use draws the use of a limit. If no call asked in an interval, a window or a budget keeps the use
+// of the interval before.
 func (s *side) use(l *replay.Timeline, row *replay.LimitTimeline) *chart.Lines {
 	values, last := make([]int64, len(row.PeakUse)), int64(0)
 	for i, use := range row.PeakUse {
@@ -323,7 +323,7 @@ func (s *side) use(l *replay.Timeline, row *replay.LimitTimeline) *chart.Lines {
 	return f
 }
 
-// waits show how long callers were told to wait, or had to.
+// waits draws the retry-afters of denials, and the times that calls waited for their admission.
 func (o *Result) waits() []chart.Section {
 	var told, waited []namedHistogram
 	s := chart.Section{Title: "Waits"}
@@ -355,7 +355,7 @@ func (o *Result) waits() []chart.Section {
 	return nonEmpty(s)
 }
 
-// estimated shows how good the estimates were.
+// estimated draws the estimates beside the actual tokens.
 func (o *Result) estimated() []chart.Section {
 	var out []chart.Section
 	for _, side := range o.sides() {

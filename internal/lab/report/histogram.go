@@ -8,10 +8,10 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// histogram counts numbers by size, in bins with round bounds. Its memory does not depend on how
-// many there are.
+// histogram counts numbers by size, in bins with round bounds. Its size does not depend on how many
+// numbers there are.
 type histogram struct {
-	bounds []int64 // ascending; the last bin has what is above them
+	bounds []int64 // ascending; the last bin has the numbers above them
 	counts []int64
 }
 
@@ -24,7 +24,7 @@ func (s *histogram) add(n int64) {
 	s.counts[i]++
 }
 
-// tokenBounds are 0, 1, 2, 5, 10, 20, 50 and so on.
+// tokenBounds returns 0, 1, 2, 5, 10, 20, 50 and so on.
 func tokenBounds() []int64 {
 	bounds := []int64{0}
 	for step := int64(1); step < math.MaxInt64/10; step *= 10 {
@@ -33,7 +33,7 @@ func tokenBounds() []int64 {
 	return bounds
 }
 
-// waitBounds are in milliseconds.
+// waitBounds returns bounds in milliseconds.
 func waitBounds() []int64 {
 	const second, minute, hour, day = 1_000, 60_000, 3_600_000, 86_400_000
 	return []int64{

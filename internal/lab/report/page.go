@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Page returns the page of the result. It is the same for two runs of the same command. The
-// argument command is shown as the way to make the page again.
+// Page returns the page of the result. It is the same for two runs of the same command. The page
+// shows command as the way to make it again.
 func (o *Result) Page(command string) *chart.Page {
 	calls, against := text.Plural(o.Calls, "call", "calls"), o.LimitsFile
 	switch {
@@ -65,7 +65,7 @@ func (s *side) titled(title string) string {
 	return title + ": " + s.name
 }
 
-// tiles are the few numbers that matter most.
+// tiles returns the most important numbers.
 func (o *Result) tiles() []chart.Tile {
 	t := &o.Totals
 	calls := chart.Tile{Name: "Calls", Value: text.FormatInt(t.Calls), Note: "in " + spanText(o.SpanMS)}
@@ -126,7 +126,7 @@ func roughDuration(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
 }
 
-// reading says what is counted.
+// reading explains what the page counts.
 func (o *Result) reading() chart.Section {
 	words := []string{
 		"A call is a line of the trace: it reserves when it comes, and settles with what it used when it ends.",
@@ -158,7 +158,7 @@ func (o *Result) reading() chart.Section {
 	return chart.Section{Title: "How to read this page", Note: strings.Join(words, " ")}
 }
 
-// pageTable makes a table of a page from one for a terminal. Its heads are in lower case but for
+// pageTable converts a table for a terminal to one for a page. Its heads are in lower case but for
 // the first letter, and for A and B, which are names.
 func pageTable(t *text.Table) *chart.Table {
 	out := &chart.Table{Rows: t.Rows}

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// TestSpanText: spans are told in whole seconds, and are never negative, however long they are.
+// TestSpanText checks that spans are written in whole seconds, and are never negative, however long
+// they are.
 func TestSpanText(t *testing.T) {
 	t.Parallel()
 	for ms, want := range map[int64]string{
@@ -23,7 +24,7 @@ func TestSpanText(t *testing.T) {
 	}
 }
 
-// TestLiveReportFoot: what is said of the calls that were neither admitted nor denied.
+// TestLiveReportFoot checks the lines about calls that were neither admitted nor denied.
 func TestLiveReportFoot(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -100,7 +100,7 @@ func (o *Result) Table(b *bytes.Buffer, drawn *chart.TextOptions) {
 		wallText(x.WallMS+y.WallMS), text.FormatInt(x.Operations+y.Operations))
 }
 
-// facts say what was replayed, and how.
+// facts describe the workload, the limits and the settings.
 func (o *Result) facts() []chart.Fact {
 	r := o.Report
 	var facts []chart.Fact
@@ -134,7 +134,7 @@ func (o *Result) facts() []chart.Fact {
 	case o.Compare != nil:
 		add("limits A", "%s", r.LimitsFile)
 		add("limits B", "%s", o.Compare.Second.LimitsFile)
-		maps.Copy(costs, o.Compare.Second.Costs) // one file may have limits that the other lacks
+		maps.Copy(costs, o.Compare.Second.Costs) // one file may lack a limit that the other has
 	default:
 		add("limits", "%s", r.LimitsFile)
 	}
@@ -160,7 +160,7 @@ func spanText(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
 }
 
-// foot prints the totals and what else there is to say of one run.
+// foot prints the totals and the other figures of one run.
 func (o *Result) foot(b *bytes.Buffer) {
 	c := &o.Totals
 	t := text.Table{Heads: []string{"", ">", ">", ">"}}
@@ -198,7 +198,7 @@ func (o *Result) foot(b *bytes.Buffer) {
 		text.FormatInt(o.Speed.Operations), text.FormatInt(o.Speed.OperationsPerSecond))
 }
 
-// wallText writes how long something took, which may be very short.
+// wallText writes a wall time, which may be very short.
 func wallText(ms int64) string {
 	if ms <= 0 {
 		return "less than 1ms"
@@ -206,7 +206,7 @@ func wallText(ms int64) string {
 	return text.FormatMS(ms)
 }
 
-// liveFoot prints what only a run against a server has to report.
+// liveFoot prints the figures that only a run against a server has.
 func liveFoot(b *bytes.Buffer, r *replay.LiveReport) {
 	if len(r.Errors) > 0 {
 		var codes []string

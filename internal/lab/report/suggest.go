@@ -71,7 +71,7 @@ func capacityText(kind weir.Kind, capacity, refill int64) string {
 	return text.FormatInt(capacity) + ", refill " + text.FormatInt(refill)
 }
 
-// sections show the capacities that were suggested, if any were asked for.
+// sections returns the sections about the suggested capacities, if there are any.
 func (s *Suggested) sections() []chart.Section {
 	if s == nil {
 		return nil

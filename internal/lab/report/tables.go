@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// limitsTable returns the table of what each limit admitted and denied, and whether there is a
-// shadow limit in it. On a page each head must make sense without those before it.
+// limitsTable returns the table of the attempts that each limit admitted and denied, and whether
+// there is a shadow limit in it. On a page each head must make sense without those before it.
 func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 	t = &text.Table{Heads: []string{"ENTITY", "RESOURCE", "LIMIT", "KIND"}}
 	if o.Compare == nil {
@@ -18,7 +18,7 @@ func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 	} else {
 		shadow = o.addComparedLimits(t, page)
 	}
-	if o.Resource != "" { // all rows have the same
+	if o.Resource != "" { // all rows have the same unit
 		t.Heads = slices.Delete(t.Heads, 1, 2)
 		for i, row := range t.Rows {
 			t.Rows[i] = slices.Delete(row, 1, 2)
@@ -85,7 +85,7 @@ func comparedCounts(a, b *replay.LimitReport, count func(*replay.LimitReport) in
 	return cells
 }
 
-// missing stands for a figure that there is not.
+// missing stands for a figure that does not exist.
 const missing = "-"
 
 func orMissing(figure string) string {
@@ -111,7 +111,8 @@ func eitherRow(l *replay.LimitCompared) *replay.LimitReport {
 	return l.Second
 }
 
-// kindsText is the kind of a limit, or the kinds if two files differ. A star marks a shadow limit.
+// kindsText returns the kind of a limit, or the kinds if two files differ. A star marks a shadow
+// limit.
 func kindsText(x, y *replay.LimitReport) string {
 	kind := func(r *replay.LimitReport) string {
 		switch {
@@ -134,7 +135,7 @@ func kindsText(x, y *replay.LimitReport) string {
 	return a + ", B: " + b
 }
 
-// totalsTable has the totals of two runs, and their differences.
+// totalsTable returns the totals of two runs, and their differences.
 func totalsTable(a, b *replay.Report) *text.Table {
 	t := &text.Table{Heads: []string{"", ">A", ">B", ">CHANGE"}}
 	count := func(name string, a, b int64) {
@@ -186,7 +187,7 @@ func totalsTable(a, b *replay.Report) *text.Table {
 	return t
 }
 
-// callsTable says how many calls both, one or none of two limits files admitted.
+// callsTable returns the numbers of calls that both, one or none of two limits files admitted.
 func callsTable(c *replay.CallsCompared) *text.Table {
 	t := &text.Table{Heads: []string{"ADMITTED BY", ">CALLS", ">%", ">TOKENS"}}
 	add := func(name string, n *replay.CallCount) {
@@ -199,8 +200,8 @@ func callsTable(c *replay.CallsCompared) *text.Table {
 	return t
 }
 
-// estimatesTable has the scores of the callers, if there are several and not too many, and that of
-// all calls.
+// estimatesTable returns the scores of the callers, if there are several and not too many, and that
+// of all calls.
 func estimatesTable(r *replay.Report) *text.Table {
 	e := r.Estimates
 	t := &text.Table{Heads: []string{

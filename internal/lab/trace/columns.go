@@ -17,8 +17,8 @@ type columns struct {
 	width int // of the header, 0 before it was read
 }
 
-// find looks for the columns in a header, and returns what is wrong with it. Names must match
-// exactly.
+// find looks for the columns in a header, and returns an error text if one is missing or occurs
+// twice. Names must match exactly.
 func (c *columns) find(o *Options, header []string) (reasons []string) {
 	c.width = len(header)
 	if reason := describeHeader(header); reason != "" {
@@ -46,8 +46,7 @@ func (c *columns) find(o *Options, header []string) (reasons []string) {
 	return reasons
 }
 
-// describeHeader says what is wrong with a header that is not UTF-8 with commas; empty if it may
-// be.
+// describeHeader returns a text about a header that is not UTF-8 with commas; empty if it may be.
 func describeHeader(header []string) string {
 	first := header[0]
 	switch {
@@ -84,7 +83,8 @@ func listed(header []string) string {
 	return list
 }
 
-// numbers numbers distinct values in the order in which they come, so that each is kept once.
+// numbers gives distinct values numbers in the order of their first occurrence, so that each is
+// kept once.
 type numbers[T comparable] struct {
 	known map[T]int32
 	list  []T
@@ -95,7 +95,7 @@ func newNumbers[T comparable](most int) *numbers[T] {
 	return &numbers[T]{known: map[T]int32{}, most: most}
 }
 
-// add numbers a value that is not known yet. It returns false if there are too many.
+// add gives a number to a value that has none yet. It returns false if there are too many.
 func (n *numbers[T]) add(v T) (number int32, ok bool) {
 	if len(n.list) >= n.most {
 		return 0, false
@@ -106,7 +106,7 @@ func (n *numbers[T]) add(v T) (number int32, ok bool) {
 	return number, true
 }
 
-// name returns the number of a name, or what is wrong with the name.
+// name returns the number of a name, or the reason to refuse the name.
 func name(n *numbers[string], name string, check func(string) string) (number int32, reason string) {
 	number, known := n.known[name]
 	if known {
@@ -130,5 +130,5 @@ func CheckResource(name string) error {
 	return nil
 }
 
-// checkEntity returns what is wrong with an entity's name; empty if nothing is.
+// checkEntity returns the reason to refuse an entity's name; empty if there is none.
 func checkEntity(name string) string { return identifier.CheckEntity(name, true) }

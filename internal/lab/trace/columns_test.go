@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestColumns: other names of columns, and columns for who called what and for how long.
+// TestColumns checks columns with other names, and columns for the entity, the model and the
+// duration.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	const burst = "Timestamp,Session,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n" +
@@ -71,7 +72,7 @@ func TestColumnMistakes(t *testing.T) {
 	}
 }
 
-// TestTooManyNames: what a trace may name is bounded.
+// TestTooManyNames checks that the number of names in a trace is bounded.
 func TestTooManyNames(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -92,8 +93,8 @@ func TestTooManyNames(t *testing.T) {
 	}
 }
 
-// TestSort: calls that are out of order are sorted by time, and those of one instant stay as they
-// were.
+// TestSort checks that calls are sorted by time if asked, and that calls of one instant keep their
+// order.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	text := traceHeader + "9,1,0\n5.001,2,0\n5.0009,3,0\n5.0001,4,0\n1970-01-01 00:00:05.001,5,0\n0,6,0\n"

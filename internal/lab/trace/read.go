@@ -73,7 +73,7 @@ func withoutMark(r io.Reader) io.Reader {
 	mark := []byte("\uFEFF")
 	b := bufio.NewReaderSize(r, maxLine)
 	if head, err := b.Peek(len(mark)); err == nil && bytes.Equal(head, mark) {
-		_, _ = b.Discard(len(mark)) // it was seen
+		_, _ = b.Discard(len(mark)) // Peek has seen it
 	}
 	return b
 }
@@ -108,7 +108,7 @@ func (t *traceReader) read(ctx context.Context) error {
 	}
 }
 
-// end checks the whole at the end of the file.
+// end checks the trace as a whole at the end of the file.
 func (t *traceReader) end() error {
 	t.line = 1
 	switch {
@@ -261,11 +261,11 @@ func (t *traceReader) pairs() []EntityModel {
 
 // Bounds of a trace.
 const (
-	// MaxBytes is how large a trace may be.
+	// MaxBytes bounds the size of a trace.
 	MaxBytes = 1 << 30
-	// MaxCalls is how many calls it may have.
+	// MaxCalls bounds the number of its calls.
 	MaxCalls = 10_000_000
-	// MaxEntities is how many entities it may be spread over, or may name.
+	// MaxEntities bounds the number of entities that a trace may be spread over, or may name.
 	MaxEntities = 1_000_000
 
 	maxResources = 1_000

@@ -10,14 +10,14 @@ import (
 // Call is one call of a trace. A trace may have millions, so it is small: 40 bytes without
 // pointers.
 type Call struct {
-	AtMS          int64 // when it arrived, in Unix milliseconds
+	AtMS          int64 // arrival, in Unix milliseconds
 	Input, Output int64 // tokens; their sum fits too
 	Line          int32 // in the trace
-	Caller        int32 // who made it: an index into the callers of the trace or the workload
-	LastsMS       int32 // how long it lasted, in milliseconds; negative if unknown
+	Caller        int32 // an index into the callers of the trace or the workload
+	LastsMS       int32 // in milliseconds; negative if unknown
 }
 
-// NoDuration is the duration of a call if the trace does not say it.
+// NoDuration is the duration of a call if the trace does not have it.
 const NoDuration = -1
 
 // Tokens returns the sum of input and output tokens.
@@ -44,14 +44,14 @@ type Trace struct {
 
 // Options describe the format of a trace.
 type Options struct {
-	// Time, Input and Output are the columns for when a call arrived and for its input and output
+	// Time, Input and Output are the columns of a call's arrival and of its input and output
 	// tokens. Default: TIMESTAMP, ContextTokens and GeneratedTokens.
 	Time, Input, Output string
 	// Entity is the column of the calling entity. Default: none; a workload spreads the calls.
 	Entity string
 	// Model is the column for the resource that was called. Default: none.
 	Model string
-	// Duration is the column for how long the call lasted. Default: none.
+	// Duration is the column of the call's duration. Default: none.
 	Duration string
 	// TimeUnit is the unit of numeric times, which count from 1970 or from the beginning of the
 	// trace. Default: seconds.
@@ -111,7 +111,7 @@ func (u *Unit) String() string { return string(*u) }
 // Type names the values in the help.
 func (u *Unit) Type() string { return "s|ms|us|ns" }
 
-// perMS is how many of the unit a millisecond has; 0 for seconds.
+// perMS returns the number of the units in a millisecond; 0 for seconds.
 func (u Unit) perMS() int64 {
 	return map[Unit]int64{Milliseconds: 1, Microseconds: 1_000, Nanoseconds: 1_000_000}[u]
 }

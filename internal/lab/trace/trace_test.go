@@ -15,7 +15,7 @@ import (
 
 const traceHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 
-// callOf is a call whose trace does not say how long it lasted.
+// callOf returns a call of which the trace does not have the duration.
 func callOf(line int, atMS, input, output int64) Call {
 	return Call{AtMS: atMS, Input: input, Output: output, Line: int32(line), LastsMS: NoDuration}
 }
@@ -135,8 +135,8 @@ func TestReadTraceMistakes(t *testing.T) {
 	}
 }
 
-// TestReadTraceBounds: neither a file nor a stream may be larger than is allowed, nor have more
-// calls, and whoever waits for a stream can be interrupted.
+// TestReadTraceBounds checks that the size and the number of calls are bounded for files and
+// streams, and that an interrupt ends the wait for a stream.
 func TestReadTraceBounds(t *testing.T) {
 	t.Parallel()
 	lines := traceHeader + strings.Repeat("2023-11-16 18:17:03,1,1\n", 3)
@@ -167,8 +167,8 @@ func TestReadTraceBounds(t *testing.T) {
 	}
 }
 
-// FuzzParseTrace: a trace is refused with its name in front, or every call in it is in order and
-// within bounds.
+// FuzzParseTrace checks that a trace is refused with an error that begins with its name, or that
+// all its calls are in order and within bounds.
 func FuzzParseTrace(f *testing.F) {
 	f.Add([]byte(traceHeader + "2023-11-16 18:17:03.9799600,4808,10\n"))
 	f.Add([]byte("\uFEFF\"TIMESTAMP\",ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03,1,\"2\"\r\n"))

@@ -120,7 +120,7 @@ func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	return ms + thousandths, more, ""
 }
 
-// parseDurationMS reads how long a call lasted, as a number or as a Go duration, rounded up to a
+// parseDurationMS reads the duration of a call, as a number or as a Go duration, rounded up to a
 // millisecond, or returns the reason to refuse it.
 func parseDurationMS(text string, u Unit) (ms int64, reason string) {
 	more := false
@@ -161,6 +161,6 @@ func shorten(s string) string {
 // digitsOnly reports whether a text is one or more decimal digits.
 func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// MaxCallMS bounds how long a call lasts. It is less than the life of a lease, so that the lease
+// MaxCallMS bounds the duration of a call. It is less than the life of a lease, so that the lease
 // can be settled.
 const MaxCallMS = 60*60*1000 - 1

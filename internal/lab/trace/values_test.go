@@ -70,7 +70,7 @@ func TestParseDurationMS(t *testing.T) {
 	}
 }
 
-// FuzzNumberMS: the milliseconds are those of exact arithmetic.
+// FuzzNumberMS checks that the milliseconds are those of exact arithmetic.
 func FuzzNumberMS(f *testing.F) {
 	for _, s := range []string{"0", "1.5", "9223372036854775807.9", "12.0009", "1.", "x"} {
 		f.Add(s, uint8(0))
