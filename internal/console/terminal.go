@@ -1,12 +1,15 @@
 package console
 
 import (
+	"cmp"
 	"io"
 	"math/big"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -42,7 +45,7 @@ func (a *App) TerminalAt(stream any) *Terminal {
 	if !ok {
 		return nil
 	}
-	if _, _, ok := windowSize(f); !ok {
+	if _, _, err := windowSize(f); err != nil {
 		return nil
 	}
 	return &Terminal{f, Style{a.Env("NO_COLOR") == "", a.SpeaksUTF8()}, a.Env}
@@ -64,6 +67,18 @@ func (a *App) SpeaksUTF8() bool {
 func (t *Terminal) Size() (columns, rows int) {
 	columns, rows, _ = windowSize(t.File)
 	return firstSize(columns, t.env("COLUMNS"), UsualColumns), firstSize(rows, t.env("LINES"), usualRows)
+}
+
+// windowSize returns the columns and rows of a terminal, which may be zero. It is an error if the
+// file is not a terminal. It does not call f.Fd, which would make reads and writes of f block.
+func windowSize(f *os.File) (columns, rows int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	var failure error
+	err = raw.Control(func(fd uintptr) { columns, rows, failure = term.GetSize(int(fd)) })
+	return columns, rows, cmp.Or(err, failure)
 }
 
 // firstSize returns the first of the three that is a valid size.

@@ -17,6 +17,8 @@ const (
 	rapid        = "pgregory.net/rapid"
 	testscript   = "github.com/rogpeppe/go-internal"
 	tigerbeetle  = "github.com/tigerbeetle/tigerbeetle-go"
+	xTerm        = "golang.org/x/term"
+	xText        = "golang.org/x/text"
 )
 
 // anything, in a row, allows every import but cmd and a store's import of another store.
@@ -181,7 +183,7 @@ var rooms = []room{
 		dir: "internal/server/statuspage", imports: []string{root, "limiter", "httpapi", "internal/apijson"},
 		tests: []string{"memory", "httpapi/httphandler"},
 	},
-	{dir: "internal/console", imports: []string{root, "internal/text", cobra}},
+	{dir: "internal/console", imports: []string{root, "internal/text", cobra, xTerm}},
 	{
 		dir: "internal/connect",
 		imports: []string{
@@ -217,7 +219,7 @@ var rooms = []room{
 		},
 	},
 	{dir: "internal/lab/chart", imports: []string{"internal/text"}},
-	{dir: "internal/text"},
+	{dir: "internal/text", imports: []string{xText}},
 	{
 		dir: "internal/lab/loadtest", imports: []string{root, "internal/joined", histogram},
 		tests: []string{"limiter", "memory", "httpapi", "httpapi/httphandler"},

@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/width"
 )
 
 // Table is text in columns.
@@ -54,7 +57,7 @@ func (t *Table) Write(b *bytes.Buffer) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], Width(cell))
 		}
 	}
 	for _, row := range rows {
@@ -64,11 +67,10 @@ func (t *Table) Write(b *bytes.Buffer) {
 			if i > 0 {
 				line.WriteString("  ")
 			}
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if _, right := t.Head(i); right {
-				line.WriteString(pad + cell)
+				line.WriteString(Right(cell, widths[i]))
 			} else {
-				line.WriteString(cell + pad)
+				line.WriteString(Left(cell, widths[i]))
 			}
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
@@ -138,18 +140,60 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// Cut cuts a text to a number of columns.
-func Cut(text string, columns int) string {
-	r := []rune(text)
-	return string(r[:min(len(r), columns)])
+// Width returns the number of cells of a terminal that a text takes: two for wide East Asian
+// characters and most emoji, none for combining marks. Emoji that are composed of several characters
+// count as the sum of them.
+func Width(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeWidth(r)
+	}
+	return n
 }
 
-// Shorten keeps the beginning of a long name.
-func Shorten(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+func runeWidth(r rune) int {
+	if r < 0x300 { // before the first combining mark
+		return 1
+	}
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// Left aligns a text to the left: it adds spaces at the end up to a number of cells.
+func Left(text string, cells int) string { return text + Blank(cells-Width(text)) }
+
+// Right aligns a text to the right: it adds spaces in front up to a number of cells.
+func Right(text string, cells int) string { return Blank(cells-Width(text)) + text }
+
+// Blank returns n spaces; none if n is negative.
+func Blank(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
+// Cut cuts a text to a number of cells.
+func Cut(text string, cells int) string {
+	for i, r := range text {
+		if cells -= runeWidth(r); cells < 0 {
+			return text[:i]
+		}
 	}
 	return text
+}
+
+// Shorten cuts a text that takes more than a number of cells, and marks the cut with an ellipsis.
+func Shorten(text string, most int) string { return ShortenWith(text, most, "…") }
+
+// ShortenWith is like [Shorten] with another mark, which takes one cell.
+func ShortenWith(text string, most int, mark string) string {
+	if Width(text) <= most {
+		return text
+	}
+	return Cut(text, most-1) + mark
 }
 
 // FormatMS writes a duration as people do: 12ms, 1.234s, 2m3.004s.

@@ -56,3 +56,54 @@ func TestCompactNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestWidth checks the number of cells of texts, among them characters that have no cell of their
+// own or two.
+func TestWidth(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"": 0, "abc": 3, "é": 1, "e\u0301": 1, "漢字": 4, "한": 2, "カ": 2, "😀": 2, "█": 1, "שלום": 4,
+		"ｶ": 1, "Ａ": 2, "ꀀ": 2, "\U00017000": 2, "…": 1, "⌚": 2,
+	} {
+		if got := Width(text); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestCut checks that a cut text takes at most the number of cells, and that combining marks stay
+// with their letter.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text  string
+		cells int
+		want  string
+	}{
+		{"tenant", 9, "tenant"}, {"tenant", 3, "ten"}, {"tenant", 0, ""}, {"漢字", 3, "漢"},
+		{"cafe\u0301s", 4, "cafe\u0301"},
+	} {
+		if got := Cut(c.text, c.cells); got != c.want {
+			t.Errorf("%q to %d cells: got %q, want %q", c.text, c.cells, got, c.want)
+		}
+	}
+}
+
+// TestTable checks the columns of a table with aligned numbers, a wide name and an empty cell.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	table := Table{Indent: "  ", Heads: []string{"ENTITY", "LIMIT", ">DENIED", ""}}
+	table.Add("tenant-1", "rpm", "0", "█████░░░░░")
+	table.Add("日本-team", "usd_micros *", "1,099", "")
+	table.Add("e\u0301te\u0301", "rpm", "12", "#")
+	var b bytes.Buffer
+	table.Write(&b)
+	want := "" +
+		"  ENTITY     LIMIT         DENIED\n" +
+		"  tenant-1   rpm                0  █████░░░░░\n" +
+		"  日本-team  usd_micros *   1,099\n" +
+		"  e\u0301te\u0301        rpm               12  #\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -111,17 +111,6 @@ func TestNumbersInWords(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{
-		"": 0, "abc": 3, "é": 1, "e\u0301": 1, "漢字": 4, "한": 2, "カ": 2, "😀": 2, "█": 1, "שלום": 4,
-	} {
-		if got := cells(text); got != want {
-			t.Errorf("%q: got %d, want %d", text, got, want)
-		}
-	}
-}
-
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -3,6 +3,8 @@ package chart
 import (
 	"strconv"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // The units of a drawing: an interval is columnWidth wide, a side is plotHeight high. The page
@@ -117,7 +119,7 @@ const (
 func labelRoom(ticks []tick) int {
 	width := 1
 	for _, t := range ticks {
-		width = max(width, 12+8*cells(t.label))
+		width = max(width, 12+8*text.Width(t.label))
 	}
 	return width
 }

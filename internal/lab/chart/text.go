@@ -4,7 +4,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir/internal/text"
@@ -75,14 +74,14 @@ func (t *lineBuffer) heading(title, note string, series []Series) {
 	for i := range series {
 		if name := t.safe(series[i].Name, t.Width-2); name != "" {
 			keys = append(keys, t.paint(t.fill(i), t.color(series, i))+" "+name)
-			width += 4 + cells(name)
+			width += 4 + text.Width(name)
 		}
 	}
 	if len(keys) > 0 && width <= t.Width {
 		keys = []string{strings.Join(keys, "  ")}
 	}
-	if len(keys) == 1 && cells(title)+2+width <= t.Width {
-		t.b.WriteString(left(title, t.Width-width))
+	if len(keys) == 1 && text.Width(title)+2+width <= t.Width {
+		t.b.WriteString(text.Left(title, t.Width-width))
 	} else if title != "" {
 		t.line(title)
 	}
@@ -169,31 +168,6 @@ func (t *lineBuffer) painted(runs []coloredText) string {
 	return b.String()
 }
 
-// cells returns the number of cells of a terminal that a text takes.
-func cells(text string) int {
-	n := 0
-	for _, r := range text {
-		n += runeCells(r)
-	}
-	return n
-}
-
-// runeCells returns an approximation: combining marks take no cell, East Asian characters and emoji
-// two.
-func runeCells(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
-		r >= 0x3000 && r <= 0x303F, r >= 0xFF01 && r <= 0xFF60, r >= 0xFFE0 && r <= 0xFFE6,
-		r >= 0x1F300 && r <= 0x1FAFF:
-		return 2
-	}
-	return 1
-}
-
 // printable escapes invisible characters and, for ASCII, all characters outside of ASCII.
 func printable(s string, ascii bool) string {
 	s = text.Printable(s)
@@ -212,26 +186,9 @@ func printable(s string, ascii bool) string {
 }
 
 // shorten cuts a text to a number of cells.
-func shorten(text string, most int, ascii bool) string {
-	if cells(text) <= most {
-		return text
-	}
-	end := "…"
+func shorten(s string, most int, ascii bool) string {
 	if ascii {
-		end = "~"
+		return text.ShortenWith(s, most, "~")
 	}
-	room := most - 1
-	for i, r := range text {
-		if room -= runeCells(r); room < 0 {
-			return text[:i] + end
-		}
-	}
-	return text
+	return text.Shorten(s, most)
 }
-
-// left and right align a text within a width.
-func left(text string, width int) string { return text + blank(width-cells(text)) }
-
-func right(text string, width int) string { return blank(width-cells(text)) + text }
-
-func blank(n int) string { return strings.Repeat(" ", max(n, 0)) }

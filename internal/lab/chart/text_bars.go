@@ -4,6 +4,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 func (b *Bars) text(t *lineBuffer) {
@@ -19,7 +21,7 @@ func (b *Bars) text(t *lineBuffer) {
 	}
 	name := 0
 	for i := range rows {
-		name = max(name, cells(t.safe(b.label(i), t.Width/3)))
+		name = max(name, text.Width(t.safe(b.label(i), t.Width/3)))
 	}
 	groups := b.groups()
 	numbers, number := b.numbers(groups, rows)
@@ -27,7 +29,7 @@ func (b *Bars) text(t *lineBuffer) {
 	for i := range rows {
 		label := t.safe(b.label(i), t.Width/3)
 		for g, series := range groups {
-			beside := left(label, name) + "  " + right(numbers[i*len(groups)+g], number)
+			beside := text.Left(label, name) + "  " + text.Right(numbers[i*len(groups)+g], number)
 			if l.width < 4 { // only numbers fit beside the labels
 				t.line(beside)
 			} else {
@@ -67,17 +69,17 @@ func (b *Bars) numbers(groups [][]Series, rows int) (out []string, widest int) {
 	width := make([]int, len(b.Series))
 	for k := range b.Series {
 		for i := 0; i < rows && !b.Grouped; i++ {
-			width[k] = max(width[k], cells(plain(b.Series[k].at(i), b.Unit)))
+			width[k] = max(width[k], text.Width(plain(b.Series[k].at(i), b.Unit)))
 		}
 	}
 	for i := range rows {
 		for _, series := range groups {
 			var parts []string
 			for k := range series {
-				parts = append(parts, right(plain(series[k].at(i), b.Unit), width[k]))
+				parts = append(parts, text.Right(plain(series[k].at(i), b.Unit), width[k]))
 			}
-			text := strings.Join(parts, "  ")
-			out, widest = append(out, text), max(widest, cells(text))
+			line := strings.Join(parts, "  ")
+			out, widest = append(out, line), max(widest, text.Width(line))
 		}
 	}
 	return out, widest
@@ -130,22 +132,22 @@ func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	name, end, n := 0, 0, 0
 	for i, l := range lines {
 		names[i] = t.safe(l.Title, t.Width/3)
-		name, end = max(name, cells(names[i])), max(end, cells(ends[i]))
+		name, end = max(name, text.Width(names[i])), max(end, text.Width(ends[i]))
 		n = max(n, most(l.Series))
 	}
 	room := t.Width - name - end - 4
 	if room < 4 {
 		for i := range lines {
-			t.line(left(names[i], name), "  ", ends[i])
+			t.line(text.Left(names[i], name), "  ", ends[i])
 		}
 	} else {
 		merged := mergeCount(n, room)
 		long := (n + merged - 1) / merged
 		wide := max(room/max(long, 1), 1)
 		for i, l := range lines {
-			text, width := t.spark(l, merged, wide)
-			t.b.WriteString(strings.TrimRight(left(names[i], name)+"  "+text+
-				blank(long*wide-width)+"  "+ends[i], " ") + "\n")
+			spark, width := t.spark(l, merged, wide)
+			t.b.WriteString(strings.TrimRight(text.Left(names[i], name)+"  "+spark+
+				text.Blank(long*wide-width)+"  "+ends[i], " ") + "\n")
 		}
 	}
 	_, err := io.WriteString(w, t.b.String())
@@ -163,12 +165,12 @@ func (t *lineBuffer) peaks(lines []*Lines) []string {
 		if l.Rule != nil {
 			rules[i] = t.safe(plain(l.Rule.Value, l.Unit), t.Width/3)
 		}
-		peak, rule = max(peak, cells(peaks[i])), max(rule, cells(rules[i]))
+		peak, rule = max(peak, text.Width(peaks[i])), max(rule, text.Width(rules[i]))
 	}
 	for i := range peaks {
-		peaks[i] = right(peaks[i], peak)
+		peaks[i] = text.Right(peaks[i], peak)
 		if rules[i] != "" {
-			peaks[i] += " of " + right(rules[i], rule)
+			peaks[i] += " of " + text.Right(rules[i], rule)
 		}
 	}
 	return peaks

@@ -2,6 +2,8 @@ package chart
 
 import (
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // eighths is the number of heights that a cell can show.
@@ -31,7 +33,7 @@ func (t *lineBuffer) newPlot(series []Series, times Times, n int, top uint64, un
 
 // scaleWidth returns the number of cells for the labels of a scale.
 func scaleWidth(top uint64, unit string) int {
-	return max(cells(short(top, unit)), cells(short(top/2, unit)))
+	return max(text.Width(short(top, unit)), text.Width(short(top/2, unit)))
 }
 
 // columnsLeft returns the number of intervals that fit beside the scale.
@@ -106,21 +108,21 @@ func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 
 // scaleLabel returns the text to the left of a row: a number at the top and at half the height.
 func (p *textPlot) scaleLabel(row int) string {
-	text := ""
+	label := ""
 	switch {
 	case row == p.Height-1:
-		text = short(p.top, p.unit)
+		label = short(p.top, p.unit)
 	case p.Height >= 4 && p.Height%2 == 0 && row == p.Height/2-1 && p.top%2 == 0:
-		text = short(p.top/2, p.unit)
+		label = short(p.top/2, p.unit)
 	}
 	mark := " │"
 	switch {
 	case p.ASCII:
 		mark = " |"
-	case text != "":
+	case label != "":
 		mark = " ┤"
 	}
-	return right(text, p.margin) + mark
+	return text.Right(label, p.margin) + mark
 }
 
 // axis writes the line below the plot and the times.
@@ -134,16 +136,16 @@ func (p *textPlot) axis() {
 	labels, end := "", 0
 	for _, tick := range p.times.ticks(p.n, max(width/8, 1)) {
 		at := min(tick.at*width/10_000, width-1)
-		from := min(at, p.Width-p.margin-2-cells(tick.label))
+		from := min(at, p.Width-p.margin-2-text.Width(tick.label))
 		if from < end || at < 0 {
 			continue
 		}
 		line[at] = mark
-		labels += blank(from-cells(labels)) + tick.label
-		end = cells(labels) + 2
+		labels += text.Blank(from-text.Width(labels)) + tick.label
+		end = text.Width(labels) + 2
 	}
-	p.line(right("0", p.margin), " ", corner, strings.Join(line, ""))
-	p.line(blank(p.margin+2), labels)
+	p.line(text.Right("0", p.margin), " ", corner, strings.Join(line, ""))
+	p.line(text.Blank(p.margin+2), labels)
 }
 
 // perStep adds to a title the unit and the interval: "calls each 1 min".

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -107,11 +106,8 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = device.Close() }()
-	nobody := map[string]io.Writer{"a buffer": &bytes.Buffer{}, "a file": file}
-	if runtime.GOOS != "windows" { // there every device counts as a terminal
-		nobody["a device"] = device
-	}
-	for name, w := range nobody {
+	others := map[string]io.Writer{"a buffer": &bytes.Buffer{}, "a file": file, "a device": device}
+	for name, w := range others {
 		a := &console.App{Streams: console.Streams{Out: w, Err: w}, Env: func(string) string { return "xterm" }}
 		if a.ProgressLine() != nil {
 			t.Errorf("%s: got progress, want none", name)
@@ -120,7 +116,7 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 			t.Errorf("%s: got a live table, want none", name)
 		}
 		if out, _ := NewOutput(a, &Lines{To: w}); out == nil {
-			t.Errorf("%s: got nothing, want lines where they are wanted", name)
+			t.Errorf("%s: got nothing, want lines if they are asked for", name)
 		}
 	}
 }

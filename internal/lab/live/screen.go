@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
@@ -134,7 +133,7 @@ func headline(look console.Style, s *replay.State, columns int) string {
 	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", text.FormatInt(s.Done), text.FormatInt(s.Total),
 		text.FormatInt(s.PerSecond), (s.Left + time.Second - 1).Truncate(time.Second))
 	long := share + "  " + look.Bar(big.NewInt(s.Done), big.NewInt(s.Total), 20) + "  " + rest
-	if utf8.RuneCountInString(long) <= columns {
+	if text.Width(long) <= columns {
 		return long
 	}
 	return share + "  " + rest
@@ -177,7 +176,7 @@ func liveTable(look console.Style, rows []replay.StateRow, columns int) []string
 		var b bytes.Buffer
 		t.Write(&b)
 		lines = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-		if !slices.ContainsFunc(lines, func(l string) bool { return utf8.RuneCountInString(l) > columns }) {
+		if !slices.ContainsFunc(lines, func(l string) bool { return text.Width(l) > columns }) {
 			break
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/console"
@@ -133,10 +132,10 @@ func TestPicture(t *testing.T) {
 func TestPictureOfLongNames(t *testing.T) {
 	t.Parallel()
 	s := pictured()
-	s.Rows[0].Entity = strings.Repeat("é", 256)
+	s.Rows[0].Entity = strings.Repeat("é漢", 128)
 	for _, l := range render((console.Style{}), s, 100, 24) {
-		if n := utf8.RuneCountInString(l.text); n > 100 {
-			t.Errorf("got %d characters: %s", n, l.text)
+		if n := text.Width(l.text); n > 100 {
+			t.Errorf("got %d cells: %s", n, l.text)
 		}
 	}
 	s.Rows = nil
