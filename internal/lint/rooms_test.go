@@ -211,17 +211,22 @@ var rooms = []room{
 		dir:     "internal/lab/report",
 		imports: []string{root, "internal/lab/chart", "internal/lab/replay", "internal/text"},
 	},
-	{dir: "internal/lab/trace", imports: []string{root, "internal/identifier", "internal/text"}},
+	{dir: "internal/lab/trace", imports: []string{root, "internal/clip", "internal/identifier", "internal/text"}},
 	{
 		dir: "internal/lab/replay",
 		imports: []string{
-			root, "limiter", "memory", "manifest", "estimator", "internal/joined", "internal/lab/trace", "internal/text",
+			root, "limiter", "memory", "manifest", "estimator", "internal/joined", "internal/lab/pace", "internal/lab/trace",
+			"internal/text",
 		},
 	},
+	{dir: "internal/lab/pace"},
 	{dir: "internal/lab/chart", imports: []string{"internal/text"}},
 	{dir: "internal/text", imports: []string{xText}},
 	{
-		dir: "internal/lab/loadtest", imports: []string{root, "internal/joined", histogram},
+		dir: "internal/lab/loadtest",
+		imports: []string{
+			root, "internal/clip", "internal/joined", "internal/lab/pace", "internal/text", histogram,
+		},
 		tests: []string{"limiter", "memory", "httpapi", "httpapi/httphandler"},
 	},
 	{

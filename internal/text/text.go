@@ -99,6 +99,9 @@ func groupDigits(digits string) string {
 	return sign + b.String()
 }
 
+// IsDigits reports whether a text is one or more decimal digits.
+func IsDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
 // FormatMap writes name=value for each entry of a map, in the order of the names.
 func FormatMap[V any](m map[string]V, value func(V) string) string {
 	var words []string

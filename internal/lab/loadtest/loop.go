@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/pace"
 )
 
 const (
@@ -25,7 +26,7 @@ type loop struct {
 	start time.Time
 	// semaphore has an element for each request of an open loop that is in flight; nil in a closed
 	// loop.
-	semaphore chan struct{}
+	semaphore pace.Semaphore
 }
 
 // run makes the calls and settles all of them. It returns the time from the start until the run was
@@ -35,7 +36,7 @@ func (l *loop) run(ctx context.Context) time.Duration {
 	last := end
 	if l.options.Rate > 0 {
 		last = end.Add(drainTime)
-		l.semaphore = make(chan struct{}, l.options.Concurrency)
+		l.semaphore = pace.NewSemaphore(l.options.Concurrency)
 	}
 	// No call begins once sending has ended, and no call thinks once thinking has ended. Requests go
 	// on, because dropping one would leave open whether it holds a lease.
@@ -92,14 +93,14 @@ func (l *loop) runOpenLoop(sending, thinking, work context.Context, end time.Tim
 	var calls sync.WaitGroup
 	for i := range instantsBefore(end.Sub(l.start), l.options.Rate) {
 		due := l.start.Add(startOf(i, l.options.Rate))
-		if !sleepUntil(sending, due) || !l.acquire(sending) {
+		if !pace.Until(sending, due) || !l.semaphore.Acquire(sending) {
 			break
 		}
 		c := l.calls.next()
 		l.record.begun(due, time.Now())
 		calls.Go(func() { l.call(thinking, work, c, due) })
 	}
-	sleepUntil(sending, end)
+	pace.Until(sending, end)
 	endThinking()
 	calls.Wait()
 }
@@ -109,12 +110,12 @@ func (l *loop) call(thinking, work context.Context, c *call, due time.Time) {
 	at := timestamps{due: due, sent: time.Now()}
 	lease, err := l.service.Reserve(work, c.request)
 	at.answered = time.Now()
-	l.release()
+	l.semaphore.Release()
 	if !l.record.addReserved(at, c, lease, err) {
 		return
 	}
 	due = at.answered.Add(c.think)
-	if !sleepUntil(thinking, due) {
+	if !pace.Until(thinking, due) {
 		due = time.Now()
 	}
 	l.settle(work, c, lease.ID, due)
@@ -126,7 +127,7 @@ func (l *loop) settle(work context.Context, c *call, id weir.LeaseID, due time.T
 	if c.cancels {
 		verb = Cancel
 	}
-	if !l.acquire(work) {
+	if !l.semaphore.Acquire(work) {
 		now := time.Now()
 		l.record.addSettled(timestamps{due, now, now}, verb, id, work.Err())
 		return
@@ -146,27 +147,8 @@ func (l *loop) settle(work context.Context, c *call, id weir.LeaseID, due time.T
 		_, err = l.service.Complete(work, id, totals)
 	}
 	at.answered = time.Now()
-	l.release()
+	l.semaphore.Release()
 	l.record.addSettled(at, verb, id, err)
-}
-
-// acquire waits until one more request may be under way. It returns false if ctx ends first.
-func (l *loop) acquire(ctx context.Context) bool {
-	if l.semaphore == nil {
-		return true
-	}
-	select {
-	case l.semaphore <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (l *loop) release() {
-	if l.semaphore != nil {
-		<-l.semaphore
-	}
 }
 
 // startOf returns the time at which the i-th call begins, counting from 0.
@@ -183,19 +165,6 @@ func instantsBefore(d time.Duration, rate int64) int64 {
 		n++
 	}
 	return int64(n)
-}
-
-// sleepUntil waits for a time. It returns false if ctx has ended, before or meanwhile.
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	if left := time.Until(at); left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err() == nil
 }
 
 // cancelLeftovers cancels the leases whose settlement failed, and those that a reservation without

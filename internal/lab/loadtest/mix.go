@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/joined"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // Bounds of a template.
@@ -72,7 +74,7 @@ func ParseTemplate(text string) (*Template, error) {
 	for _, field := range fields[2:] {
 		a, err := parseAmount(field)
 		if err == nil && seen[a.Limit] {
-			err = invalid("costs."+shorten(a.Limit), field, "is given twice")
+			err = invalid("costs."+clip.Text(a.Limit), field, "is given twice")
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -91,7 +93,7 @@ func ParseTemplate(text string) (*Template, error) {
 // must follow one.
 func isWeight(field string) bool {
 	digits, ok := strings.CutSuffix(field, "x")
-	return ok && isWhole(digits)
+	return ok && text.IsDigits(digits)
 }
 
 // parseNames reads a name with at most one {A..B} in it. Identifiers cannot contain braces.
@@ -121,7 +123,7 @@ func parseAmount(s string) (Amount, error) {
 	least, most, reason := parseRange(value, math.MaxInt64,
 		"must be a whole number in decimal digits, or two like 500..4000", "must be at most %d")
 	if reason != "" {
-		return Amount{}, invalid("costs."+shorten(name), value, reason)
+		return Amount{}, invalid("costs."+clip.Text(name), value, reason)
 	}
 	return Amount{name, least, most}, nil
 }
@@ -132,7 +134,7 @@ func parseRange(s string, bound int64, form, tooLarge string) (least, most int64
 	if !ranged {
 		high = low
 	}
-	if !isWhole(low) || !isWhole(high) {
+	if !text.IsDigits(low) || !text.IsDigits(high) {
 		return 0, 0, form
 	}
 	least, err1 := strconv.ParseInt(low, 10, 64)
@@ -184,19 +186,6 @@ func (n Names) name(at int64) string {
 
 // count returns the number of names.
 func (n Names) count() int64 { return n.last - n.first + 1 }
-
-// isWhole reports whether s consists of decimal digits.
-func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// shorten bounds the length of a user's input in messages.
-func shorten(s string) string {
-	const most = 64 // quoted as the library does
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return s
-}
 
 // maxTemplates bounds a mix.
 const maxTemplates = 1000
@@ -280,5 +269,5 @@ func (r DurationRange) String() string {
 func (r *DurationRange) Type() string { return "DURATION[..DURATION]" }
 
 func invalid(field string, value any, reason string) *weir.Error {
-	return &weir.Error{Code: weir.Invalid, Field: field, Value: shorten(fmt.Sprint(value)), Reason: reason}
+	return &weir.Error{Code: weir.Invalid, Field: field, Value: clip.Text(fmt.Sprint(value)), Reason: reason}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/pace"
 )
 
 // LateBy is the delay up to which a call is not counted as late.
@@ -34,8 +35,8 @@ type livePlayer struct {
 	service weir.Service
 	speed   int64
 	start   time.Time
-	// underWay has an element for each request that waits for an answer.
-	underWay chan struct{}
+	// inFlight has an element for each request that waits for an answer.
+	inFlight pace.Semaphore
 	stop     context.CancelCauseFunc
 
 	// mu guards what follows and the watchers' state. Watchers are told one event at a time.
@@ -61,7 +62,7 @@ type liveCount struct {
 func newLivePlayer(service weir.Service, of *boundWorkload, speed int64) (*livePlayer, error) {
 	p := &livePlayer{
 		boundWorkload: of, service: service, speed: speed, start: time.Now(),
-		underWay: make(chan struct{}, MaxInFlight),
+		inFlight: pace.NewSemaphore(MaxInFlight),
 	}
 	p.count.Speed, p.count.Errors = speed, map[string]int64{}
 	if span := of.calls[len(of.calls)-1].AtMS - of.calls[0].AtMS; span/speed > maxPlay.Milliseconds() {
@@ -86,13 +87,13 @@ func (p *livePlayer) play(ctx context.Context) error {
 	var calls sync.WaitGroup
 	for i := range p.calls {
 		due := p.start.Add(p.scaled(p.calls[i].AtMS - p.calls[0].AtMS))
-		if !sleepUntil(ctx, due) || !p.acquire(ctx) {
+		if !pace.Until(ctx, due) || !p.inFlight.Acquire(ctx) {
 			break
 		}
 		sent := time.Now()
 		a, end, err := p.sent(i, sent, sent.Sub(due))
 		if err != nil {
-			p.release()
+			p.inFlight.Release()
 			p.stop(err)
 			break
 		}
@@ -127,31 +128,19 @@ func (p *livePlayer) call(ctx, work context.Context, a *Attempt, end time.Time) 
 	lease, err := p.service.Reserve(work, &weir.Request{
 		Entity: a.Entity, Resource: a.Resource, Costs: a.Costs,
 	})
-	p.release()
+	p.inFlight.Release()
 	if !p.reserved(a, lease, err) {
 		return
 	}
-	sleepUntil(ctx, end)
-	if !p.acquire(work) {
+	pace.Until(ctx, end)
+	if !p.inFlight.Acquire(work) {
 		p.settled(a, work.Err())
 		return
 	}
 	_, err = p.service.Complete(work, a.Lease, []weir.Costs{a.Actuals})
-	p.release()
+	p.inFlight.Release()
 	p.settled(a, err)
 }
-
-// acquire waits until one more request may be under way. It returns false if ctx ends first.
-func (p *livePlayer) acquire(ctx context.Context) bool {
-	select {
-	case p.underWay <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (p *livePlayer) release() { <-p.underWay }
 
 // sent returns the attempt of a call that is sent now, and when the call ends. The call is sent
 // behind later than planned.
@@ -228,17 +217,4 @@ func (p *livePlayer) failed(verb string, err error) *weir.Error {
 		p.stop(fmt.Errorf("gave up after %d errors in a row, the last one: %w", maxInARow, p.last))
 	}
 	return fault
-}
-
-// sleepUntil waits for a time. It returns false if ctx has ended, before or meanwhile.
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	if left := time.Until(at); left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err() == nil
 }

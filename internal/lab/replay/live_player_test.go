@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/pace"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
@@ -41,7 +42,7 @@ func (b *timedService) note(format string, args ...any) {
 }
 
 func (b *timedService) wait(ctx context.Context) error {
-	if !sleepUntil(ctx, time.Now().Add(b.takes)) {
+	if !pace.Until(ctx, time.Now().Add(b.takes)) {
 		return ctx.Err()
 	}
 	return nil

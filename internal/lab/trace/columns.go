@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -64,9 +65,9 @@ func describeHeader(header []string) string {
 // QuoteName writes a column's name, in quotes if its beginning or end would be unclear.
 func QuoteName(name string) string {
 	if strings.ContainsAny(name, " ,;\"") || name == "" || fmt.Sprintf("%q", name) != `"`+name+`"` {
-		return fmt.Sprintf("%q", shorten(name))
+		return fmt.Sprintf("%q", clip.Text(name))
 	}
-	return shorten(name)
+	return clip.Text(name)
 }
 
 // listed names the columns of a header, or the first of them if there are many.

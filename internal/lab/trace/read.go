@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -138,7 +139,7 @@ func quoteReason(wrong *csv.ParseError) string {
 func (t *traceReader) mistake(field, value, reason string) {
 	where := fmt.Sprintf("%s:%d: ", t.name, t.line)
 	if field != "" {
-		where += fmt.Sprintf("%s %q: ", field, shorten(value))
+		where += fmt.Sprintf("%s %q: ", field, clip.Text(value))
 	}
 	t.errs = append(t.errs, errors.New(where+reason))
 }
@@ -201,7 +202,7 @@ func (t *traceReader) at(text string) int64 {
 	case reason != "":
 	case atMS < t.last.atMS && !t.Sort:
 		reason = fmt.Sprintf("is before %s on line %d; --sort sorts the calls by time",
-			shorten(string(t.last.text)), t.last.line)
+			clip.Text(string(t.last.text)), t.last.line)
 	default:
 		t.last.atMS, t.last.line = atMS, t.line
 		t.last.text = append(t.last.text[:0], text...)

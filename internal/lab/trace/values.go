@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // Reasons to refuse a time.
@@ -73,15 +75,15 @@ const (
 )
 
 // ParseTokens reads a whole number, or returns the reason to refuse it.
-func ParseTokens(text string) (n int64, reason string) {
-	digits := strings.TrimPrefix(text, "-")
+func ParseTokens(s string) (n int64, reason string) {
+	digits := strings.TrimPrefix(s, "-")
 	switch {
-	case !digitsOnly(digits):
+	case !text.IsDigits(digits):
 		return 0, notWhole
-	case digits != text:
+	case digits != s:
 		return 0, "must not be negative"
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return 0, over64Bits
 	}
@@ -89,9 +91,9 @@ func ParseTokens(text string) (n int64, reason string) {
 }
 
 // IsNumber reports whether a text is a decimal number, with or without decimals.
-func IsNumber(text string) bool {
-	whole, decimals, dotted := strings.Cut(text, ".")
-	return digitsOnly(whole) && (!dotted || digitsOnly(decimals))
+func IsNumber(s string) bool {
+	whole, decimals, dotted := strings.Cut(s, ".")
+	return text.IsDigits(whole) && (!dotted || text.IsDigits(decimals))
 }
 
 // numberMS converts a number of units to milliseconds, rounded down; more is true if it was
@@ -147,19 +149,6 @@ func parseDurationMS(text string, u Unit) (ms int64, reason string) {
 	}
 	return ms, ""
 }
-
-// shorten bounds the length of a value in a message, and makes it valid UTF-8.
-func shorten(s string) string {
-	const most = 64
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "… (" + strconv.Itoa(len(s)) + " bytes)"
-}
-
-// digitsOnly reports whether a text is one or more decimal digits.
-func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // MaxCallMS bounds the duration of a call. It is less than the life of a lease, so that the lease
 // can be settled.
