@@ -3,10 +3,8 @@
 package lab
 
 import (
-	"net/http"
 	"os/exec"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -26,16 +24,8 @@ func TestReplayHangup(t *testing.T) {
 	if hangupsIgnored {
 		t.Skip("hangups are ignored here")
 	}
-	var reserved atomic.Int64
 	enough := make(chan struct{})
-	url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.ServeHTTP(w, r)
-			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
-				close(enough)
-			}
-		})
-	})
+	url, limiter := startAnd(t, func() { close(enough) })
 	// Each call lasts a minute, so none ends by itself before the hangup.
 	cmd := exec.CommandContext(t.Context(), "weir", "replay", liveTrace(t, 10_000), "--server", url,
 		"--speed", "100", "--latency", "59m", "--entities", "2")

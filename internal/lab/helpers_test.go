@@ -3,14 +3,22 @@ package lab
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/testkit/liveserver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestMain puts a program with the lab's commands into the PATH, for tests that need a process.
@@ -41,19 +49,86 @@ type result struct {
 // runWeir runs the program in this process, with an empty standard input.
 func runWeir(t *testing.T, args ...string) result {
 	t.Helper()
+	return runIn(t.Context(), os.Getenv, args...)
+}
+
+// runIn runs the program in this process, with an empty standard input and an environment.
+func runIn(ctx context.Context, env func(string) string, args ...string) result {
 	var out, errs bytes.Buffer
 	streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
-	code := runE(t.Context(), args, streams, os.Getenv)
+	code := runE(ctx, args, streams, env)
 	return result{code, out.String(), errs.String()}
+}
+
+// startAnd starts a server that calls a function after its tenth reservation.
+func startAnd(t *testing.T, do func()) (url string, l *limiter.Limiter) {
+	t.Helper()
+	var reserved atomic.Int64
+	return liveserver.Start(t, nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r)
+			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
+				do()
+			}
+		})
+	})
+}
+
+// tokenCase is a way to give a bearer token to a command, or not to.
+type tokenCase struct {
+	name string
+	env  map[string]string
+	args []string
+	code int
+	want string // the beginning of what the command prints to standard error
+}
+
+// testToken runs a command with and without the bearer token of a server. No output may have the
+// token, and there must be a report only if the server took it. If serverEnv is true, the command
+// finds the server in the environment too.
+func testToken(t *testing.T, serverEnv bool, command ...string) {
+	t.Helper()
+	const token = "a-bearer-token-of-the-test"
+	authenticate := func(given string) (httphandler.Identity, bool) {
+		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
+	}
+	url, _ := liveserver.Start(t, &httphandler.Options{Authenticate: authenticate}, nil)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := []string{"--server", url}
+	fromEnv := tokenCase{
+		"from the environment", map[string]string{connect.TokenEnv: token}, server, console.ExitDone, "",
+	}
+	if serverEnv {
+		fromEnv.env[connect.ServerEnv], fromEnv.args = url, nil
+	}
+	for _, c := range []tokenCase{
+		{"none", nil, server, console.ExitFailed, "weir: permission denied"},
+		{
+			"a wrong one", map[string]string{connect.TokenEnv: "another-bearer-token"}, server,
+			console.ExitFailed, "weir: permission denied",
+		},
+		fromEnv,
+		{"from a file", nil, append(server, "--token-file", file), console.ExitDone, ""},
+	} {
+		r := runIn(t.Context(), func(name string) string { return c.env[name] }, slices.Concat(command, c.args)...)
+		if r.code != c.code || !strings.HasPrefix(r.err, c.want) || c.want == "" && r.err != "" {
+			t.Errorf("%s: got exit code %d and %q, want %d and %q", c.name, r.code, r.err, c.code, c.want)
+		}
+		if (r.out != "") != (c.code == console.ExitDone) || strings.Contains(r.err+r.out, token) {
+			t.Errorf("%s: got %q, want a report only if it ran, and no bearer token", c.name, r.out)
+		}
+	}
 }
 
 // runBad runs a command and returns its exit code and the errors that it printed.
 func runBad(t *testing.T, args ...string) (exit int, message string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	exit = runE(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
-	if strings.Contains(out.String(), "admitted") {
-		t.Errorf("%v: printed %q, as if it had been done", args, out.String())
+	r := runIn(t.Context(), noEnv, args...)
+	if strings.Contains(r.out, "admitted") {
+		t.Errorf("%v: printed %q, as if it had been done", args, r.out)
 	}
-	return exit, errs.String()
+	return r.code, r.err
 }

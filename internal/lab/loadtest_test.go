@@ -1,18 +1,13 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/weir-limiter/weir/httpapi/httphandler"
-	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/testkit/liveserver"
 )
@@ -36,24 +31,15 @@ func TestLoadtestInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			var reserved atomic.Int64
-			url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					h.ServeHTTP(w, r)
-					if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
-						cancel()
-					}
-				})
-			})
-			var out, errs bytes.Buffer
-			code := runE(ctx, append([]string{
+			url, limiter := startAnd(t, cancel)
+			ran := runIn(ctx, noEnv, append([]string{
 				"loadtest", "tenant-1", "llm", "rpm=1", "--server", url, "--think", "59m", "--duration", "2m",
 				"-o", "json",
-			}, args...), console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
-			if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
-				t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
+			}, args...)...)
+			if ran.code != console.ExitFailed || ran.err != "weir: interrupted\n" {
+				t.Errorf("got exit code %d and %q, want 1 and an interruption", ran.code, ran.err)
 			}
-			r := loadReported(t, out.String())
+			r := loadReported(t, ran.out)
 			if r.Stopped != "interrupted" || r.Leases.Taken < 10 || r.Leases.Settled != r.Leases.Taken ||
 				r.Leases.Left != 0 || r.Loop != name || r.ElapsedMS >= r.DurationMS || !liveserver.SlotsFree(t, limiter) {
 				t.Errorf("got %+v, want every lease settled", r)
@@ -94,39 +80,5 @@ func TestLoadtestServerGone(t *testing.T) {
 // run without one ends with the server's refusal before its first call.
 func TestLoadtestToken(t *testing.T) {
 	t.Parallel()
-	const token = "a-bearer-token-of-the-test"
-	authenticate := func(given string) (httphandler.Identity, bool) {
-		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
-	}
-	url, _ := liveserver.Start(t, &httphandler.Options{Authenticate: authenticate}, nil)
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name string
-		env  map[string]string
-		args []string
-		code int
-		want string
-	}{
-		{"none", nil, []string{"--server", url}, console.ExitFailed, "weir: permission denied"},
-		{
-			"a wrong one", map[string]string{connect.TokenEnv: "another-bearer-token"}, []string{"--server", url},
-			console.ExitFailed, "weir: permission denied",
-		},
-		{"from the environment", map[string]string{connect.TokenEnv: token, connect.ServerEnv: url}, nil, console.ExitDone, ""},
-		{"from a file", nil, []string{"--token-file", file, "--server", url}, console.ExitDone, ""},
-	} {
-		var out, errs bytes.Buffer
-		args := append([]string{"loadtest", "tenant-1", "llm", "rpm=1", "--duration", "50ms"}, c.args...)
-		code := runE(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
-			func(name string) string { return c.env[name] })
-		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
-			t.Errorf("%s: got exit code %d and %q, want %d and %q", c.name, code, errs.String(), c.code, c.want)
-		}
-		if (out.Len() > 0) != (c.code == console.ExitDone) || strings.Contains(errs.String()+out.String(), token) {
-			t.Errorf("%s: got %q, want a report only where it ran, and no bearer token", c.name, out.String())
-		}
-	}
+	testToken(t, true, "loadtest", "tenant-1", "llm", "rpm=1", "--duration", "50ms")
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/testkit/liveserver"
@@ -101,27 +99,18 @@ func TestReplayServer(t *testing.T) {
 func TestReplayServerInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	var reserved atomic.Int64
-	url, limiter := liveserver.Start(t, nil, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.ServeHTTP(w, r)
-			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
-				cancel()
-			}
-		})
-	})
-	var out, errs bytes.Buffer
+	url, limiter := startAnd(t, cancel)
 	// Each call lasts a minute, so none ends by itself before the interrupt.
 	args := []string{
 		"replay", liveTrace(t, 10_000), "--server", url, "--speed", "100", "--latency", "59m",
 		"--entities", "2", "-o", "json",
 	}
 	began := time.Now()
-	code := runE(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
-	if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
-		t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
+	ran := runIn(ctx, noEnv, args...)
+	if ran.code != console.ExitFailed || ran.err != "weir: interrupted\n" {
+		t.Errorf("got exit code %d and %q, want 1 and an interruption", ran.code, ran.err)
 	}
-	r := replayReported(t, out.String())
+	r := replayReported(t, ran.out)
 	if r.Live.Stopped != "interrupted" || r.Live.Sent < 10 || r.Live.Sent > 9000 ||
 		r.Totals.Calls != r.Live.Sent || r.Live.Unsettled != 0 || r.Calls != 10_000 {
 		t.Errorf("got %+v and %+v, want a part of the calls, all of them settled", r.Live, r.Totals)
@@ -173,40 +162,7 @@ func TestReplayServerGone(t *testing.T) {
 // a replay without one ends with the server's refusal before its first call.
 func TestReplayServerToken(t *testing.T) {
 	t.Parallel()
-	const token = "a-bearer-token-of-the-test"
-	authenticate := func(given string) (httphandler.Identity, bool) {
-		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
-	}
-	url, _ := liveserver.Start(t, &httphandler.Options{Authenticate: authenticate}, nil)
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	trace := liveTrace(t, 2)
-	for _, c := range []struct {
-		name string
-		env  string
-		args []string
-		code int
-		want string
-	}{
-		{"none", "", nil, console.ExitFailed, "weir: permission denied"},
-		{"a wrong one", "another-bearer-token", nil, console.ExitFailed, "weir: permission denied"},
-		{"from the environment", token, nil, console.ExitDone, ""},
-		{"from a file", "", []string{"--token-file", file}, console.ExitDone, ""},
-	} {
-		var out, errs bytes.Buffer
-		args := append([]string{"replay", trace, "--server", url, "--speed", "1000"}, c.args...)
-		env := func(name string) string { return map[string]string{"WEIR_TOKEN": c.env}[name] }
-		code := runE(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
-		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
-			t.Errorf("%s: got exit code %d and %q, want %d and %q",
-				c.name, code, errs.String(), c.code, c.want)
-		}
-		if strings.Contains(errs.String()+out.String(), token) {
-			t.Errorf("%s: got the bearer token in the output", c.name)
-		}
-	}
+	testToken(t, false, "replay", liveTrace(t, 2), "--speed", "1000")
 }
 
 // TestReplayServerMisuse checks that a workload that does not fit the server's limits is misuse,
