@@ -1,5 +1,5 @@
-# Everything that is run on weir by name. `make` lists it. Needed: Go, make, and a C compiler for
-# the race detector. Tools are built from pinned versions into .cache/, which git ignores.
+# The targets for working on weir; `make` lists them. They need Go, make, and a C compiler for the race
+# detector. Tools are built from pinned versions into .cache/, which git ignores.
 
 GO                    ?= go
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -7,26 +7,26 @@ GOVULNCHECK_VERSION   := v1.8.0
 APIDIFF_VERSION       := v0.0.0-20261014143641-f0251eb4aa3e
 
 FUZZTIME ?= 60s
-# V=1 makes the tests say which of them ran.
+# V=1 prints the name of each test.
 V        ?=
-# More flags for the demo, such as --exit, with which it ends by itself.
+# More flags for the demo, such as --exit, which ends it without an interrupt.
 DEMO     ?=
-# Flags for the comparison, such as -list or -run hot; -help says which there are.
+# Flags for the comparison, such as -list or -run hot; -help lists them.
 BENCH    ?=
 
-# go env prints each answer on a line of its own; a C compiler's flags come after its name.
+# go env prints each value on its own line. The line of CC may have flags after the compiler's name.
 GO_ENV  := $(shell $(GO) env GOVERSION CGO_ENABLED CC 2>/dev/null)
 HAVE_CC := $(and $(filter 1,$(word 2,$(GO_ENV))),$(shell command -v '$(word 3,$(GO_ENV))' 2>/dev/null))
 RACE    := $(if $(HAVE_CC),-race)
 TEST    := $(GO) test -timeout 30m -shuffle=on $(RACE) $(if $(V),-v)
 
-# A tool built by one Go release does not understand the next, so its folder names both versions.
+# A tool that was built with one Go release cannot read code for the next one, so the path has both versions.
 BIN           := .cache/bin/$(word 1,$(GO_ENV))
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)/apidiff
 
-# The systems that weir is released for. TigerBeetle's client needs cgo, so without it that store is left out.
+# The systems for which weir is released. Builds without cgo lack the TigerBeetle store, because its client needs cgo.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 .DEFAULT_GOAL := help
@@ -37,8 +37,8 @@ SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windo
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The program is built and then run by itself, so that an interrupt reaches it and nobody between.
-demo: ## Serve, and watch the limits judge an hour of real LLM traffic in half a minute (Ctrl-C ends it)
+# The program is built and then run directly, because `go run` would receive the interrupt too.
+demo: ## Start a server and replay an hour of real LLM traffic against it in half a minute (Ctrl-C ends it)
 	@mkdir -p .cache
 	$(GO) build -o .cache/weir ./cmd/weir
 	.cache/weir demo $(DEMO)
@@ -48,13 +48,14 @@ dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends i
 	$(GO) build -o .cache/dynamodblocal ./internal/testkit/dynamodblocal
 	.cache/dynamodblocal -port $(or $(PORT),8000)
 
-# The race detector takes most of the time of a test. It watches the packages whose code shares memory
-# between goroutines. The others run beside them: the suites, which the stores play watched, and the
-# command line, whose tests start a thousand processes. `make test-long` watches all.
+# The race detector takes most of the time of a test, so it is used only for packages whose code
+# shares memory between goroutines. The packages of UNWATCHED are tested without it, at the same time.
+# Among them are the suites, which the stores' tests run with it, and the command line, whose tests start
+# a thousand processes. `make test-long` tests them with it too.
 UNWATCHED := ./cmd/... ./conformance/... ./kernel/... ./manifest/... \
 	$(addprefix ./internal/,apijson cli clip connect console hash joined lab lab/chart lab/live lab/replay lab/report lab/trace lint schema soak text)
 
-test: race-notice ## Run every test, shuffled, where it matters with the race detector (V=1 names them)
+test: race-notice ## Run every test in random order, with the race detector if goroutines share memory (V=1 names them)
 	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched
 
 test-watched:
@@ -63,7 +64,7 @@ test-watched:
 test-unwatched:
 	$(filter-out -race,$(TEST)) -vet=off $(UNWATCHED)
 
-conformance: race-notice ## Run the suites alone: their own tests, and each store's TestConformance…
+conformance: race-notice ## Run the suites only: their own tests, and each store's TestConformance…
 	$(TEST) ./conformance/...
 	$(TEST) -run Conformance ./...
 
@@ -71,7 +72,7 @@ test-long: ## Run every test in full, also those that a plain run skips (up to a
 	$(TEST) -vet=off $(UNWATCHED)
 	WEIR_SOAK=1 $(GO) test -count=1 -v -p 1 -timeout 60m ./...
 
-fuzz: ## Fuzz every target for FUZZTIME each (60s)
+fuzz: ## Run every fuzz test for FUZZTIME (60s)
 	@mkdir -p .cache
 	@$(GO) test -list '^Fuzz' ./... > .cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }
 	@awk '/^Fuzz/ { names[++n] = $$1 } \
@@ -86,34 +87,34 @@ bench: ## Run weir beside other limiters on the same work, and print the ratios 
 	cd bench && $(GO) build -o ../.cache/bench .
 	.cache/bench $(BENCH)
 
-microbench: ## Run the benchmarks that lie beside the tests
+microbench: ## Run the Go benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-# The linter would refuse a replacement by a folder, and that folder is what is to be measured.
-benchcheck: $(GOLANGCI_LINT) race-notice ## Check bench/, a module of its own, and run each comparison for a moment
+# gomoddirectives is off here: bench/ replaces weir's module by the parent folder, to measure this tree.
+benchcheck: $(GOLANGCI_LINT) race-notice ## Check bench/, a separate module, and run each comparison for a moment
 	cd bench && $(GO) mod verify
 	cd bench && $(GO) vet ./...
 	cd bench && $(GO) fix -diff ./...
 	cd bench && '$(abspath $(GOLANGCI_LINT))' run --config ../.golangci.yaml --disable gomoddirectives ./...
 	cd bench && $(TEST) ./...
 
-cover: ## Measure what the tests reach; the pages go to .cache/cover.html
+cover: ## Measure the coverage of the tests; the report is .cache/cover.html
 	@mkdir -p .cache
 	$(GO) test -coverpkg=./... -coverprofile=.cache/cover.out ./...
 	$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
 	$(GO) tool cover -func=.cache/cover.out | tail -n 1
 
-check: ## Run all that a change must pass (an hour the first time, which builds the tools)
+check: ## Run all checks that a change must pass (an hour the first time, because it builds the tools)
 	@$(MAKE) --no-print-directory verify vet lint vuln test crossvet benchcheck
 
-# With the flags of the tests, so that what both compile is compiled once.
-vet: ## Check form, vet and modernize
+# It uses the flags of the tests, so that the build cache serves both.
+vet: ## Run gofmt, go vet and go fix
 	@found=$$(find . -name '*.go' -not -path './.cache/*' -exec gofmt -s -l {} +); \
 	if [ -n "$$found" ]; then echo "gofmt would change:"; echo "$$found"; exit 1; fi
 	$(GO) vet $(RACE) ./...
 	$(GO) fix $(RACE) -diff ./...
 
-crossvet: ## Vet for every system of a release, without cgo
+crossvet: ## Run go vet for every system of a release, without cgo
 	@set -e; for system in $(SYSTEMS); do \
 		echo "vet $$system"; \
 		GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 $(GO) vet ./...; \
@@ -122,7 +123,7 @@ crossvet: ## Vet for every system of a release, without cgo
 lint: $(GOLANGCI_LINT) ## Run golangci-lint
 	$(GOLANGCI_LINT) run ./...
 
-# Exit status 0 means none found. Without the database nothing can be found: say so, and go on.
+# Exit status 0 means that none was found. If the database cannot be reached, this is printed and is not a failure.
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities
 	@mkdir -p .cache
 	@$(GOVULNCHECK) ./... > .cache/vuln.txt 2>&1; status=$$?; \
@@ -132,8 +133,8 @@ vuln: $(GOVULNCHECK) ## Look for known vulnerabilities
 		cat .cache/vuln.txt; exit $$status; \
 	fi
 
-# Before 1.0 an incompatible change is allowed, and told in the upgrade notes of CHANGELOG.md.
-api: $(APIDIFF) ## Print what has changed in the exported API since the last tag
+# Before 1.0 an incompatible change is allowed. CHANGELOG.md has a note about each.
+api: $(APIDIFF) ## Print the changes of the exported API after the last tag
 	@tag=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || \
 		{ echo "api: there is no tag yet, so there is nothing to compare with"; exit 0; }; \
 	set -e; mkdir -p .cache; old=$$(mktemp -d .cache/api.XXXXXX); \
@@ -144,22 +145,22 @@ api: $(APIDIFF) ## Print what has changed in the exported API since the last tag
 	'$(abspath $(APIDIFF))' -m -w "$$old/new" "$$module"; \
 	echo "api: since $$tag"; '$(abspath $(APIDIFF))' -m "$$old/old" "$$old/new" 2>&1 | sed '/^Ignoring internal package/d'
 
-fix: $(GOLANGCI_LINT) ## Mend what can be mended by machine, and list the rest
+fix: $(GOLANGCI_LINT) ## Fix the findings that tools can fix, and list the others
 	$(GO) fix ./...
 	$(GOLANGCI_LINT) run --fix --issues-exit-code 0 ./...
 	find . -name '*.go' -not -path './.cache/*' -exec gofmt -s -w {} +
 
-verify: ## Check that go.mod and go.sum are tidy and that the modules are what they say
+verify: ## Check that go.mod and go.sum are tidy and that the downloaded modules match their checksums
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 
-# TigerBeetle's client stays: docs/dependencies.md says why.
-newest: ## Take the newest release of every dependency (it changes go.mod)
+# The version of TigerBeetle's client is fixed: docs/dependencies.md has the reason.
+newest: ## Update every dependency to its newest release (changes go.mod)
 	$(GO) get -u -t ./...
 	$(GO) get github.com/tigerbeetle/tigerbeetle-go@v0.17.9
 	$(GO) mod tidy
 
-tools: $(GOLANGCI_LINT) $(GOVULNCHECK) $(APIDIFF) ## Build the pinned tools (the targets do it when needed)
+tools: $(GOLANGCI_LINT) $(GOVULNCHECK) $(APIDIFF) ## Build the pinned tools (other targets do so if needed)
 
 $(GOLANGCI_LINT):
 	GOBIN='$(abspath $(@D))' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)

@@ -1,7 +1,7 @@
 """Acquires with zae-limiter 0.17 as fast as it can: a worker of bench, whose protocol is in protocol.go.
 
 Each line on standard input is an order in JSON, and each line on standard output the reply to it. The
-first order opens a world. An order of work says how many operations all callers do together (ops), or
+first order opens a workload. An order of work says how many operations all callers do together (ops), or
 for how long they do them (ns).
 """
 

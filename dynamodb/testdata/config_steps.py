@@ -1,4 +1,4 @@
-"""Does one thing after the other with the Python library zae-limiter 0.17 on a table, and prints what came of it.
+"""Calls the Python library zae-limiter 0.17 on a table, step by step, and prints the results.
 
 The only argument is a JSON object: endpoint, table and namespace. Standard input has a JSON list of steps, each a
 method of the library's repository with its arguments by name; arguments called limits are lists of objects. The step
@@ -21,7 +21,7 @@ from zae_limiter_aggregator.processor import ConsumptionDelta, update_snapshot  
 
 
 def plain(value):
-    """What JSON can hold of an answer."""
+    """Converts an answer to a value that JSON can encode."""
     if isinstance(value, Limit):
         return [value.name, value.capacity, value.refill_amount, value.refill_period_seconds]
     if dataclasses.is_dataclass(value):
@@ -34,7 +34,7 @@ def plain(value):
 
 
 def limit_of(fields):
-    """A limit of its fields; reset_after is in seconds."""
+    """Returns the limit with the given fields; reset_after is in seconds."""
     if "reset_after" in fields:
         fields = {**fields, "reset_after": datetime.timedelta(seconds=fields["reset_after"])}
     return Limit(**fields)

@@ -1,8 +1,8 @@
-"""Drains one bucket with the Python library zae-limiter 0.17 alone, and prints what it admitted.
+"""Drains one bucket with the Python library zae-limiter 0.17 alone, and prints the admitted units.
 
 The only argument is a JSON object: endpoint, table, namespace, entity, resource, limit and callers. The callers ask
-for one unit at a time until each was denied many times in a row. The clock stands, so nothing is refilled. The output
-is a JSON object with what was admitted.
+for one unit at a time until each was denied many times in a row. The clock stands still, so nothing is refilled. The
+output is a JSON object with the admitted units.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Makes a table ready as a team does that uses the Python library zae-limiter 0.17.
+"""Prepares a table with the Python library zae-limiter 0.17, as its users do.
 
 The only argument is a JSON object: endpoint, table, namespace, resource, limits (by entity), parents and
 shards (by entity). The buckets named in shards are made, full; all others are made by the first call. The
@@ -29,7 +29,7 @@ async def register(spec):
 
 
 async def make_shards(repository, entity, resource, limits, count):
-    """Makes the bucket with as many shards, as if it had been doubled long ago."""
+    """Makes the bucket with that number of shards, as if it had been doubled long ago."""
     client, now = await repository._get_client(), repository._now_ms()
     for shard in range(count):
         states = [

@@ -1,4 +1,4 @@
-"""Takes from buckets with the Python library zae-limiter 0.17, and then says what its readers see.
+"""Takes from buckets with the Python library zae-limiter 0.17, and then prints what the library reads.
 
 The only argument is a JSON object: endpoint, table, namespace, resource, limit, entities, and take, a list of
 {"entity", "costs"}. The last line of the output is a JSON object.

@@ -1,7 +1,7 @@
 """One process of the live tests on the Python library zae-limiter 0.17.
 
-The only argument is a JSON object, the same as a Go worker gets (see spec.go). What happens is written to
-the log as one JSON object a line (see record.go). The process says "ready" on its output, waits for a line
+The only argument is a JSON object, the same as a Go worker gets (see spec.go). Each event is written to
+the log as a line with a JSON object (see record.go). The process says "ready" on its output, waits for a line
 with the start in Unix microseconds on its input, and says "done".
 """
 
@@ -36,7 +36,7 @@ def limits_of(definitions):
     ]
 
 
-# What the commit that is under way reckons with, for each bucket item and limit: it is not in the request.
+# The shares that the commit in progress computes with, by bucket item and limit. The request does not have them.
 SHARES = contextvars.ContextVar("shares", default={})
 
 
@@ -74,7 +74,7 @@ def terms(expression, clause):
 
 
 def note_of(update):
-    """What a write to a bucket item credits, read from the request itself; None where it is nothing."""
+    """What a write to a bucket item credits, read from the request; None if it credits nothing."""
     key, names = update["Key"], update.get("ExpressionAttributeNames", {})
     if key["SK"]["S"] != "#STATE":
         return None
@@ -212,7 +212,7 @@ class Worker:
             record["settle"]["a"] = now_us()
         except RateLimitExceeded:
             record.update(a=now_us(), v="denied")
-        except Exception as error:  # whatever it is, the checker shall hear of it
+        except Exception as error:  # the checker needs every error
             where = record["settle"] if "settle" in record else record
             where["a"] = now_us()
             where["err"] = f"{type(error).__name__}: {error}"

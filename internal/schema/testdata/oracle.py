@@ -1,4 +1,4 @@
-"""Answers for python_test.go: what the library makes of the same arguments, one JSON object."""
+"""Prints the library's results for the arguments of python_test.go, as one JSON object."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def config(repo, case):
 
 
 def read(repo, case):
-    """What the library reads from items that weir wrote."""
+    """Returns the values that the library reads from items that weir wrote."""
     buckets = {
         one.limit_name: [
             one.tokens_milli,
