@@ -137,9 +137,9 @@ func cascade() *comparison {
 	return &comparison{
 		name: "cascade", store: inMemory(),
 		title: "Four limits on an entity and four on its parent, 1,000 live leases",
-		note: "Two buckets, a window and concurrency, twice: eight judgements, all or nothing, and a completion " +
-			"that names the tokens used. The eight of x/time/rate share one reading of the clock; what seven of " +
-			"them took stays taken where the eighth denies.",
+		note: "Two buckets, a window and a concurrency limit, on both entities: eight limits are judged, all or " +
+			"nothing, and the completion names the tokens used. The eight limiters of x/time/rate share one reading " +
+			"of the clock; if the eighth denies, the units of the other seven stay taken.",
 		sides: append(weirSides(weir),
 			side{"x/time/rate, AllowN", rate, workTake}, side{"x/time/rate, AllowN on 8", rate, workEight}),
 		ratios: append([]ratio{{over: 0, under: 3, goal: 25}, {over: 0, under: 4}}, against(1, 3, 4)...),

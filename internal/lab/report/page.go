@@ -102,14 +102,14 @@ func (o *Result) tiles() []chart.Tile {
 		})
 	} else if t.RetryAfterP50MS != nil {
 		tiles = append(tiles, chart.Tile{
-			Name: "Told to wait", Value: roughDuration(*t.RetryAfterP95MS),
+			Name: "Retry after", Value: roughDuration(*t.RetryAfterP95MS),
 			Note: "95 % of the denials within that, half within " + text.FormatMS(*t.RetryAfterP50MS),
 		})
 	}
 	if e := o.Estimates; e != nil && e.Calls > 0 {
 		tiles = append(tiles, chart.Tile{
 			Name: "Within the estimate", Value: string(e.CoveredPercent) + " %",
-			Note: text.FormatBig(e.TokensOver) + " tokens reserved in vain",
+			Note: text.FormatBig(e.TokensOver) + " tokens reserved and not used",
 		})
 	}
 	if t.Errors > 0 {
@@ -129,31 +129,31 @@ func roughDuration(ms int64) string {
 // reading explains what the page counts.
 func (o *Result) reading() chart.Section {
 	words := []string{
-		"A call is a line of the trace: it reserves when it comes, and settles with what it used when it ends.",
-		"It is admitted if every limit that applies has room, and denied if one has not; then nothing is charged.",
+		"A call is a line of the trace: it reserves when it arrives, and settles with what it used when it ends.",
+		"It is admitted if it fits every limit that applies. Otherwise it is denied, and nothing is charged.",
 	}
 	if o.Retry != nil {
-		words = append(words, "A denied call comes back at the instant that it was told, until it is admitted "+
-			"or gives up: calls count once, by what became of them in the end, limits count each attempt.")
+		words = append(words, "A denied call comes back after its retry-after, until it is admitted or gives "+
+			"up. A call counts once, by its last attempt; limits count each attempt.")
 	}
 	if o.Live != nil {
-		words = append(words, "Errors are neither: the server said something else, or nothing.")
+		words = append(words, "Errors are neither: the server gave another answer, or none.")
 	} else {
-		words = append(words, "Errors are calls that no wait makes fit, since they cost more than a limit can "+
-			"ever hold; their tokens count as denied.")
+		words = append(words, "Errors are calls that can never be admitted, because they cost more than a "+
+			"limit can hold; their tokens count as denied.")
 	}
 	words = append(words,
-		"One denial counts on every limit that was exceeded, under “only it” where no other was.",
-		"Used is what calls were charged for in the end; slots count for the seconds that they were held.",
-		"Available is what could have been used from the first call to the end of the last: capacity and refill "+
-			"of a bucket, the capacity of a window as often as one begins and of a budget in each period touched, "+
-			"slots all the time.")
+		"One denial counts on every limit that was exceeded, and under “only it” if no other limit was.",
+		"Used is what calls were charged at their end; slots count for the seconds for which they were held.",
+		"Available is what could have been used from the first call to the end of the last: the capacity and the "+
+			"refill of a bucket, the capacity of each window that begins, the capacity of a budget for each of its "+
+			"periods, and all slots for the whole time.")
 	if o.Estimates != nil {
-		words = append(words, "An estimate is how many tokens a call was taken to generate when it reserved: what "+
-			"it generated beyond that is an overrun, what it did not use of it was reserved in vain.")
+		words = append(words, "An estimate is the number of output tokens that a call reserved. Tokens that it "+
+			"generated above that are an overrun; tokens below that were reserved and not used.")
 	}
 	if o.Compare != nil {
-		words = append(words, "A and B had the same calls by the same callers with the same costs, each file alone.")
+		words = append(words, "A and B are separate runs with the same calls, callers and costs.")
 	}
 	return chart.Section{Title: "How to read this page", Note: strings.Join(words, " ")}
 }

@@ -146,7 +146,7 @@ func (o *Result) facts() []chart.Fact {
 		add("estimate", "%s", r.Estimate)
 	}
 	if r.Retry != nil {
-		add("retry", "until %s after a call came", text.FormatMS(r.Retry.PatienceMS))
+		add("retry", "until %s after a call's arrival", text.FormatMS(r.Retry.PatienceMS))
 	}
 	return facts
 }
@@ -174,7 +174,7 @@ func (o *Result) foot(b *bytes.Buffer) {
 	if o.Live != nil {
 		liveFoot(b, o.Live)
 	} else if c.Errors > 0 {
-		b.WriteString("errors are calls that no wait makes fit: never satisfiable; " +
+		b.WriteString("errors are calls that can never be admitted (never satisfiable); " +
 			"their tokens count as denied\n")
 	}
 	if c.RetryAfterP50MS != nil {
@@ -182,7 +182,7 @@ func (o *Result) foot(b *bytes.Buffer) {
 			text.FormatMS(*c.RetryAfterP50MS), text.FormatMS(*c.RetryAfterP95MS))
 	}
 	if r := o.Retry; r != nil {
-		fmt.Fprintf(b, "attempts  %s: %s admitted when they came, %s when they came back, %s gave up\n",
+		fmt.Fprintf(b, "attempts  %s: %s admitted on arrival, %s after a retry, %s gave up\n",
 			text.FormatInt(r.Attempts), text.Plural(int(r.AdmittedFirst), "call", "calls"),
 			text.FormatInt(r.AdmittedLater), text.FormatInt(r.GivenUp))
 		w := r.WaitMS

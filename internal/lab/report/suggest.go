@@ -35,9 +35,9 @@ func (s *Suggested) print(b *bytes.Buffer) {
 	for _, l := range s.LeftOut {
 		fmt.Fprintf(b, "%s stays: %s\n", text.Printable(l.Field), l.Why)
 	}
-	fmt.Fprintf(b, "as they are, the limits deny %s of %s when they come (%s %%)\n",
+	fmt.Fprintf(b, "the limits as they are deny %s of %s on arrival (%s %%)\n",
 		text.FormatInt(s.DeniedNow), text.Plural(int(s.Calls), "call", "calls"), s.DeniedNowPercent)
-	fmt.Fprintf(b, "as suggested, together they deny %s of %s (%s %%); "+
+	fmt.Fprintf(b, "the suggested limits together deny %s of %s (%s %%); "+
 		"each alone may deny %s %% of its calls\n", text.FormatInt(s.Denied),
 		text.Plural(int(s.Calls), "call", "calls"), s.DeniedPercent, s.EachMayDeny)
 	if s.file == "" {
@@ -77,16 +77,16 @@ func (s *Suggested) sections() []chart.Section {
 		return nil
 	}
 	t := pageTable(s.limitsTable())
-	t.Note = fmt.Sprintf("As they are, the limits deny %s of %s when they come (%s %%); "+
-		"as suggested, together they deny %s (%s %%).", text.FormatInt(s.DeniedNow),
+	t.Note = fmt.Sprintf("The limits as they are deny %s of %s on arrival (%s %%); "+
+		"the suggested limits together deny %s (%s %%).", text.FormatInt(s.DeniedNow),
 		text.Plural(int(s.Calls), "call", "calls"), s.DeniedNowPercent, text.FormatInt(s.Denied), s.DeniedPercent)
 	for _, l := range s.LeftOut {
 		t.Note += " " + l.Field + " stays: " + l.Why + "."
 	}
 	return []chart.Section{{
 		Title: "Suggested capacities",
-		Note: fmt.Sprintf("They deny at most %s %% of the calls, which is %s. Everything else on this page is "+
-			"about the limits as they are.", s.Share, text.FormatInt(s.MayDeny)),
+		Note: fmt.Sprintf("They deny at most %s %% of the calls, which is %s. The rest of this page is about the "+
+			"limits as they are.", s.Share, text.FormatInt(s.MayDeny)),
 		Table: t,
 	}}
 }

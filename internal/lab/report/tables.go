@@ -206,7 +206,7 @@ func estimatesTable(r *replay.Report) *text.Table {
 	e := r.Estimates
 	t := &text.Table{Heads: []string{
 		"ESTIMATE OF", ">CALLS", ">WITHIN", ">%", ">OVERRUNS",
-		">TOKENS USED", ">RESERVED IN VAIN", ">%", ">NOT RESERVED",
+		">TOKENS USED", ">NOT USED", ">%", ">NOT RESERVED",
 	}}
 	add := func(name string, s *replay.EstimateScore) {
 		t.Add(name, text.FormatInt(s.Calls), text.FormatInt(s.Covered), string(s.CoveredPercent),
