@@ -152,7 +152,7 @@ func (d *Definitions) checkCycles(names []string) error {
 		}
 		if at != "" && chain[at] == name {
 			errs = append(errs, invalid("entities."+at+".parent", d.Entities[at].Parent,
-				fmt.Sprintf("leads back to %q: a cycle", clip.Text(at))))
+				fmt.Sprintf("leads back to %q, which is a cycle", clip.Text(at))))
 		}
 	}
 	return errors.Join(errs...)

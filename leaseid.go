@@ -47,7 +47,7 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	for i := range ulidLen {
 		v := crockfordValues[s[i]]
 		if v == 0 || i == 0 && v > 8 {
-			return LeaseID{}, notULID(s, "is no ULID")
+			return LeaseID{}, notULID(s, "is not a ULID")
 		}
 		acc = acc<<5 | uint16(v-1)
 		if bits += 5; bits >= 8 {

@@ -132,12 +132,12 @@ func (l *Limit) normalizeBudget(bad func(field string, value any, reason string)
 		l.Zone = "UTC"
 	}
 	if l.Zone == "Local" {
-		bad("zone", l.Zone, "must be an IANA zone, not the machine's own")
+		bad("zone", l.Zone, "must be the name of an IANA time zone, not the machine's own zone")
 		return
 	}
 	zone, err := time.LoadLocation(l.Zone)
 	if err != nil {
-		bad("zone", l.Zone, "no such IANA zone")
+		bad("zone", l.Zone, "is not a known IANA time zone")
 		return
 	}
 	l.zone = zone

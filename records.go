@@ -69,7 +69,7 @@ func (u *Usage) Add(o *Usage) error {
 		u.Overdrawn[name] = sum(u.Overdrawn[name], n)
 	}
 	if !fits {
-		return NewError(Unsupported, "usage", "", "adds up to more than 64 bits hold: ask for less time")
+		return NewError(Unsupported, "usage", "", "the sum does not fit in 64 bits: ask for a shorter time")
 	}
 	return nil
 }

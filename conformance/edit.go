@@ -241,9 +241,9 @@ func checkEdit(d *weir.Definitions, traits *driver.Traits, depth int) error {
 	for field, l := range d.All {
 		if !slices.Contains(traits.Kinds, l.Kind) {
 			refuse(weir.Unsupported, field+".kind", string(l.Kind),
-				"this store does not enforce the kind")
+				"this store does not support this kind of limit")
 		} else if l.Shadow && traits.NoShadow {
-			refuse(weir.Unsupported, field+".enforce", "false", "this store has no shadow limits")
+			refuse(weir.Unsupported, field+".enforce", "false", "this store does not support shadow limits")
 		}
 	}
 	if n := deepest(d); n > max(1, depth) {

@@ -86,8 +86,8 @@ func TestTooManyLimits(t *testing.T) {
 		{Entity: "acme", Resource: faultResource},
 	} {
 		err := s.admin.WriteLimits(t.Context(), configNow, at, series("rpm", admin.MaxLimits+1, 5))
-		wantError(t, err, weir.Invalid, "limits", `limits "37": are too many limits: `+
-			"a place on a DynamoDB table can have at most 36")
+		wantError(t, err, weir.Invalid, "limits", `limits "37": is too many limits: `+
+			"an entity, a resource or the system can have at most 36 on a DynamoDB table")
 		if events := s.audited(t, at, ""); len(events) > 0 {
 			t.Errorf("%+v: got %+v, want nothing recorded", at, events)
 		}

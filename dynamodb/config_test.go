@@ -336,7 +336,7 @@ func TestStrongestLevelSetsAccess(t *testing.T) {
 		"disabled": truthOf(true), "cascade": truthOf(false),
 	})
 	if _, err := s.ReadConfig(t.Context(), acme, false); !errors.Is(err, weir.PermissionDenied) ||
-		!strings.Contains(err.Error(), "switched off") {
+		!strings.Contains(err.Error(), "is disabled") {
 		t.Errorf("got %v, want permission denied", err)
 	}
 	s.also(t, schema.EntityConfigKey(s.config.Namespace, "acme", "gpt-4o"), schema.Item{"disabled": truthOf(false)})

@@ -32,9 +32,9 @@ func TestOpenRefusesOptions(t *testing.T) {
 		"no scheme":           {"limits", at("127.0.0.1:8000"), "store.endpoint", "address like"},
 		"no host":             {"limits", at("http://"), "store.endpoint", "address like"},
 		"another scheme":      {"limits", at("ftp://h"), "store.endpoint", "address like"},
-		"a path behind":       {"limits", at("http://h/x"), "store.endpoint", "nothing but"},
-		"a secret":            {"limits", at("http://u:secret@h"), "store.endpoint", "no user and password"},
-		"a secret alone":      {"limits", at("u:secret@h"), "store.endpoint", "no user and password"},
+		"a path behind":       {"limits", at("http://h/x"), "store.endpoint", "must have only"},
+		"a secret":            {"limits", at("http://u:secret@h"), "store.endpoint", "a user or password"},
+		"a secret alone":      {"limits", at("u:secret@h"), "store.endpoint", "a user or password"},
 		"no region":           {"limits", &Options{Config: &aws.Config{}}, "store.region", "AWS_REGION"},
 		"a namespace's words": {"limits", &Options{Config: cfg, Namespace: "_"}, "store.namespace", "reserved"},
 	} {
@@ -83,7 +83,7 @@ func TestOpenRefusedByAWS(t *testing.T) {
 		HTTP: &http.Client{Transport: script(fails("AccessDeniedException", ""))},
 	}
 	_, err := Open(t.Context(), "limits", denied)
-	wantError(t, err, weir.PermissionDenied, "", "refused the caller")
+	wantError(t, err, weir.PermissionDenied, "", "AWS refused the credentials")
 	gone := script(fails("AccessDeniedException", ""), fails("ResourceNotFoundException", ""))
 	denied.HTTP = &http.Client{Transport: gone}
 	_, err = Open(t.Context(), "limits", denied)
@@ -93,7 +93,7 @@ func TestOpenRefusedByAWS(t *testing.T) {
 func TestOpenStatus(t *testing.T) {
 	t.Parallel()
 	for status, words := range map[string]string{
-		"CREATING": "still being made", "DELETING": "DELETING", "ARCHIVED": "ARCHIVED",
+		"CREATING": "still being created", "DELETING": "DELETING", "ARCHIVED": "ARCHIVED",
 		"INACCESSIBLE_ENCRYPTION_CREDENTIALS": "INACCESSIBLE",
 	} {
 		_, err := Open(t.Context(), "limits", &Options{
@@ -145,13 +145,13 @@ func TestOpenVersions(t *testing.T) {
 		"a later minor one":    {"0.11.0", "0.17.0", "", ""},
 		"an old one":           {"0.8.0", "0.0.0", "schema_version", "older than 0.9.0"},
 		"a new one":            {"1.0.0", "0.0.0", "schema_version", "use a newer weir"},
-		"no version":           {"new", "0.0.0", "schema_version", "is no version"},
-		"one number":           {"0", "0.0.0", "schema_version", "is no version"},
+		"no version":           {"new", "0.0.0", "schema_version", "is not a version number"},
+		"one number":           {"0", "0.0.0", "schema_version", "is not a version number"},
 		"a new feature":        {"0.10.0", "0.18.0", "client_min_version", "use a newer weir"},
 		"a newer patch":        {"0.10.0", "0.17.1rc1", "client_min_version", "use a newer weir"},
 		"a release candidate":  {"0.10.0", "0.17.0rc1", "", ""},
-		"no minimum version":   {"0.10.0", "latest", "client_min_version", "is no version"},
-		"beyond all numbers":   {"0.10.0", "0.9999999999999999.0", "client_min_version", "is no version"},
+		"no minimum version":   {"0.10.0", "latest", "client_min_version", "is not a version number"},
+		"beyond all numbers":   {"0.10.0", "0.9999999999999999.0", "client_min_version", "is not a version number"},
 		"a development schema": {"0.10.1.dev42+gced59de", "0.0.0", "", ""},
 	} {
 		v := &schema.Version{Schema: tc.schema, ClientMin: tc.client}

@@ -120,7 +120,7 @@ func (s *Store) namespaceFault(item schema.Item) error {
 			"was deleted from table "+s.client.TableName+": "+recovery+" brings it back")
 	case n.ID != s.config.Namespace:
 		return client.Fault(weir.NotFound, "store.namespace", name, "was deleted from table "+s.client.TableName+
-			" and registered again as "+n.ID+": open the store anew to use that one")
+			" and registered again as "+n.ID+": open the store again to use that one")
 	}
 	return nil
 }

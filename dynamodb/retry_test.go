@@ -340,7 +340,7 @@ func TestClassify(t *testing.T) {
 		"expired":        {fails("ExpiredTokenException", ""), weir.PermissionDenied, "refused"},
 		"no table":       {fails("ResourceNotFoundException", ""), weir.Unavailable, "does not exist"},
 		"throttled":      {fails("ThrottlingException", ""), weir.Unavailable, "throttled"},
-		"too large":      {fails("ValidationException", ""), weir.Unsupported, "cannot do this"},
+		"too large":      {fails("ValidationException", ""), weir.Unsupported, "refused the request"},
 		"its own fault":  {answerWith(http.StatusServiceUnavailable, "{}"), weir.Unavailable, ""},
 		"no answer":      {cutConnection(), weir.Unavailable, "did not answer"},
 	} {

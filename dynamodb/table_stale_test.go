@@ -87,7 +87,7 @@ func TestTableStaleDescriptionTimeout(t *testing.T) {
 		wantError(t, err, weir.NotFound, "store.table", "does not exist")
 		always := script(there, done, there)
 		err = table.through(always).Delete(t.Context())
-		wantError(t, err, weir.Conflict, "store.table", "DynamoDB says it is ACTIVE")
+		wantError(t, err, weir.Conflict, "store.table", "its status is ACTIVE")
 		if n, m := never.asked.Load(), always.asked.Load(); n != tables.MaxStale+2 || m != tables.MaxStale+3 {
 			t.Errorf("got %d and %d calls, want %d and %d", n, m, tables.MaxStale+2, tables.MaxStale+3)
 		}

@@ -240,7 +240,7 @@ func (t *leaseUpdate) pieceDeltas(u *driver.Update) ([]pieceDelta, error) {
 		left, ok := kernel.Milli(c.To)
 		if !ok {
 			return nil, client.Fault(weir.Invalid, "totals."+c.Limit.Name,
-				strconv.FormatInt(c.To, 10), "is more than can be counted")
+				strconv.FormatInt(c.To, 10), "is more than a limit can count")
 		}
 		for _, p := range t.pieces[i] {
 			left -= p.milli

@@ -168,7 +168,7 @@ func baseOf(server string) (string, error) {
 		if at := strings.LastIndexByte(server, '@'); at >= 0 {
 			server = "…" + server[at:] // the part before may be a secret
 		}
-		return "", apijson.Invalid("server", server, "is no URL")
+		return "", apijson.Invalid("server", server, "is not a URL")
 	}
 	refuse := func(reason string) (string, error) { return "", apijson.Invalid("server", u.Redacted(), reason) }
 	switch {
@@ -177,9 +177,9 @@ func baseOf(server string) (string, error) {
 	case u.Hostname() == "":
 		return refuse("must name a host")
 	case u.User != nil:
-		return refuse("must not hold a name or password: a bearer token is an option")
+		return refuse("must not contain a user or password: give a bearer token instead")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return refuse("must end with the path: no query, no fragment")
+		return refuse("must not have a query or a fragment")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }

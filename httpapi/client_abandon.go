@@ -114,7 +114,7 @@ func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 		if err != nil {
 			err = &weir.Error{
 				Code: weir.Unavailable, Field: "lease_id", Value: id.String(),
-				Reason: "was given up and could not be cancelled", Err: err,
+				Reason: "was abandoned and could not be cancelled", Err: err,
 			}
 			if failed != nil {
 				failed(err)
@@ -129,7 +129,7 @@ func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 		return
 	}
 	if !c.abandoned.begin() {
-		report(errors.New("too many reservations were given up at once"))
+		report(errors.New("too many abandoned reservations are being cancelled at once"))
 		return
 	}
 	go func() {

@@ -192,7 +192,7 @@ func TestAbandonedAndNotCancelled(t *testing.T) {
 	note := func(whom string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if told[whom]++; !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), "given up") {
+		if told[whom]++; !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), "abandoned") {
 			t.Errorf("%s was told %v", whom, err)
 		}
 	}

@@ -206,7 +206,7 @@ func sendEdit[T any](
 		}
 		text, ok := note(answer)
 		if !ok {
-			return "", errors.New("is about something else")
+			return "", errors.New("does not match the request")
 		}
 		return text, nil
 	})

@@ -63,7 +63,7 @@ func brokenLeases() []brokenAnswer {
 		{"allowed left out", 200, jsonType, not(lease, `"allowed":true,`, "")},
 		{"allowed in words", 200, jsonType, not(lease, "true", `"true"`)},
 		{"another lease", 200, jsonType, not(lease, "ID", otherID)},
-		{"a lease that is no ULID", 200, jsonType, not(lease, "ID", "1")},
+		{"a lease that is not a ULID", 200, jsonType, not(lease, "ID", "1")},
 		{"no lease", 200, jsonType, not(lease, `"lease_id":"ID",`, "")},
 		{"no instant", 200, jsonType, not(lease, "1750248000000", "0")},
 		{"no limits", 200, jsonType, not(lease, `,"limits":[]`, "")},

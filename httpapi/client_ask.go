@@ -37,7 +37,7 @@ func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 	return ask(ctx, c, "/v1/activity", func(body []byte) (*ActivityReport, error) {
 		report, err := apijson.Read[ActivityReport](body)
 		if err == nil && report.NowMS <= 0 {
-			err = errors.New("is no report")
+			err = errors.New("is not an activity report")
 		}
 		return report, err
 	})

@@ -109,7 +109,7 @@ type noAnswer struct {
 // do sends a call until it has an answer, the attempts are used up, or the context ends.
 func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 	if err := ctx.Err(); err != nil {
-		return callResult{err: &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}}
+		return callResult{err: &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended", Err: err}}
 	}
 	if err := k.encode(); err != nil {
 		return callResult{err: err}
@@ -255,7 +255,7 @@ func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 			return r.noAnswer(err.Error()), nil
 		}
 		if p.Status != r.status {
-			return r.noAnswer(fmt.Sprintf("says %d of itself", p.Status)), nil
+			return r.noAnswer(fmt.Sprintf("has status %d in its body", p.Status)), nil
 		}
 		return k.judgeProblem(r, &p)
 	}
@@ -265,13 +265,13 @@ func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 		return nil, &weir.Error{Code: weir.PermissionDenied,
 			Reason: "the answer was " + r.statusText()}
 	}
-	return r.noAnswer("is none of weir's"), nil
+	return r.noAnswer("is not from a weir server"), nil
 }
 
 func (k *apiCall) judgeProblem(r *reply, p *apijson.Problem) (*noAnswer, error) {
 	if r.status == http.StatusTooManyRequests || p.Allowed != nil {
 		if !k.denies || r.status != http.StatusTooManyRequests {
-			return r.noAnswer("is no denial"), nil
+			return r.noAnswer("is not a complete denial"), nil
 		}
 		denied, err := p.Denial(k.lease)
 		if err != nil {
@@ -295,7 +295,7 @@ func (k *apiCall) judgeProblem(r *reply, p *apijson.Problem) (*noAnswer, error) 
 		d.fault, d.refused = err, true
 		return d, nil
 	case !p.Fits():
-		return r.noAnswer(fmt.Sprintf("does not go with code %q", err.Code)), nil
+		return r.noAnswer(fmt.Sprintf("does not fit its code %q", err.Code)), nil
 	case r.status == http.StatusBadRequest && err.Field == "body":
 		// The client sent a valid body, so the server received another one.
 		return r.noAnswer("says that the body " + err.Reason), nil

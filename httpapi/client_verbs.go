@@ -142,7 +142,7 @@ func (c *Client) update(
 ) (*weir.Receipt, error) {
 	if id.IsZero() { // the server would refuse the body, and no lease has this ID
 		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String(),
-			Reason: "is not known here"}
+			Reason: "is neither live nor remembered"}
 	}
 	receipt, out := call(ctx, c, post(path, body), func(body []byte) (*weir.Receipt, error) {
 		return apijson.ReadReceipt(body, id)

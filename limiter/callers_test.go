@@ -84,7 +84,7 @@ func TestIDsOfOneCallerDoNotAffectOthers(t *testing.T) {
 		old := ask()
 		old.LeaseID = weir.NewLeaseID(now.Add(-time.Hour))
 		_, err := l.Reserve(bad, old)
-		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Reason != "is too old to tell whether it was used before" {
+		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Reason != "is too old: whether it was used before is no longer known" {
 			t.Errorf("%d: an ID that is too old for anybody: got %v", size, err)
 		}
 	}
@@ -101,7 +101,7 @@ func checkForgottenEarly(t *testing.T, name string, size int, now time.Time, err
 	}
 	before, after, _ := strings.Cut(e.Reason, " were forgotten early, because ")
 	horizon, err := time.Parse(time.RFC3339, strings.TrimPrefix(before, "may have been used before: IDs of this caller from before "))
-	want := fmt.Sprintf("only %d ended leases are remembered: bring an ID made later", size)
+	want := fmt.Sprintf("only %d ended leases are remembered: use an ID made after that time", size)
 	if err != nil || !horizon.After(now) || horizon.After(now.Add(time.Minute)) || after != want {
 		t.Errorf("%d: %s: got %q", size, name, e.Reason)
 	}
@@ -112,9 +112,9 @@ var leaseEpoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // wantOverloaded checks that a reservation is refused with a retry-after and the bound.
 func wantOverloaded(ctx context.Context, t *testing.T, l *limiter.Limiter, live, most int) {
 	t.Helper()
-	reason := fmt.Sprintf("this caller has %d live leases, the most for one caller", live)
+	reason := fmt.Sprintf("this caller has %d live leases, which is the maximum for one caller", live)
 	if live == most {
-		reason = fmt.Sprintf("all callers together have %d live leases, the most there may be", live)
+		reason = fmt.Sprintf("all callers together have %d live leases, which is the maximum", live)
 	}
 	reason += "; nothing was reserved: settle one, or try again later"
 	lease, err := l.Reserve(ctx, ask())

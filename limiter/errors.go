@@ -61,7 +61,7 @@ func checkRecord(r *driver.LeaseRecord) error {
 // before a reservation is written, because a caller that has left would not settle it.
 func callerGone(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
+		return &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended", Err: err}
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func nameLease(err error, id weir.LeaseID) error {
 }
 
 func unknownLeaseError(id weir.LeaseID) *weir.Error {
-	return weir.NewError(weir.UnknownLease, "lease_id", id, "is not known here")
+	return weir.NewError(weir.UnknownLease, "lease_id", id, "is neither live nor remembered")
 }
 
 func endedError(e *leaseEntry) *weir.Error {

@@ -118,10 +118,10 @@ func (t *leaseTable) checkID(id weir.LeaseID, now int64, by *callerQuota) error 
 	ms, early := id.UnixMilli(), by.horizon.Load()
 	switch {
 	case ms < max(now-t.memory, t.horizon.Load()):
-		return invalid("lease_id", id, "is too old to tell whether it was used before")
+		return invalid("lease_id", id, "is too old: whether it was used before is no longer known")
 	case ms < early:
 		return invalid("lease_id", id, fmt.Sprintf("may have been used before: IDs of this caller from before "+
-			"%s were forgotten early, because only %d ended leases are remembered: bring an ID made later",
+			"%s were forgotten early, because only %d ended leases are remembered: use an ID made after that time",
 			time.UnixMilli(early).UTC().Format(time.RFC3339Nano), t.memorySize))
 	case ms > now+clockReset:
 		return invalid("lease_id", id, "is more than a minute ahead")
@@ -145,7 +145,7 @@ func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, cr
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return nil, &weir.Error{Code: weir.Unavailable, Reason: "another call on the lease is under way",
+			return nil, &weir.Error{Code: weir.Unavailable, Reason: "another call on the lease is in progress",
 				Err: ctx.Err()}
 		}
 	}

@@ -232,7 +232,7 @@ func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*weir
 	case e.state.ended():
 		return nil, endedError(e)
 	case e.fingerprint != print:
-		return nil, weir.NewError(weir.Conflict, "lease_id", e.id, "is a lease with other content")
+		return nil, weir.NewError(weir.Conflict, "lease_id", e.id, "was used for another request")
 	}
 	lease := l.newLease(e, now, &weir.Lease{})
 	lease.Replay = true

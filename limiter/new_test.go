@@ -36,7 +36,7 @@ func TestNewOutOfRange(t *testing.T) {
 		{limiter.Options{CacheSize: -1}, "CacheSize", "-1", "must be from 1 to 1073741824"},
 		{limiter.Options{MaxLeasesPerCaller: -1}, "MaxLeasesPerCaller", "-1", "must be from 1 to 1000000, the bound on all leases"},
 		{limiter.Options{MaxLeases: 10, MaxLeasesPerCaller: 11}, "MaxLeasesPerCaller", "11", "must be from 1 to 10, the bound on all leases"},
-		{limiter.Options{CascadeDepth: 9}, "CascadeDepth", "9", "must be from 1 to 8, what the store allows"},
+		{limiter.Options{CascadeDepth: 9}, "CascadeDepth", "9", "must be from 1 to 8, the most that the store allows"},
 	} {
 		store, err := memory.Open(nil)
 		if err != nil {

@@ -124,7 +124,7 @@ func (p *planner) charge(ctx context.Context, i int) error {
 			return err
 		}
 		if n > 0 && res.undeclared && !p.r.undeclaredParents {
-			return weir.NewError(weir.NotFound, "parent", at.Entity, "is no declared entity")
+			return weir.NewError(weir.NotFound, "parent", at.Entity, "is not a declared entity")
 		}
 		if res.level == "" && len(p.r.brought) > 0 {
 			res = &resolution{
@@ -214,7 +214,7 @@ func checkNames(c *weir.Charge, costs costList, chain []*resolution) error {
 		configured = configured || len(res.limits) > 0
 	}
 	if !configured {
-		return weir.NewError(weir.NoLimits, "entity", c.Entity, fmt.Sprintf("nothing is configured for resource %q", clip.Text(c.Resource)))
+		return weir.NewError(weir.NoLimits, "entity", c.Entity, fmt.Sprintf("no limits are configured for it on resource %q", clip.Text(c.Resource)))
 	}
 	for i := range costs {
 		found := false

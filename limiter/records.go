@@ -18,7 +18,7 @@ import (
 func (l *Limiter) Audit(ctx context.Context, at weir.Subject, after string) iter.Seq2[weir.AuditEvent, error] {
 	reader, ok := l.store.(driver.RecordReader)
 	if !ok {
-		return errSeq[weir.AuditEvent](weir.NewError(weir.Unsupported, "store", "", "keeps no audit"))
+		return errSeq[weir.AuditEvent](weir.NewError(weir.Unsupported, "store", "", "does not keep an audit"))
 	}
 	whole := at
 	if whole.Entity != "" && whole.Resource == "" {
@@ -66,9 +66,9 @@ func (l *Limiter) usageReader(q weir.Usage) (driver.RecordReader, error) {
 	reader, ok := l.store.(driver.RecordReader)
 	switch {
 	case !ok:
-		return nil, weir.NewError(weir.Unsupported, "store", "", "keeps no usage")
+		return nil, weir.NewError(weir.Unsupported, "store", "", "does not record usage")
 	case q.Entity == "" && q.Resource == "":
-		return nil, invalid("resource", "", "must be given where no entity is")
+		return nil, invalid("resource", "", "must be given if no entity is given")
 	case q.Window != "" && q.Window != "hourly" && q.Window != "daily" && q.Window != "monthly":
 		return nil, invalid("window", q.Window, "must be hourly, daily or monthly")
 	case !q.End.IsZero() && !q.Start.Before(q.End):

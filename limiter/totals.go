@@ -99,7 +99,7 @@ func (s *updateOp) checkNames(e *leaseEntry) error {
 
 // mustNameKeys is the reason to refuse totals that do not say which of several keyed charges they
 // are for.
-const mustNameKeys = "must name the keys: several were reserved"
+const mustNameKeys = "must name the keys, because several were reserved"
 
 // checkNamed checks one name of a list. The caller sets the field of the error.
 func (e *leaseEntry) checkNamed(list costList, at, charge int) *weir.Error {
@@ -112,7 +112,7 @@ func (e *leaseEntry) checkNamed(list costList, at, charge int) *weir.Error {
 		return err
 	}
 	if e.keys == nil {
-		return weir.NewError(weir.UnknownLease, "lease_id", e.id, "is not known here as one with keys")
+		return weir.NewError(weir.UnknownLease, "lease_id", e.id, "is not known as a lease with keys")
 	}
 	limit := c.limit()
 	if charge = slices.Index(e.keys, c.key); charge < 0 || !reserves(e.holdings, charge, limit) {

@@ -127,8 +127,8 @@ func TestParseLimitMistakes(t *testing.T) {
 		{"u:5:budget/year", "every must be hour, day, week or month"},
 		{"u:5:budget/2day", "every must be hour, day, week or month"},
 		{"u:5:budget/day@", "needs a zone after '@'"},
-		{"u:5:budget/day@Mars/Olympus", "zone no such IANA zone"},
-		{"u:5:budget/day@Local", "zone must be an IANA zone, not the machine's own"},
+		{"u:5:budget/day@Mars/Olympus", "zone is not a known IANA time zone"},
+		{"u:5:budget/day@Local", "zone must be the name of an IANA time zone, not the machine's own zone"},
 	} {
 		got, err := manifest.ParseLimit(tt.in)
 		want := fmt.Sprintf("weir: invalid: limit %q: %s", tt.in, tt.want)
@@ -144,7 +144,7 @@ func TestParseLimitReportsEveryMistake(t *testing.T) {
 	_, err := manifest.ParseLimit("u x:5:budget/year@Mars")
 	want := `weir: invalid: limit "u x:5:budget/year@Mars": name must not contain ' '
 weir: invalid: limit "u x:5:budget/year@Mars": every must be hour, day, week or month
-weir: invalid: limit "u x:5:budget/year@Mars": zone no such IANA zone`
+weir: invalid: limit "u x:5:budget/year@Mars": zone is not a known IANA time zone`
 	if fmt.Sprint(err) != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -94,7 +94,7 @@ func (m *Manifest) CheckNamespace(namespace string) error {
 	}
 	return &Error{File: m.file, Line: at.line, Column: at.column, Err: &weir.Error{
 		Code: weir.Invalid, Field: "namespace", Value: m.Namespace,
-		Reason: "is not the store's, which is " + strconv.Quote(namespace),
+		Reason: "is not the store's namespace, which is " + strconv.Quote(namespace),
 	}}
 }
 

@@ -195,9 +195,9 @@ func TestNotText(t *testing.T) {
 		{"a replacement character is text", "version: 1\nnamespace: \"\uFFFD\"",
 			"f:2:12: " + invalid + "namespace \"\uFFFD\": must not begin with '\uFFFD'"},
 		{"a tag at the end", "version: 1\nentities: !x",
-			"f:2:11: " + invalid + "tags have no place in a limits file"},
+			"f:2:11: " + invalid + "tags are not allowed in a limits file"},
 		{"too deep to recurse", strings.Repeat("{a: ", 100_000),
-			"f:1:65: " + invalid + "mappings nest deeper than 16 levels"},
+			"f:1:65: " + invalid + "mappings are nested deeper than 16 levels"},
 		{"a deep list", "system: " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000),
 			"f:1:1: " + invalid + `version "": is missing: a limits file begins with "version: 1"` +
 				"\nf:1:9: " + invalid + `system "": must be a mapping, not a list`},
@@ -318,8 +318,8 @@ func TestCheckNamespace(t *testing.T) {
 		{"", "default", ""},
 		{"", "prod", ""},
 		{"namespace: prod\n", "prod", ""},
-		{"namespace: default\n", "prod", `limits.yaml:2:1: weir: invalid: namespace "default": is not the store's, which is "prod"`},
-		{"namespace: prod\n", "default", `limits.yaml:2:1: weir: invalid: namespace "prod": is not the store's, which is "default"`},
+		{"namespace: default\n", "prod", `limits.yaml:2:1: weir: invalid: namespace "default": is not the store's namespace, which is "prod"`},
+		{"namespace: prod\n", "default", `limits.yaml:2:1: weir: invalid: namespace "prod": is not the store's namespace, which is "default"`},
 	} {
 		m, err := manifest.Parse("limits.yaml", []byte("version: 1\n"+tt.line))
 		if err != nil {

@@ -119,15 +119,15 @@ func (p *treeParser) entry(m *node, name *token.Token, of valueOwner) {
 func (p *treeParser) notAName(t *token.Token) {
 	switch t.Type {
 	case token.SequenceEntryType, token.SequenceStartType:
-		p.stop(t, "lists have no place in a limits file")
+		p.stop(t, "lists are not allowed in a limits file")
 	case token.AnchorType:
-		p.stop(t, "anchors have no place in a limits file")
+		p.stop(t, "anchors are not allowed in a limits file")
 	case token.AliasType:
-		p.stop(t, "aliases have no place in a limits file")
+		p.stop(t, "aliases are not allowed in a limits file")
 	case token.TagType:
-		p.stop(t, "tags have no place in a limits file")
+		p.stop(t, "tags are not allowed in a limits file")
 	case token.MappingKeyType:
-		p.stop(t, "names that begin with '?' have no place in a limits file")
+		p.stop(t, "names that begin with '?' are not allowed in a limits file")
 	default:
 		p.stop(t, fmt.Sprintf("the file is not YAML: a name with ': ' after it must stand here, not %q",
 			clip.Text(t.Value)))
@@ -137,7 +137,7 @@ func (p *treeParser) notAName(t *token.Token) {
 // push enters a nested mapping, or stops if it is too deep.
 func (p *treeParser) push(t *token.Token) bool {
 	if p.depth == maxDepth {
-		p.stop(t, fmt.Sprintf("mappings nest deeper than %d levels", maxDepth))
+		p.stop(t, fmt.Sprintf("mappings are nested deeper than %d levels", maxDepth))
 		return false
 	}
 	p.depth++

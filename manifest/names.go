@@ -41,7 +41,7 @@ func entityFault(name string) string {
 
 func resourceFault(name string) string {
 	if name == weir.DefaultResource {
-		return "stands only below an entity: what holds for every resource are system.limits"
+		return "is allowed only below an entity: limits for every resource belong to system.limits"
 	}
 	return reasonOf(&weir.Definitions{Resources: map[string][]weir.Limit{name: nil}})
 }

@@ -54,7 +54,7 @@ func (n *node) kindName() string {
 	case n.kind == listNode:
 		return "a list"
 	case n.kind == aliasNode:
-		return "an alias, which a limits file has no place for"
+		return "an alias, which is not allowed in a limits file"
 	case n.quoted:
 		return "text in quotes"
 	default:

@@ -65,7 +65,7 @@ func (d *decoder) noteCycle(through string) {
 	}
 	e := d.entities[first]
 	d.found.add(e.parentAt, e.path+".parent", of[e.name].Parent,
-		fmt.Sprintf("leads back to %q: a cycle", clip.Text(e.name)))
+		fmt.Sprintf("leads back to %q, which is a cycle", clip.Text(e.name)))
 }
 
 // checkCascade records the entities from which a charge would reach one ancestor too many. The
@@ -87,7 +87,7 @@ func (d *decoder) checkCascade() {
 	for _, e := range d.entities {
 		if levels[e.name] == maxCascade+2 {
 			d.found.add(e.cascadeAt, e.path+".cascade", "true", fmt.Sprintf(
-				"charges more than %d ancestors, which no store can", maxCascade))
+				"charges more than %d ancestors, which no store supports", maxCascade))
 		}
 	}
 }

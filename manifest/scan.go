@@ -33,7 +33,7 @@ func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 				return nil, false
 			default:
 				if hasTab(t) {
-					found.add(tokenPosition(t), "", "", "a tab has no place in quotes: write \\t")
+					found.add(tokenPosition(t), "", "", "a tab is not allowed in quotes: write \\t")
 					return nil, false
 				}
 				tokens = append(tokens, t)

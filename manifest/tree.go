@@ -55,7 +55,7 @@ func (p *treeParser) document() node {
 			marked = true
 			p.next++
 		case marked, t.Type == token.DocumentHeaderType:
-			p.stop(t, "a limits file holds one document, and here begins a second")
+			p.stop(t, "a limits file has one document, and a second one begins here")
 		default:
 			p.misplaced(t)
 		}
@@ -142,7 +142,7 @@ func (p *treeParser) scalarOrBlock(t *token.Token, of valueOwner) node {
 	if colon := p.colonAfter(p.next); colon != nil && !of.flow {
 		if colon.Position.Line == of.line || colon.Position.Line != t.Position.Line {
 			p.stop(colon, "the file is not YAML: a ':' cannot stand here; "+
-				"begin a new line, indent it rightly, or quote the text")
+				"begin a new line, correct the indentation, or quote the text")
 			return node{at: tokenPosition(t)}
 		}
 		return p.blockMapping(t)
@@ -172,7 +172,7 @@ func (p *treeParser) peek() *token.Token {
 
 // unsupported records a part of YAML that a limits file does not have.
 func (p *treeParser) unsupported(t *token.Token, what string) {
-	p.found.add(tokenPosition(t), "", "", what+" have no place in a limits file")
+	p.found.add(tokenPosition(t), "", "", what+" are not allowed in a limits file")
 }
 
 // misplaced stops at a token that is not allowed in its position.
@@ -182,7 +182,7 @@ func (p *treeParser) misplaced(t *token.Token) {
 		return
 	}
 	p.stop(t, fmt.Sprintf(
-		"the file is not YAML: %q is indented like nothing above it", clip.Text(t.Value)))
+		"the file is not YAML: the indentation of %q matches no line above it", clip.Text(t.Value)))
 }
 
 // stop records a mistake after which nothing can be parsed.

@@ -59,11 +59,11 @@ func openEnvelope(data []byte) ([]byte, error) {
 	case rest < sha256.Size || length > rest-sha256.Size:
 		return nil, fmt.Errorf("is truncated: it has only %d bytes", len(data))
 	case length < rest-sha256.Size:
-		return nil, fmt.Errorf("is altered: %d bytes follow its end", rest-sha256.Size-length)
+		return nil, fmt.Errorf("is damaged: %d bytes follow its end", rest-sha256.Size-length)
 	}
 	end := len(data) - sha256.Size
 	if sha256.Sum256(data[:end]) != [sha256.Size]byte(data[end:]) {
-		return nil, errors.New("is altered: its checksum is wrong")
+		return nil, errors.New("is damaged: its checksum is wrong")
 	}
 	return data[headerLen:end], nil
 }

@@ -106,8 +106,8 @@ func TestOpenSnapshotRefusesOtherFiles(t *testing.T) {
 		{"half", whole[:len(whole)/2], "is truncated"},
 		{"foreign", []byte("{\"limits\": []}"), "is not a snapshot"},
 		{"newer", newer, "has format version 2"},
-		{"altered", append(slices.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "is altered"},
-		{"longer", append(slices.Clone(whole), 0), "is altered"},
+		{"altered", append(slices.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "is damaged"},
+		{"longer", append(slices.Clone(whole), 0), "is damaged"},
 		{"malformed", malformed, "is malformed"},
 		{"whole", whole, ""},
 	} {

@@ -33,7 +33,7 @@ func TestSnapshotPipe(t *testing.T) {
 		case err := <-done:
 			e, ok := errors.AsType[*weir.Error](err)
 			if !ok || e.Code != weir.Invalid || e.Field != "snapshot" || e.Reason != "is not a regular file" {
-				t.Errorf("%s: got %v, want that it is no regular file", name, err)
+				t.Errorf("%s: got %v, want that it is not a regular file", name, err)
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("%s: it is still waited for", name)

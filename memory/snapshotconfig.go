@@ -88,7 +88,7 @@ func (s *SnapshotStore) Resources(
 // checkWritable refuses a change if the store was opened for reading only.
 func (s *SnapshotStore) checkWritable() error {
 	if s.readOnly {
-		return &weir.Error{Code: weir.Unsupported, Reason: "the snapshot is open for reading alone"}
+		return &weir.Error{Code: weir.Unsupported, Reason: "the snapshot is open for reading only"}
 	}
 	return nil
 }

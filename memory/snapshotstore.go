@@ -245,7 +245,7 @@ func (s *SnapshotStore) Reserve(
 	}
 	defer s.callLock.RUnlock()
 	if err := ctx.Err(); err != nil { // the call may have waited for a snapshot
-		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
+		return &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended", Err: err}
 	}
 	if err := s.store.Reserve(ctx, now, p, out); err != nil || out.Denied {
 		return err
@@ -270,7 +270,7 @@ func replay(known *driver.LeaseRecord, p *driver.Plan, out *driver.Outcome) erro
 		}
 		return e
 	case known.Fingerprint != p.Fingerprint:
-		e.Code, e.Reason = weir.Conflict, "is a lease with other content"
+		e.Code, e.Reason = weir.Conflict, "was used for another request"
 		return e
 	}
 	out.At, out.Replay = known.At, true

@@ -92,6 +92,6 @@ func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []drive
 func changeError(c *driver.Change) error {
 	return &weir.Error{
 		Code: weir.Invalid, Field: "totals." + c.Limit.Name, Value: strconv.FormatInt(c.To, 10),
-		Reason: "is more than can be counted",
+		Reason: "is more than a limit can count",
 	}
 }

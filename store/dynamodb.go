@@ -15,7 +15,7 @@ const dynamoDBScheme = "dynamodb:"
 func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, error) {
 	if o.Definitions != nil {
 		return nil, invalid("store", dynamoDBScheme,
-			"takes no definitions: the configuration is on the table, and is changed there")
+			"cannot be opened with definitions: the configuration is on the table, and is changed there")
 	}
 	table, err := parseDynamoDB(rest)
 	if err != nil {
@@ -30,7 +30,7 @@ func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, e
 func Table(rawURL string) (*dynamodb.Table, error) {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	if scheme += ":"; scheme != dynamoDBScheme {
-		return nil, invalid("store", scheme, "has no table: name one with dynamodb://TABLE")
+		return nil, invalid("store", scheme, "is not a DynamoDB table: name one with dynamodb://TABLE")
 	}
 	return parseDynamoDB(rest)
 }
@@ -43,7 +43,7 @@ func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 		// The error does not show this part, because it may contain a password.
 		return nil, invalid("store", dynamoDBScheme,
 			"must be followed by // and the name of a table, and nothing else before the query: "+
-				"credentials come from the AWS SDK's own chain")
+				"credentials come from the AWS SDK's default chain")
 	}
 	q, err := parseQuery(query, "region", "endpoint", "namespace", "writes", "speculative")
 	if err != nil {

@@ -66,7 +66,7 @@ func TestOpenTigerBeetleUnreachable(t *testing.T) {
 	defer cancel()
 	b, err := store.Open(ctx, "tigerbeetle://127.0.0.1:1?cluster=340282366920938463463374607431768211455", nil)
 	if !errors.Is(err, weir.Unavailable) || b != nil ||
-		!strings.Contains(err.Error(), "nobody answered at 127.0.0.1:1 as TigerBeetle cluster 340282366920938463463374607431768211455") {
+		!strings.Contains(err.Error(), "no replica answered at 127.0.0.1:1 as TigerBeetle cluster 340282366920938463463374607431768211455") {
 		t.Errorf("got %v, %v", b, err)
 	}
 }

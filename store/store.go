@@ -71,7 +71,7 @@ func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) 
 	case tigerBeetleScheme:
 		return openTigerBeetle(ctx, rest, o)
 	default:
-		return nil, invalid("store", scheme, "is no store: there are memory:, dynamodb: and tigerbeetle:")
+		return nil, invalid("store", scheme, "is not a store: use memory:, dynamodb: or tigerbeetle:")
 	}
 }
 
@@ -104,7 +104,7 @@ func openMemory(rest string, o *Options) (driver.Store, error) {
 	every, paced := q["every"]
 	switch {
 	case !persistent && paced:
-		return nil, invalid("store.every", every, "needs a snapshot")
+		return nil, invalid("store.every", every, "needs snapshot=FILE")
 	case !persistent:
 		return asStore(memory.Open(&memory.Options{Definitions: o.Definitions}))
 	case file == "":
@@ -143,7 +143,7 @@ func parseQuery(query string, known ...string) (map[string]string, error) {
 		switch {
 		case !slices.Contains(known, name):
 			return nil, invalid("store."+name, encoded,
-				"is not known here: must be "+strings.Join(known, " or "))
+				"is unknown: must be "+strings.Join(known, " or "))
 		case !ok:
 			return nil, invalid("store."+name, "", "must have a value")
 		case again:

@@ -89,20 +89,20 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"", weir.Invalid, "store", "", "scheme"},
 		{"memory", weir.Invalid, "store", "memory", "scheme"},
-		{"redis://user:secret@host", weir.Invalid, "store", "redis:", "is no store"},
-		{"Memory:", weir.Invalid, "store", "Memory:", "is no store"},
-		{long + ":", weir.Invalid, "store", strings.Repeat("é", 64) + "…", "is no store"},
+		{"redis://user:secret@host", weir.Invalid, "store", "redis:", "is not a store"},
+		{"Memory:", weir.Invalid, "store", "Memory:", "is not a store"},
+		{long + ":", weir.Invalid, "store", strings.Repeat("é", 64) + "…", "is not a store"},
 		{"memory:file", weir.Invalid, "store", "memory:file", "nothing between"},
 		{"memory://host?snapshot=f", weir.Invalid, "store", "memory://host?snapshot=f", "nothing between"},
 		{"memory:#f", weir.Invalid, "store", "memory:#f", "nothing between"},
-		{"memory:?file=f", weir.Invalid, "store.file", "f", "not known"},
-		{"memory:?Snapshot=f", weir.Invalid, "store.Snapshot", "f", "not known"},
-		{"memory:?snapshot=f&", weir.Invalid, "store.", "", "not known"},
+		{"memory:?file=f", weir.Invalid, "store.file", "f", "is unknown"},
+		{"memory:?Snapshot=f", weir.Invalid, "store.Snapshot", "f", "is unknown"},
+		{"memory:?snapshot=f&", weir.Invalid, "store.", "", "is unknown"},
 		{"memory:?snapshot=f&snapshot=g", weir.Invalid, "store.snapshot", "g", "twice"},
 		{"memory:?snapshot", weir.Invalid, "store.snapshot", "", "value"},
 		{"memory:?snapshot=", weir.Invalid, "store.snapshot", "", "name of a file"},
 		{"memory:?snapshot=%zz", weir.Invalid, "store.snapshot", "%zz", "percent"},
-		{"memory:?every=1s", weir.Invalid, "store.every", "1s", "needs a snapshot"},
+		{"memory:?every=1s", weir.Invalid, "store.every", "1s", "needs snapshot=FILE"},
 		{"memory:?snapshot=f&every=often", weir.Invalid, "store.every", "often", "duration"},
 		{"memory:?snapshot=f&every=0s", weir.Invalid, "store.every", "0s", "duration"},
 		{"memory:?snapshot=f&every=-1s", weir.Invalid, "store.every", "-1s", "duration"},
@@ -200,13 +200,13 @@ func TestOpenMemoryReportsFailures(t *testing.T) {
 func TestUnknownParameter(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
-		"memory:?snapshots=x":              `is not known here: must be snapshot`,
+		"memory:?snapshots=x":              `is unknown: must be snapshot`,
 		"dynamodb://table?zone=eu-west-1":  ` or `,
 		"tigerbeetle://127.0.0.1:1?name=x": ` or `,
 	} {
 		_, err := store.Open(t.Context(), url, nil)
 		if err == nil || !strings.Contains(err.Error(), want) ||
-			!strings.Contains(err.Error(), "is not known here: must be ") {
+			!strings.Contains(err.Error(), "is unknown: must be ") {
 			t.Errorf("%s: got %v, want %q", url, err, want)
 		}
 	}

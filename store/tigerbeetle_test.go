@@ -38,8 +38,8 @@ func TestOpenTigerBeetleRefuses(t *testing.T) {
 		{"tigerbeetle://h:3000?cluster=1&cluster=2", "store.cluster", "2", "twice"},
 		{"tigerbeetle://h:3000?namespace=", "store.namespace", "", "must not be empty"},
 		{"tigerbeetle://h:3000?namespace=%zz", "store.namespace", "%zz", "percent"},
-		{"tigerbeetle://h:3000?table=x", "store.table", "x", "not known"},
-		{"tigerbeetle://emulator?cluster=0", "store.cluster", "0", "not known"},
+		{"tigerbeetle://h:3000?table=x", "store.table", "x", "is unknown"},
+		{"tigerbeetle://emulator?cluster=0", "store.cluster", "0", "is unknown"},
 		{"tigerbeetle://emulator:3000,h", "store.addresses", "h", "must be HOST:PORT"},
 	} {
 		b, err := store.Open(t.Context(), tc.url, nil)

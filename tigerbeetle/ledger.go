@@ -82,15 +82,15 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		name, help string
 		count      *atomic.Int64
 	}{
-		{"contended", "Reservations denied since other servers were quicker.", &c.contended},
+		{"contended", "Reservations denied because other servers won every retry.", &c.contended},
 		{"transfer_calls", "Calls of create_transfers.", &c.transferCalls},
 		{"transfers", "Events in calls of create_transfers.", &c.transfers},
-		{"lookups", "Calls that looked accounts or transfers up.", &c.lookups},
-		{"queries", "Calls that searched for accounts or transfers.", &c.queries},
+		{"lookups", "Calls that looked up accounts or transfers by their IDs.", &c.lookups},
+		{"queries", "Calls that searched for accounts or transfers by other fields.", &c.queries},
 		{"remembered", "Denials given without asking the cluster.", &c.remembered},
-		{"again", "Chains sent once more, since another server or the clock was quicker.", &c.again},
+		{"again", "Chains sent again because another server or the passing of time had made them invalid.", &c.again},
 		{"abandoned", "Reservations whose callers left before the outcome was known.", &c.abandoned},
-		{"withdrawn", "Abandoned reservations that were carried out, and given back.", &c.withdrawn},
+		{"withdrawn", "Abandoned reservations that were carried out after all, and then given back.", &c.withdrawn},
 	} {
 		if !yield(of.name, of.help, of.count.Load) {
 			return

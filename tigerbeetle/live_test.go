@@ -110,7 +110,7 @@ func TestLiveOpen(t *testing.T) {
 		cluster *big.Int
 	}{{address, new(big.Int).Add(cluster, big.NewInt(1))}, {"127.0.0.1:1", cluster}} {
 		err := open(tc.address, tc.cluster, 2*time.Second)
-		want := "nobody answered at " + tc.address + " as TigerBeetle cluster " + tc.cluster.String()
+		want := "no replica answered at " + tc.address + " as TigerBeetle cluster " + tc.cluster.String()
 		if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s as cluster %s: got %v, want %q", tc.address, tc.cluster, err, want)
 		}

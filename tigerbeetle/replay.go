@@ -23,7 +23,7 @@ func (c *reserveOp) answerConflict(ctx context.Context) error {
 		return err
 	}
 	if h != nil && (h.record.State != driver.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.nowMS()) {
-		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
+		e.Code, e.Reason = weir.Ended, "was used for another request, and has ended"
 	}
 	return e
 }

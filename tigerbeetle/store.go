@@ -145,7 +145,7 @@ func (s *Store) checkLedger(ctx context.Context) error {
 	if len(first) == 1 && first[0].ID != s.namespace.vault {
 		return &weir.Error{
 			Code: weir.Invalid, Field: "store.namespace", Value: s.namespace.name,
-			Reason: "has a ledger on this cluster that weir did not make: take another namespace or cluster",
+			Reason: "has a ledger on this cluster that weir did not make: use another namespace or cluster",
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func (c *updateOp) run(ctx context.Context) (*driver.Outcome, error) {
 			return out, err
 		}
 	}
-	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other servers were quicker each time"}
+	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other servers changed the lease during every attempt"}
 }
 
 // updateOp is the state of one Update.
@@ -299,7 +299,7 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*driver.Ou
 			x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
 			return nil, nil // it has to be sent again
 		}
-		return nil, c.countError(v.event.holding, "is more than can be counted")
+		return nil, c.countError(v.event.holding, "is more than a limit can count")
 	case exists(v.status):
 		return nil, c.stale(ctx)
 	}
@@ -385,8 +385,8 @@ func (c *updateOp) checkSettleable(now int64) error {
 	if most := c.s.maxEvents(); events > most {
 		return &weir.Error{
 			Code: weir.Invalid, Field: "totals", Value: strconv.Itoa(events),
-			Reason: "are the events that the lease could then take to settle, and one call holds " +
-				strconv.Itoa(most) + ": it has grown too often, complete it",
+			Reason: "is the number of events that settling the lease could take, and one call has at most " +
+				strconv.Itoa(most) + ": the lease has grown too often, so complete it",
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ func (c *updateOp) appendChange(ch *chain, now int64, i int) error {
 	defer x.mu.Unlock()
 	if x.key.kind == weir.Bucket && x.to > x.from && !x.limitState.bucket.fits(now, x.to-x.from) {
 		if !x.Limit.Shadow {
-			return c.countError(i, "is more than can be counted")
+			return c.countError(i, "is more than a limit can count")
 		}
 		x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
 	}

@@ -132,7 +132,7 @@ func TestRoles(t *testing.T) {
 			case known:
 				a.want(t, 403, "type", "about:blank", "title", "Forbidden", "code", "permission denied",
 					"field", "role", "value", identity.Role.String(),
-					"reason", "must be "+request.role.String()+" or stronger for this")
+					"reason", "must be "+request.role.String()+" or higher for this request")
 			default:
 				a.want(t, 401, "type", "about:blank", "title", "Unauthorized",
 					"code", "permission denied", "field", "Authorization")

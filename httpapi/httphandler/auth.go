@@ -84,7 +84,7 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 	if identity.Role < least {
 		return apijson.Refusal(http.StatusForbidden, &weir.Error{
 			Code: weir.PermissionDenied, Field: "role", Value: identity.Role.String(),
-			Reason: "must be " + least.String() + " or stronger for this",
+			Reason: "must be " + least.String() + " or higher for this request",
 		}, "WWW-Authenticate", `Bearer error="insufficient_scope"`)
 	}
 	return nil
@@ -158,7 +158,7 @@ func bearerToken(given []string) (token, reason string) {
 	}
 	for i := range len(body) {
 		if !isTokenByte(body[i]) {
-			return "", "has characters that no bearer token has"
+			return "", "has characters that a bearer token cannot have"
 		}
 	}
 	return token, ""

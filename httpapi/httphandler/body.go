@@ -34,7 +34,7 @@ func (h *Handler) readBody(c *incoming) error {
 	switch {
 	case given: // even if the body is complete: its connection has an expired read deadline
 		c.w.Header().Set("Connection", "close")
-		return overloaded("the body came slowly, and too many others are on their way; nothing was reserved")
+		return overloaded("the body arrived too slowly while too many other bodies were being read; nothing was reserved")
 	case err != nil:
 		return bodyError(err, most)
 	}
@@ -89,7 +89,7 @@ func checkContentType(header http.Header) error {
 		return refuse("Content-Type", given[0], "must be application/json")
 	}
 	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return refuse("Content-Type", given[0], "must have no charset but utf-8")
+		return refuse("Content-Type", given[0], "must have no charset other than utf-8")
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ func bodyError(err error, most int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(most)
 	}
-	status, reason := http.StatusBadRequest, "could not be read to its end"
+	status, reason := http.StatusBadRequest, "could not be read completely"
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		status, reason = http.StatusRequestTimeout, "did not come in time"
+		status, reason = http.StatusRequestTimeout, "did not arrive in time"
 	}
 	return apijson.Refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
 }

@@ -98,7 +98,7 @@ func TestFlatKeysMustBeNamed(t *testing.T) {
 		{"adjust", `"seq":1,"totals":{"units":5}`, "totals.units", "5"},
 	} {
 		w.post(c.verb, `{"lease_id":"`+id+`",`+c.member+`}`).want(t, 400, "code", "invalid",
-			"field", c.field, "value", c.value, "reason", "must name the keys: several were reserved")
+			"field", c.field, "value", c.value, "reason", "must name the keys, because several were reserved")
 	}
 	w.unchanged(before)
 	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k2","actual_amount":0}]}`).want(t, 200)
@@ -145,7 +145,7 @@ func TestFlatMistakes(t *testing.T) {
 		{id, `[{"key":"k2"}]`, "actuals[0].actual_amount", "", "must be given"},
 		{id, `[{"key":"k2","actual_amount":1},{"actual_amount":1}]`, "actuals[1].key", "",
 			"must be given"},
-		{id, `[{"key":"k2","amount":1}]`, "actuals[0].amount", "amount", "is no field here"},
+		{id, `[{"key":"k2","amount":1}]`, "actuals[0].amount", "amount", "is not a known field"},
 		{id, `[{"key":"k2","actual_amount":-1}]`, "actuals[0].actual_amount", "-1",
 			"must not be negative"},
 		{id, `[{"key":"k2","actual_amount":1.5}]`, "actuals[0].actual_amount", "1.5", "without fraction"},
@@ -194,7 +194,7 @@ func checkFlatSettling(w *handlerWorld, id string) {
 	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k3","actual_amount":1}]}`).
 		want(w.t, 400, "code", "invalid", "field", "actuals[0].key", "value", "k3", "reason", "was not reserved")
 	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"units":5},{"units":0}]}`).
-		want(w.t, 400, "field", "actuals", "value", "2", "reason", "must name the keys: several were reserved")
+		want(w.t, 400, "field", "actuals", "value", "2", "reason", "must name the keys, because several were reserved")
 	w.unchanged(before)
 	w.post("adjust", `{"lease_id":"`+id+`","seq":1,"totals":[{"key":"k1","amount":8}]}`).want(w.t, 200)
 	checkFlatLeft(w, 2, 4)

@@ -53,7 +53,7 @@ type bodyReader struct {
 func (d *bodyReader) begin(text []byte) error {
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
-		return apijson.Invalid("body", "", "must be a JSON object, is empty")
+		return apijson.Invalid("body", "", "must be a JSON object, but is empty")
 	case !utf8.Valid(text):
 		return apijson.Invalid("body", string(text), "must be valid UTF-8")
 	}
@@ -83,7 +83,7 @@ func (d *bodyReader) end() error {
 func syntaxError(text []byte) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(text, &whole)
-	reason := "is no valid JSON: " + fmt.Sprint(err)
+	reason := "is not valid JSON: " + fmt.Sprint(err)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		reason += " at byte " + strconv.FormatInt(syntax.Offset, 10)
 	}
@@ -157,7 +157,7 @@ func (d *bodyReader) is(want jsontext.Kind) bool {
 		return true
 	}
 	if d.value(); !d.malformed {
-		d.refuse("must be " + typeOf(want) + ", is " + typeOf(got))
+		d.refuse("must be " + typeOf(want) + ", not " + typeOf(got))
 	}
 	return false
 }
@@ -248,7 +248,7 @@ func (d *bodyReader) fields(read func(name []byte) bool) bool {
 	}
 	d.each(func(name []byte) {
 		if !read(name) {
-			d.refuseAs(string(name), "is no field here")
+			d.refuseAs(string(name), "is not a known field")
 			d.skip()
 		}
 	})
@@ -266,7 +266,7 @@ func (d *bodyReader) bounded(most int, read func(name []byte)) (n int) {
 		}
 	})
 	if whole && n > most {
-		d.refuseAs(n, "at most "+strconv.Itoa(most)+" in a request")
+		d.refuseAs(n, "a request has at most "+strconv.Itoa(most))
 	}
 	return n
 }
@@ -334,7 +334,7 @@ func (d *bodyReader) integer() int64 {
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil && !d.malformed {
-		d.refuse("must fit a signed integer of 64 bits")
+		d.refuse("must fit in a signed 64-bit integer")
 	}
 	return n
 }
@@ -357,7 +357,7 @@ func (d *bodyReader) periodSeconds() time.Duration {
 	text := string(d.value())
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) > 3 || strings.ContainsAny(text, "eE") {
-		d.refuse("must be seconds with at most three digits behind the point, without exponent")
+		d.refuse("must be seconds with at most three digits after the decimal point, without exponent")
 		return 0
 	}
 	n, err := strconv.ParseInt(whole+fraction+"000"[len(fraction):], 10, 64)

@@ -100,7 +100,7 @@ func TestRequestBounds(t *testing.T) {
 		if err := read(c.most); err != nil {
 			t.Errorf("%d %s: %v", c.most, c.field, err)
 		}
-		want := fmt.Sprintf("weir: invalid: %s %q: at most %d in a request", c.field, fmt.Sprint(c.given), c.most)
+		want := fmt.Sprintf("weir: invalid: %s %q: a request has at most %d", c.field, fmt.Sprint(c.given), c.most)
 		if err := read(c.given); err == nil || err.Error() != want {
 			t.Errorf("%d %s: %v, want %s", c.given, c.field, err, want)
 		}

@@ -116,7 +116,7 @@ func (r *reserveBody) word(f *weir.Error) string {
 // rewordFlat replaces the full name of a limit by its flat key, or by the path of the key's amount.
 func (u *updateBody) rewordFlat(f *weir.Error) {
 	if f.Code == weir.UnknownLease {
-		f.Reason = "is not known here as one with flat keys"
+		f.Reason = "is not known as a lease with flat keys"
 		return
 	}
 	for i := range u.flat {

@@ -52,14 +52,14 @@ func (d *bodyReader) reserve(text []byte) (*reserveBody, error) {
 		}
 		return true
 	})
-	const besideSingle = "must not stand beside entity, resource or costs"
+	const besideSingle = "cannot be combined with entity, resource or costs"
 	switch {
 	case requirements && charges:
-		d.add(apijson.Invalid("requirements", len(r.requirements), "must not stand beside charges"))
+		d.add(apijson.Invalid("requirements", len(r.requirements), "cannot be combined with charges"))
 	case requirements && single:
 		d.add(apijson.Invalid("requirements", len(r.requirements), besideSingle))
 	case requirements && keyed != nil:
-		d.add(apijson.Invalid("keyed", string(keyed), "must not stand beside requirements"))
+		d.add(apijson.Invalid("keyed", string(keyed), "cannot be combined with requirements"))
 	case charges && single:
 		d.add(apijson.Invalid("charges", len(r.Charges), besideSingle))
 	}

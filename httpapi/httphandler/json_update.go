@@ -68,7 +68,7 @@ func (d *bodyReader) totals(u *updateBody) {
 	case jsontext.KindBeginArray:
 	default:
 		if d.value(); !d.malformed {
-			d.refuse("must be an object or an array, is " + typeOf(kind))
+			d.refuse("must be an object or an array, not " + typeOf(kind))
 		}
 		return
 	}
@@ -91,7 +91,7 @@ func (d *bodyReader) totals(u *updateBody) {
 
 // mustNameKeys is the reason in the engine's error for totals that do not name the keys of a keyed
 // lease.
-const mustNameKeys = "must name the keys: several were reserved"
+const mustNameKeys = "must name the keys, because several were reserved"
 
 // reword returns err with the flat keys and the member names that the caller used.
 func (u *updateBody) reword(err error) error {

@@ -14,7 +14,7 @@ func TestTooManyMembers(t *testing.T) {
 		want(t, 400)
 	w.reserve(`{"entity":"acme","resource":"bucket","costs":{`+
 		strings.ReplaceAll(strings.TrimSuffix(manyCosts(1024), ","), `"1"`, `1`)+`}}`).
-		want(t, 400, "field", "costs", "value", "1024", "reason", "at most 32 in a request")
+		want(t, 400, "field", "costs", "value", "1024", "reason", "a request has at most 32")
 	a := w.reserve(`{"entity":"acme","resource":"bucket","unknown":0,"costs":{` +
 		strings.ReplaceAll(strings.TrimSuffix(manyCosts(1025), ","), `"1"`, `1`) + `}}`)
 	errs := fmt.Sprint(a.body["errors"])

@@ -71,19 +71,19 @@ func TestBodyMistakes(t *testing.T) {
 		bad("a comment", `{} // none`, "body", `{} // none`, "invalid character '/'"),
 		bad("not UTF-8", "{\"entity\":\"ac\xffme\"}", "body", "{\"entity\":\"ac\uFFFDme\"}",
 			"valid UTF-8"),
-		bad("a byte order mark", "\uFEFF{}", "body", "\uFEFF{}", "no valid JSON"),
-		bad("an array", `[]`, "body", "[]", "must be an object, is an array"),
-		bad("null", `null`, "body", "null", "must be an object, is null"),
-		bad("a number", `12`, "body", "12", "must be an object, is a number"),
-		bad("a string", `"a"`, "body", `"a"`, "must be an object, is a string"),
+		bad("a byte order mark", "\uFEFF{}", "body", "\uFEFF{}", "not valid JSON"),
+		bad("an array", `[]`, "body", "[]", "must be an object, not an array"),
+		bad("null", `null`, "body", "null", "must be an object, not null"),
+		bad("a number", `12`, "body", "12", "must be an object, not a number"),
+		bad("a string", `"a"`, "body", `"a"`, "must be an object, not a string"),
 		bad("nothing asked", `{}`, "entity", "", "must not be empty"),
-		bad("unknown field", ok[:len(ok)-1]+`,"cost":{}}`, "cost", "cost", "is no field here"),
+		bad("unknown field", ok[:len(ok)-1]+`,"cost":{}}`, "cost", "cost", "is not a known field"),
 		bad("another case", `{"Entity":"acme","resource":"bucket"}`, "Entity", "Entity",
-			"is no field here"),
+			"is not a known field"),
 		bad("long unknown field", `{"`+long+`":1}`, strings.Repeat("é", 32)+"… (80 bytes)",
-			strings.Repeat("é", 32)+"… (80 bytes)", "is no field here"),
+			strings.Repeat("é", 32)+"… (80 bytes)", "is not a known field"),
 		bad("deep unknown field", `{"a":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+`}`,
-			"a", "a", "is no field here"),
+			"a", "a", "is not a known field"),
 		bad("field twice", `{"entity":"acme","resource":"bucket","entity":"acme"}`, "entity", "entity",
 			"is given twice"),
 		bad("field twice in disguise", `{"entity":"acme","resource":"bucket","\u0065ntity":"x"}`,
@@ -104,13 +104,13 @@ func TestFieldMistakes(t *testing.T) {
 	}
 	checkMistakes(t, []mistake{
 		bad("null entity", `{"entity":null,"resource":"bucket"}`, "entity", "null",
-			"must be a string, is null"),
+			"must be a string, not null"),
 		bad("number as entity", `{"entity":1,"resource":"bucket"}`, "entity", "1",
-			"must be a string, is a number"),
+			"must be a string, not a number"),
 		bad("boolean as entity", `{"entity":true,"resource":"bucket"}`, "entity", "true",
-			"must be a string, is a boolean"),
+			"must be a string, not a boolean"),
 		bad("array as entity", `{"entity":["acme"],"resource":"bucket"}`, "entity", `["acme"]`,
-			"must be a string, is an array"),
+			"must be a string, not an array"),
 		bad("empty entity", `{"entity":"","resource":"bucket"}`, "entity", "", "must not be empty"),
 		bad("empty resource", `{"entity":"acme","resource":""}`, "resource", "", "must not be empty"),
 		bad("malformed entity", `{"entity":"-a","resource":"bucket"}`, "entity", "-a",
@@ -120,9 +120,9 @@ func TestFieldMistakes(t *testing.T) {
 		bad("lone surrogate", `{"entity":"a\ud800","resource":"bucket"}`, "entity", "a\uFFFD",
 			"must not contain"),
 		bad("null costs", `{"entity":"acme","resource":"bucket","costs":null}`, "costs", "null",
-			"must be an object, is null"),
+			"must be an object, not null"),
 		bad("array as costs", `{"entity":"acme","resource":"bucket","costs":[1]}`, "costs", "[1]",
-			"must be an object, is an array"),
+			"must be an object, not an array"),
 		bad("no lease ID", `{"lease_id":"","entity":"acme","resource":"bucket"}`, "lease_id", "",
 			"26 characters"),
 		bad("lease ID of zeros",
@@ -130,7 +130,7 @@ func TestFieldMistakes(t *testing.T) {
 			"lease_id", strings.Repeat("0", 26), "must not be zero"),
 		bad("lease ID with a U",
 			`{"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAU","entity":"acme","resource":"bucket"}`,
-			"lease_id", "01ARZ3NDEKTSV4RRFFQ69G5FAU", "is no ULID"),
+			"lease_id", "01ARZ3NDEKTSV4RRFFQ69G5FAU", "is not a ULID"),
 		bad("number as lease ID", `{"lease_id":1,"entity":"acme","resource":"bucket"}`, "lease_id", "1",
 			"must be a string"),
 		bad("old lease ID",
@@ -145,19 +145,19 @@ func TestNumberMistakes(t *testing.T) {
 	t.Parallel()
 	var mistakes []mistake
 	for _, n := range []struct{ text, reason string }{
-		{`"1"`, "must be a number, is a string"},
+		{`"1"`, "must be a number, not a string"},
 		{`1.5`, "without fraction or exponent"},
 		{`1.0`, "without fraction or exponent"},
 		{`1e3`, "without fraction or exponent"},
 		{`1E3`, "without fraction or exponent"},
 		{`-1e-3`, "without fraction or exponent"},
-		{`null`, "must be a number, is null"},
-		{`true`, "must be a number, is a boolean"},
-		{`{}`, "must be a number, is an object"},
-		{`[1]`, "must be a number, is an array"},
-		{`9223372036854775808`, "must fit a signed integer of 64 bits"},
-		{`-9223372036854775809`, "must fit a signed integer of 64 bits"},
-		{`18446744073709551615`, "must fit a signed integer of 64 bits"},
+		{`null`, "must be a number, not null"},
+		{`true`, "must be a number, not a boolean"},
+		{`{}`, "must be a number, not an object"},
+		{`[1]`, "must be a number, not an array"},
+		{`9223372036854775808`, "must fit in a signed 64-bit integer"},
+		{`-9223372036854775809`, "must fit in a signed 64-bit integer"},
+		{`18446744073709551615`, "must fit in a signed 64-bit integer"},
 		{`-1`, "must not be negative"},
 		{`-9223372036854775808`, "must not be negative"},
 	} {
@@ -176,7 +176,7 @@ func TestNumberMistakes(t *testing.T) {
 		body := `{"entity":"a","resource":"b","costs":{"tpm":` + text + `}}`
 		mistakes = append(mistakes,
 			mistake{name: text, status: 400, field: "body", value: body,
-				reason: "is no valid JSON"}.post("reserve", body))
+				reason: "is not valid JSON"}.post("reserve", body))
 	}
 	checkMistakes(t, mistakes)
 }
@@ -200,21 +200,21 @@ func TestFormMistakes(t *testing.T) {
 	}
 	checkMistakes(t, []mistake{
 		bad("charges beside entity", `{"entity":"acme","charges":[`+charge+`]}`,
-			"charges", "1", "must not stand beside entity, resource or costs"),
+			"charges", "1", "cannot be combined with entity, resource or costs"),
 		bad("charges beside costs", `{"costs":{},"charges":[`+charge+`]}`,
-			"charges", "1", "must not stand beside entity, resource or costs"),
+			"charges", "1", "cannot be combined with entity, resource or costs"),
 		bad("requirements beside resource", `{"resource":"bucket","requirements":[`+key+`]}`,
-			"requirements", "1", "must not stand beside entity, resource or costs"),
+			"requirements", "1", "cannot be combined with entity, resource or costs"),
 		bad("requirements beside charges", `{"charges":[`+charge+`],"requirements":[`+key+`]}`,
-			"requirements", "1", "must not stand beside charges"),
+			"requirements", "1", "cannot be combined with charges"),
 		bad("no charges", `{"charges":[]}`, "charges", "[]", "must not be empty"),
 		bad("charges as object", `{"charges":`+charge+`}`, "charges", charge,
-			"must be an array, is an object"),
-		bad("null charge", `{"charges":[null]}`, "charges[0]", "null", "must be an object, is null"),
+			"must be an array, not an object"),
+		bad("null charge", `{"charges":[null]}`, "charges[0]", "null", "must be an object, not null"),
 		bad("charge without entity", `{"charges":[`+charge+`,{"resource":"bucket"}]}`,
 			"charges[1].entity", "", "must not be empty"),
 		bad("unknown field in a charge", `{"charges":[{"entity":"acme","resource":"bucket","amount":1}]}`,
-			"charges[0].amount", "amount", "is no field here"),
+			"charges[0].amount", "amount", "is not a known field"),
 		bad("too many charges", `{"charges":[`+charges+`]}`, "charges", "17", "at most 16"),
 		bad("too many costs",
 			`{"entity":"acme","resource":"bucket","costs":{`+strings.Join(costs, ",")+`}}`,
@@ -229,7 +229,7 @@ func TestFormMistakes(t *testing.T) {
 		bad("malformed key", `{"requirements":[`+key+`,{"key":"a b","amount":1}]}`,
 			"requirements[1].key", "a b", "must not contain ' '"),
 		bad("unknown field in a requirement", `{"requirements":[{"key":"k1","amount":1,"unit":"x"}]}`,
-			"requirements[0].unit", "unit", "is no field here"),
+			"requirements[0].unit", "unit", "is not a known field"),
 	})
 }
 
@@ -273,10 +273,10 @@ func TestBroughtMistakes(t *testing.T) {
 		return bad(name, `{"tpm":{`+members+`}}`, "limits.tpm."+field, value, reason)
 	}
 	checkMistakes(t, []mistake{
-		bad("array", `[]`, "limits", "[]", "must be an object, is an array"),
-		bad("null", `null`, "limits", "null", "must be an object, is null"),
-		bad("null limit", `{"tpm":null}`, "limits.tpm", "null", "must be an object, is null"),
-		bad("number as limit", `{"tpm":10}`, "limits.tpm", "10", "must be an object, is a number"),
+		bad("array", `[]`, "limits", "[]", "must be an object, not an array"),
+		bad("null", `null`, "limits", "null", "must be an object, not null"),
+		bad("null limit", `{"tpm":null}`, "limits.tpm", "null", "must be an object, not null"),
+		bad("number as limit", `{"tpm":10}`, "limits.tpm", "10", "must be an object, not a number"),
 		bad("twice", `{"tpm":{"capacity":1},"tpm":{"capacity":1}}`, "limits.tpm", "tpm",
 			"is given twice"),
 		bad("malformed name", `{"t m":{"capacity":1}}`, "limits.t m.name", "t m", "must not contain ' '"),
@@ -285,7 +285,7 @@ func TestBroughtMistakes(t *testing.T) {
 		one("capacity twice", `"capacity":1,"capacity":1`, "capacity", "capacity", "is given twice"),
 		one("unknown kind", `"capacity":1,"kind":"log"`, "kind", "log", "must be bucket, window,"),
 		one("empty kind", `"capacity":1,"kind":""`, "kind", "", "must not be empty"),
-		one("unknown field", `"capacity":1,"burst":2`, "burst", "burst", "is no field here"),
+		one("unknown field", `"capacity":1,"burst":2`, "burst", "burst", "is not a known field"),
 		one("zero refill", `"capacity":1,"refill_amount":0`, "refill_amount", "0", "must be above zero"),
 		one("zero period", `"capacity":1,"refill_period":0`, "refill_period", "0", "must be above zero"),
 		one("period of a fourth digit", `"capacity":1,"refill_period":1.2345`, "refill_period", "1.2345",
@@ -311,11 +311,11 @@ func TestBroughtMistakes(t *testing.T) {
 		one("no timeout", `"capacity":1,"kind":"concurrency"`, "timeout", "0s", "must be above zero"),
 		one("foreign field", `"capacity":1,"window":1`, "window", "1s", "belongs to a window"),
 		one("enforce as text", `"capacity":1,"enforce":"false"`, "enforce", `"false"`,
-			"must be a boolean, is a string"),
+			"must be a boolean, not a string"),
 		one("enforce as number", `"capacity":1,"enforce":0`, "enforce", "0",
-			"must be a boolean, is a number"),
+			"must be a boolean, not a number"),
 		one("unknown zone", `"capacity":1,"kind":"budget","every":"day","zone":"Mars/Base"`, "zone",
-			"Mars/Base", "no such IANA zone"),
+			"Mars/Base", "is not a known IANA time zone"),
 		one("number as every", `"capacity":1,"kind":"budget","every":1`, "every", "1",
 			"must be a string"),
 		one("another kind", `"capacity":1,"kind":"window","window":1`, "kind", "window", "is a bucket"),
@@ -335,29 +335,29 @@ func TestSettleMistakes(t *testing.T) {
 		status                           int
 	}{
 		{"cancel", `{}`, "lease_id", "", "must be given", 400},
-		{"extend", `{"lease_id":null}`, "lease_id", "null", "must be a string, is null", 400},
-		{"cancel", `{` + id + `,"actuals":{}}`, "actuals", "actuals", "is no field here", 400},
+		{"extend", `{"lease_id":null}`, "lease_id", "null", "must be a string, not null", 400},
+		{"cancel", `{` + id + `,"actuals":{}}`, "actuals", "actuals", "is not a known field", 400},
 		{"cancel", `{` + id + `,` + id + `}`, "lease_id", "lease_id", "is given twice", 400},
-		{"cancel", `{` + id + `,"":1}`, "", "", "is no field here", 400},
-		{"cancel", `{"lease_id":"` + other + `"}`, "lease_id", other, "is not known here", 404},
-		{"extend", `{"lease_id":"` + other + `"}`, "lease_id", other, "is not known here", 404},
-		{"complete", `{"lease_id":"` + other + `"}`, "lease_id", other, "is not known here", 404},
+		{"cancel", `{` + id + `,"":1}`, "", "", "is not a known field", 400},
+		{"cancel", `{"lease_id":"` + other + `"}`, "lease_id", other, "is neither live nor remembered", 404},
+		{"extend", `{"lease_id":"` + other + `"}`, "lease_id", other, "is neither live nor remembered", 404},
+		{"complete", `{"lease_id":"` + other + `"}`, "lease_id", other, "is neither live nor remembered", 404},
 		{"adjust", `{"lease_id":"` + other + `","seq":1,"totals":{}}`, "lease_id", other,
-			"is not known here", 404},
+			"is neither live nor remembered", 404},
 		{"adjust", `{` + id + `,"totals":{}}`, "seq", "", "must be given", 400},
 		{"adjust", `{` + id + `,"seq":1}`, "totals", "", "must be given", 400},
 		{"adjust", `{` + id + `,"seq":0,"totals":{}}`, "seq", "0", "must be above zero", 400},
 		{"adjust", `{` + id + `,"seq":1.0,"totals":{}}`, "seq", "1.0", "without fraction", 400},
 		{"adjust", `{` + id + `,"seq":"1","totals":{}}`, "seq", `"1"`, "must be a number", 400},
-		{"adjust", `{` + id + `,"seq":1,"actuals":{}}`, "actuals", "actuals", "is no field here", 400},
-		{"complete", `{` + id + `,"seq":1}`, "seq", "seq", "is no field here", 400},
-		{"complete", `{` + id + `,"totals":{}}`, "totals", "totals", "is no field here", 400},
+		{"adjust", `{` + id + `,"seq":1,"actuals":{}}`, "actuals", "actuals", "is not a known field", 400},
+		{"complete", `{` + id + `,"seq":1}`, "seq", "seq", "is not a known field", 400},
+		{"complete", `{` + id + `,"totals":{}}`, "totals", "totals", "is not a known field", 400},
 		{"complete", `{` + id + `,"actuals":null}`, "actuals", "null",
-			"must be an object or an array, is null", 400},
+			"must be an object or an array, not null", 400},
 		{"complete", `{` + id + `,"actuals":7}`, "actuals", "7",
-			"must be an object or an array, is a number", 400},
+			"must be an object or an array, not a number", 400},
 		{"complete", `{` + id + `,"actuals":[null,{}]}`, "actuals[0]", "null",
-			"must be an object, is null", 400},
+			"must be an object, not null", 400},
 		{"complete", `{` + id + `,"actuals":{"tpm":1,"tpm":2}}`, "actuals.tpm", "tpm", "is given twice",
 			400},
 		{"complete", `{` + id + `,"actuals":{"tpm":-1}}`, "actuals.tpm", "-1", "must not be negative",
@@ -371,7 +371,7 @@ func TestSettleMistakes(t *testing.T) {
 			400},
 		{"complete", `{` + id + `,"actuals":[{"key":"k1","actual_amount":1}]}`, "lease_id",
 			a.body["lease_id"].(string),
-			"as one with flat keys", 404},
+			"as a lease with flat keys", 404},
 	} {
 		w.post(m.verb, m.body).want(t, m.status, "value", orNil(m.value), "field", orNil(m.field))
 		reason, _ := w.post(m.verb, m.body).body["reason"].(string)
@@ -398,8 +398,8 @@ func TestSeveralMistakes(t *testing.T) {
 	w := newHandlerWorld(t, nil)
 	a := w.reserve(`{"entity":1,"resource":"bucket","costs":{"tpm":"5","rpm":1.5},"user":"x"}`)
 	a.want(t, 400, "code", "invalid", "field", "entity", "value", "1",
-		"reason", "must be a string, is a number",
-		"detail", `invalid: entity "1": must be a string, is a number (and 3 more)`)
+		"reason", "must be a string, not a number",
+		"detail", `invalid: entity "1": must be a string, not a number (and 3 more)`)
 	var fields []string
 	for _, e := range a.body["errors"].([]any) {
 		m := e.(map[string]any)
@@ -434,11 +434,11 @@ func TestQueryMistakes(t *testing.T) {
 		}
 	}
 	reserve := mistake{name: "query of a POST", status: 400, field: "entity", value: "acme",
-		reason: "is no parameter here"}.
+		reason: "is not a known parameter"}.
 		post("reserve?entity=acme", `{"entity":"acme","resource":"bucket","costs":{"tpm":1}}`)
 	put := mistake{
 		name: "query of a PUT", status: 400, field: "resource", value: "bucket",
-		reason: "is no parameter here",
+		reason: "is not a known parameter",
 		sent:   sent{method: "PUT", target: "/v1/admin/entities/acme?resource=bucket", body: `{}`},
 	}
 	checkMistakes(t, []mistake{
@@ -448,8 +448,8 @@ func TestQueryMistakes(t *testing.T) {
 		bad("/v1/status?entity=", "entity", "", "must not be empty"),
 		bad("/v1/status?entity=acme&resource=", "resource", "", "must not be empty"),
 		bad("/v1/status?entity=acme&entity=acme", "entity", "acme", "is given twice"),
-		bad("/v1/status?entity=acme&Resource=bucket", "Resource", "bucket", "is no parameter here"),
-		bad("/v1/status?entity=acme&x=1", "x", "1", "is no parameter here"),
+		bad("/v1/status?entity=acme&Resource=bucket", "Resource", "bucket", "is not a known parameter"),
+		bad("/v1/status?entity=acme&x=1", "x", "1", "is not a known parameter"),
 		bad("/v1/status?entity=acme;x=1", "query", "entity=acme;x=1", "cannot be read"),
 		bad("/v1/status?entity=%zz", "query", "entity=%zz", "cannot be read"),
 		bad("/v1/status?entity=a%20b", "entity", "a b", "must not contain ' '"),
@@ -465,8 +465,8 @@ func TestQueryMistakes(t *testing.T) {
 			"must be between 1 and 1000"),
 		bad("/v1/entities/acme/children?after=", "after", "", "must not be empty"),
 		bad("/v1/resources/b%20c/capacity", "resource", "b c", "must not contain ' '"),
-		bad("/v1/resources/bucket/capacity?size=1", "size", "1", "is no parameter here"),
-		bad("/v1/admin/system?x=", "x", "", "is no parameter here"),
+		bad("/v1/resources/bucket/capacity?size=1", "size", "1", "is not a known parameter"),
+		bad("/v1/admin/system?x=", "x", "", "is not a known parameter"),
 		bad("/v1/admin/entities?parent=-", "parent", "-", "must not begin with '-'"),
 		bad("/v1/admin/entities?resource=1", "resource", "1", "must not begin with '1'"),
 		bad("/v1/admin/entities/acme/limits?resource=", "resource", "", "must not be empty"),

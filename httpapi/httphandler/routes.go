@@ -152,7 +152,7 @@ func (h *Handler) wrongMethod(allow string) http.Handler {
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	h.fail(w, r, apijson.Refusal(http.StatusNotFound,
-		apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")))
+		apijson.Invalid("path", r.URL.EscapedPath(), "is not a path of this server")))
 }
 
 // parseQuery parses a query. It refuses parameters that are unknown, repeated or empty, and reports
@@ -172,7 +172,7 @@ func parseQuery(raw string, known ...string) (map[string]string, error) {
 		switch {
 		case len(errs) == apijson.MaxMistakes:
 		case !slices.Contains(known, name):
-			errs = append(errs, apijson.Invalid(apijson.Shorten(name), given[0], "is no parameter here"))
+			errs = append(errs, apijson.Invalid(apijson.Shorten(name), given[0], "is not a known parameter"))
 		case len(given) > 1:
 			errs = append(errs, apijson.Invalid(name, given[1], "is given twice"))
 		case given[0] == "":

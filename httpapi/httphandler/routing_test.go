@@ -259,9 +259,9 @@ func TestBodyCutShort(t *testing.T) {
 	head := "POST /v1/reserve HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 	const body = `{"entity":"acme","resource":"bucket","costs":{"tpm":1}}`
 	a := exchangeRaw(t, hasty.Listener.Addr().String(), head+"Content-Length: 56\r\n\r\n"+body[:30])
-	a.want(t, 408, "type", "about:blank", "field", "body", "reason", "did not come in time")
+	a.want(t, 408, "type", "about:blank", "field", "body", "reason", "did not arrive in time")
 	a = exchangeRaw(t, patient, head+"Transfer-Encoding: chunked\r\n\r\nzz\r\n"+body)
-	a.want(t, 400, "type", "about:blank", "field", "body", "reason", "could not be read to its end")
+	a.want(t, 400, "type", "about:blank", "field", "body", "reason", "could not be read completely")
 	w.unchanged(before)
 	a = exchangeRaw(t, patient, head+"Content-Length: 55\r\n\r\n"+body)
 	a.want(t, 200)

@@ -65,7 +65,7 @@ func ReadLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
 	case b.LeaseID != id:
 		return nil, fmt.Errorf("is about another lease: %s", b.LeaseID)
 	case b.ReservedAtMS <= 0 || b.Limits == nil || anyNegativeWait(b.Limits):
-		return nil, errors.New("is not whole")
+		return nil, errors.New("is incomplete")
 	}
 	return &weir.Lease{
 		ID: b.LeaseID, ReservedAt: instant(b.ReservedAtMS), Expires: instant(b.ExpiresMS),
@@ -116,7 +116,7 @@ func ReadReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
 	case b.LeaseID != id:
 		return nil, fmt.Errorf("is about another lease: %s", b.LeaseID)
 	case b.AtMS <= 0:
-		return nil, errors.New("is not whole")
+		return nil, errors.New("is incomplete")
 	}
 	return &weir.Receipt{
 		LeaseID: id, At: instant(b.AtMS), Expires: instant(b.ExpiresMS),

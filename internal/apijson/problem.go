@@ -147,7 +147,7 @@ func describe(c weir.Code) (status int, title string) {
 	case weir.UnknownLease:
 		return http.StatusNotFound, "The lease is not known"
 	case weir.Conflict:
-		return http.StatusConflict, "In conflict with what is there"
+		return http.StatusConflict, "In conflict with the current state"
 	case weir.Ended:
 		return http.StatusConflict, "The lease has ended"
 	case weir.NeverSatisfiable:
@@ -215,9 +215,9 @@ func (p *Problem) Mistakes() error {
 func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	switch {
 	case p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil || p.Limits == nil && !p.Contended:
-		return nil, errors.New("is no denial of weir's")
+		return nil, errors.New("is not a complete denial")
 	case *p.RetryAfterMS < 0 || anyNegativeWait(p.Limits):
-		return nil, errors.New("has a wait below zero")
+		return nil, errors.New("has a negative wait")
 	case p.LeaseID != "" && p.LeaseID != lease.String():
 		return nil, errors.New("is about another lease: " + Shorten(p.LeaseID))
 	}

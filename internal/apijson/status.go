@@ -101,7 +101,7 @@ func ReadStatuses(body []byte) ([]weir.LimitStatus, error) {
 		err = errors.New("has no limits")
 	}
 	if err == nil && anyNegativeWait(b.Limits) {
-		err = errors.New("has a wait below zero")
+		err = errors.New("has a negative wait")
 	}
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func ReadExplanation(body []byte) (*weir.Explanation, error) {
 
 func (b *Explanation) explanation() (*weir.Explanation, error) {
 	if b.Entity == "" || b.Resource == "" {
-		return nil, errors.New("is not whole")
+		return nil, errors.New("is incomplete")
 	}
 	e := &weir.Explanation{Entity: b.Entity, Resource: b.Resource, Level: b.Level}
 	var err error

@@ -110,7 +110,7 @@ func badRequests() []badCall {
 func badLeases() []badCall {
 	unknown := weir.NewLeaseID(badStart.Add(time.Second))
 	return []badCall{
-		{"a lease ID that is no ULID", func(context.Context, *limiter.Limiter, *weir.Lease) error {
+		{"a lease ID that is not a ULID", func(context.Context, *limiter.Limiter, *weir.Lease) error {
 			_, err := weir.ParseLeaseID("01ARZ3NDEKTSV4RRFFQ69G5FAU")
 			return err
 		}, weir.Invalid, "lease_id"},

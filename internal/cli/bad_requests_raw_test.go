@@ -34,7 +34,7 @@ func badTransfers() []badRow {
 		row("a body shorter than its Content-Length", fmt.Sprint("Content-Length: ", len(rawGood)+1),
 			rawGood),
 		row("no length at all", "Connection: close", rawGood),
-		row("chunks whose length is no number", chunked, "zz"+end),
+		row("chunks whose length is not a number", chunked, "zz"+end),
 		row("a chunk of negative length", chunked, "-1"+end),
 		row("a chunk length of 17 digits", chunked, "10000000000000001"+end),
 		row("a chunk shorter than its length", chunked, fmt.Sprintf("%x", len(rawGood)+9)+end),

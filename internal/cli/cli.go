@@ -72,7 +72,7 @@ func newRoot(a *console.App) *cobra.Command {
 		cancelCommand(a), extendCommand(a), statusCommand(a), explainCommand(a))
 	section(root, "Configure:", limitsCommand(a), systemCommand(a), resourceCommand(a),
 		entityCommand(a))
-	section(root, "Look after a DynamoDB table:", tableCommand(a), namespaceCommand(a),
+	section(root, "Manage a DynamoDB table:", tableCommand(a), namespaceCommand(a),
 		auditCommand(a), usageCommand(a))
 	section(root, "Run:", serveCommand(a), lab.DemoCommand(a), lab.ReplayCommand(a), lab.LoadtestCommand(a))
 	root.AddCommand(manCommand(a), versionCommand(a))

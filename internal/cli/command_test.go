@@ -193,7 +193,7 @@ func TestStoreInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := runWeir(t, reserve...)
-	want := "another store has it open (if a server has it open, ask that one with --server)"
+	want := "another store has it open (if a server has the store open, name that server with --server)"
 	if got.code != console.ExitFailed || got.out != "" || !strings.Contains(got.err, want) {
 		t.Errorf("got %+v, want %q", got, want)
 	}

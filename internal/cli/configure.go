@@ -30,10 +30,9 @@ func systemCommand(a *console.App) *cobra.Command {
 func setPolicyCommand(a *console.App) *cobra.Command {
 	policies := []cobra.Completion{string(weir.Block), string(weir.Allow)}
 	cmd := &cobra.Command{
-		Use:   "set-policy block|allow",
-		Short: "Say what happens when the store does not answer",
-		Long: `Say what a reservation gets when the store does not answer: with block an error, with
-allow a lease that stands for nothing and is marked degraded. A denial is never hidden.`,
+		Use:               "set-policy block|allow",
+		Short:             "Set what happens when the store does not answer",
+		Long:              `Set what a reservation gets when the store does not answer: with block an error, with allow a lease that has reserved nothing and is marked degraded. With both, a denial stays a denial.`,
 		Example:           "  weir system set-policy block",
 		Args:              console.Arguments(1, 1, "block or allow"),
 		ValidArgsFunction: cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp),
@@ -71,10 +70,9 @@ func resourceCommand(a *console.App) *cobra.Command {
 
 func capacityCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "capacity RESOURCE",
-		Short: "Print how the limits of all who use a resource stand",
-		Long: `Print, for every entity that has something in use on a resource or limits of its own
-there, what may still be taken. It changes nothing.`,
+		Use:               "capacity RESOURCE",
+		Short:             "Print what is available to each entity on a resource",
+		Long:              `Print what is available to every entity that has units in use on a resource, or limits of its own on it. The command changes nothing.`,
 		Example:           "  weir resource capacity gpt-4o",
 		Args:              console.Arguments(1, 1, "RESOURCE"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -84,7 +82,7 @@ there, what may still be taken. It changes nothing.`,
 		if err != nil {
 			return nil, err
 		}
-		return statusAnswer(statuses, "nobody uses "+args[0]+", or has limits of its own there\n"), nil
+		return statusAnswer(statuses, "no entity uses "+args[0]+" or has limits of its own on it\n"), nil
 	}
 	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "RESOURCE"))
 }
@@ -98,7 +96,7 @@ kinds. With :shadow at its end the limit is counted but never denies:
   tpm:100000/min:200000              200,000, refilled at 100,000 a minute
   day:5000:window/86400s             5,000 in any 86,400 seconds
   parallel:20:concurrency/300s       20 slots, each held for at most 300 seconds
-  usd:50:budget/month@Europe/Berlin  50 a calendar month in that time zone`
+  usd_micros:50000000:budget/month  50 USD a calendar month, in micro-USD`
 
 // placeKind is a kind of place at which limits are configured: the system, a resource or an entity.
 type placeKind struct {
@@ -168,8 +166,7 @@ func (p *placeKind) argumentsOf(least, most int, what string) cobra.PositionalAr
 
 func getLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
 	cmd, at := p.command("get", "", "Print the limits of "+p.description,
-		"Print the limits that are configured for "+p.description+`. None is no mistake: a weaker level may
-have some, which weir explain tells.`)
+		"Print the limits that are configured for "+p.description+`. It is not an error if there are none: a weaker level may have limits, which weir explain shows.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
 	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.parse(cmd, args, at); err != nil {
@@ -193,8 +190,8 @@ func setLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
 	cmd, at := p.command("set", "LIMIT...", "Replace the limits of "+p.description,
 		"Make these limits the only ones of "+p.description+`, from the next call on.
 
-What is in use counts on: a bucket keeps its balance, a lowered capacity trims it, a
-raised one leaves it to fill.`+limitArgumentHelp)
+Units in use stay in use. A bucket keeps its balance: a lower capacity trims it, and under a
+higher capacity it fills up at its refill rate.`+limitArgumentHelp)
 	cmd.Example += " rpm:600 tpm:100000/min:200000"
 	cmd.Args = p.argumentsOf(1, -1, "at least one LIMIT")
 	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
@@ -216,8 +213,8 @@ raised one leaves it to fill.`+limitArgumentHelp)
 
 func deleteLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
 	cmd, at := p.command("delete", "", "Remove the limits of "+p.description,
-		"Remove the limits of "+p.description+`, from the next call on: the next weaker level that has limits
-applies then. Where there are none, nothing changes.`)
+		"Remove the limits of "+p.description+`, from the next call on: the next weaker level that
+has limits applies then. If there are none, nothing changes.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
 	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.parse(cmd, args, at); err != nil {

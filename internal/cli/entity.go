@@ -71,15 +71,15 @@ func setEntityCommand(a *console.App) *cobra.Command {
 		Use:     "set ENTITY",
 		Aliases: []string{"create"},
 		Short:   "Declare an entity, or change its parent and cascade",
-		Long: `Declare an entity, or change its parent and whether it cascades. What no flag names
-stays as it is, and so do the entity's limits; --parent "" removes the parent.
+		Long: `Declare an entity, or change its parent and whether it cascades. Anything that no flag
+names stays as it is, and so do the entity's limits; --parent "" removes the parent.
 
-With --cascade, the parent is charged whatever the entity is charged, all or nothing.`,
+With --cascade, every charge on the entity is also made on its parent, all or nothing.`,
 		Example: `  weir entity set acme
   weir entity set acme-bot --parent acme --cascade
   weir entity set acme-bot --cascade=false`,
 	})
-	cmd.Flags().StringVar(&parent, "parent", "", "`ENTITY` above this one, which must exist")
+	cmd.Flags().StringVar(&parent, "parent", "", "parent `ENTITY`, which must exist")
 	console.AllowEmpty(cmd, "parent")
 	cmd.Flags().BoolVar(&cascade, "cascade", false, "charge the parent too")
 	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
@@ -109,10 +109,9 @@ With --cascade, the parent is charged whatever the entity is charged, all or not
 
 func deleteEntityCommand(a *console.App) *cobra.Command {
 	cmd := entityArgument(&cobra.Command{
-		Use:   "delete ENTITY",
-		Short: "Remove an entity and its limits",
-		Long: `Remove an entity and its limits. One that is another's parent is refused. Its live
-leases can still be settled.`,
+		Use:     "delete ENTITY",
+		Short:   "Remove an entity and its limits",
+		Long:    `Remove an entity and its limits. An entity that is the parent of another one cannot be deleted. Its live leases can still be settled.`,
 		Example: "  weir entity delete acme-bot",
 	})
 	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
@@ -204,7 +203,7 @@ func childrenCommand(a *console.App) *cobra.Command {
 	cmd := entityArgument(&cobra.Command{
 		Use:     "children ENTITY",
 		Short:   "List the entities below another",
-		Long:    "List the entities whose parent is ENTITY, in order, one a line.",
+		Long:    "List the entities whose parent is ENTITY, in order, one per line.",
 		Example: "  weir entity children acme",
 	})
 	f.pages(cmd)

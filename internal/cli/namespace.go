@@ -80,10 +80,9 @@ func namespaceArgument(
 
 func registerNamespaceCommand(a *console.App) *cobra.Command {
 	return namespaceArgument(a, &cobra.Command{
-		Use:   "register NAME",
-		Short: "Make a namespace",
-		Long: `Make a namespace: a world of entities, limits and balances of its own in the table. One
-that is there already stays as it is. It is opened with ?namespace=NAME in the store's URL.`,
+		Use:     "register NAME",
+		Short:   "Create a namespace",
+		Long:    `Create a namespace: a set of entities, limits and balances in the table that is isolated from all others. A namespace that exists stays as it is. To open it, add ?namespace=NAME to the store's URL.`,
 		Example: "  weir namespace register prod --store dynamodb://limits",
 	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
 		n, made, err := t.RegisterNamespace(ctx, name)
@@ -100,8 +99,8 @@ func showNamespaceCommand(a *console.App) *cobra.Command {
 	return namespaceArgument(a, &cobra.Command{
 		Use:     "show NAME",
 		Aliases: []string{"get"},
-		Short:   "Print what a name leads to",
-		Long:    "Print the ID that a namespace's name leads to, and when it was registered.",
+		Short:   "Print the ID of a namespace",
+		Long:    "Print the ID of a namespace, and when it was registered.",
 		Example: "  weir namespace show prod --store dynamodb://limits",
 	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
 		return namespaceResult(t.Namespace(ctx, name))
@@ -114,11 +113,11 @@ const defaultNamespace = "default"
 func deleteNamespaceCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Take a namespace's name away",
-		Long: `Take a namespace's name away. Its data stays under its ID, until weir namespace recover
-gives it the name back or weir namespace purge deletes it. A server that has it open is no
-longer ready, and refuses reservations once its cached configuration has expired. The default
-namespace, which programs open unless they are told otherwise, needs --yes.`,
+		Short: "Delete a namespace, but not its data",
+		Long: `Delete the name of a namespace. Its data stays under its ID until weir namespace
+recover restores the name or weir namespace purge deletes the data. A server that has it open
+is no longer ready, and refuses reservations once its cached configuration has expired. The
+default namespace, which programs open unless they are told otherwise, needs --yes.`,
 		Example: `  weir namespace delete prod --store dynamodb://limits
   weir namespace delete default --yes --store dynamodb://limits`,
 		Args:              console.Arguments(1, 1, "NAME"),
@@ -130,7 +129,7 @@ namespace, which programs open unless they are told otherwise, needs --yes.`,
 			return nil, err
 		}
 		if args[0] == defaultNamespace {
-			const warning = "deleting the default namespace stops every program that opens none by name"
+			const warning = "deleting the default namespace stops every program that names no namespace"
 			if err := confirm(warning); err != nil {
 				return nil, err
 			}
@@ -147,10 +146,9 @@ namespace, which programs open unless they are told otherwise, needs --yes.`,
 
 func recoverNamespaceCommand(a *console.App) *cobra.Command {
 	return namespaceArgument(a, &cobra.Command{
-		Use:   "recover ID",
-		Short: "Give a deleted namespace its name back",
-		Long: `Give a deleted namespace its name back, with all its data. This is refused if the
-name was registered again meanwhile, or if a purge has begun.`,
+		Use:     "recover ID",
+		Short:   "Restore a deleted namespace",
+		Long:    `Restore a deleted namespace under its name, with all its data. This fails if the name has been registered again, or if a purge has begun.`,
 		Example: "  weir namespace recover 37b3m1eXQTY --store dynamodb://limits",
 	}, "ID", func(ctx context.Context, t *dynamodb.Table, id string) (*namespaceBody, error) {
 		return namespaceResult(t.RecoverNamespace(ctx, id))
@@ -180,11 +178,9 @@ func listNamespacesCommand(a *console.App) *cobra.Command {
 
 func orphanNamespacesCommand(a *console.App) *cobra.Command {
 	return listOfNamespaces(a, &cobra.Command{
-		Use:   "orphans",
-		Short: "List the namespaces that have data and no name",
-		Long: `List the namespaces whose data no name leads to: deleted ones, those whose purge was
-interrupted (purging), and those whose name entry is missing (lost). If NAMESPACE is empty,
-the name is not on the table any more.`,
+		Use:     "orphans",
+		Short:   "List the namespaces that have data but no name",
+		Long:    `List the namespaces that have data but no name: deleted ones, those whose purge was interrupted (purging), and those whose name entry is missing (lost). If the column NAMESPACE is empty, the table no longer has the name.`,
 		Example: "  weir namespace orphans --store dynamodb://limits",
 	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
 }
@@ -236,14 +232,15 @@ func purgeNamespaceCommand(a *console.App) *cobra.Command {
 		Long: `Delete all data of a deleted namespace for good. A purge cannot be undone once it has
 begun; if it was interrupted, the next one finishes it.
 
-Items that no index lists are found where the Python library's provisioner is known to leave
-some; --scan reads the whole table for others, and costs as much as the table is large.`,
+Some items are in no index. The purge finds those that the Python library's provisioner is
+known to leave; --scan also reads the whole table for others, which costs more the larger the
+table is.`,
 		Example: `  weir namespace orphans --store dynamodb://limits
   weir namespace purge 37b3m1eXQTY --yes --store dynamodb://limits`,
 		Args:              console.Arguments(1, 1, "ID"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().BoolVar(&scan, "scan", false, "read the whole table for what no index lists")
+	cmd.Flags().BoolVar(&scan, "scan", false, "read the whole table for items that are in no index")
 	confirm := confirmFlag(cmd)
 	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
 		if err := console.RefuseEmpty(cmd, args, "ID"); err != nil {

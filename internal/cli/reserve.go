@@ -26,8 +26,8 @@ A denial prints the limits that were judged and ends with exit code 3; nothing i
 then. If no answer comes, the exit code is 1 and the lease ID is printed: repeat the command
 with --lease-id, and nothing is charged twice.
 
-With --wait a denied request is tried again until that time is over. A request that is under
-way then may still be answered: each has five seconds.`
+With --wait a denied request is tried again until that time is over. A request that is in
+progress at its end may take up to five seconds to be answered.`
 
 // reserveFlags are the flags of `weir reserve`.
 type reserveFlags struct {
@@ -57,9 +57,9 @@ func reserveCommand(a *console.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.leaseID, "lease-id", "", "`ULID` for the lease, to repeat a call safely")
 	flags.StringArrayVar(&f.limits, "limit", nil,
-		"bring a `LIMIT` like rpm:600, which may only lower what is stored (repeatable)")
+		"send a `LIMIT` like rpm:600 with the request; it can only lower the stored one (repeatable)")
 	flags.DurationVar(&f.wait, "wait", 0, "try again for this `DURATION` until the request fits")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the lease ID alone")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only the lease ID")
 	return connect.Command(a, cmd, connect.Reserves, f.plan)
 }
 
@@ -81,9 +81,9 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (connect.Action, 
 	case f.wait < 0:
 		return nil, console.UsageError(cmd, "--wait %v: must not be negative", f.wait)
 	case f.wait > 0 && f.leaseID != "":
-		return nil, console.UsageError(cmd, "--lease-id cannot stand beside --wait: every attempt needs its own")
+		return nil, console.UsageError(cmd, "--lease-id cannot be combined with --wait: each attempt makes a lease ID of its own")
 	case f.quiet && cmd.Flags().Changed("output"):
-		return nil, console.UsageError(cmd, "--quiet cannot stand beside --output")
+		return nil, console.UsageError(cmd, "--quiet cannot be combined with --output")
 	}
 	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 		console.IgnoreBrokenPipes() // the lease must be named even if the output is closed

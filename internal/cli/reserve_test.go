@@ -107,7 +107,7 @@ func TestServerIsUnreachable(t *testing.T) {
 		name, want string
 		answer     func(http.ResponseWriter)
 	}{
-		{"a redirect", `(it leads to "http://a.example/x?y": name the server itself with --server)`,
+		{"a redirect", `(it redirects to "http://a.example/x?y": name the server itself with --server)`,
 			func(w http.ResponseWriter) {
 				w.Header().Set("Location", "http://a.example/x?y")
 				w.WriteHeader(http.StatusTemporaryRedirect)
@@ -117,7 +117,7 @@ func TestServerIsUnreachable(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, `{"status":503,"code":"unavailable","detail":"so busy"}`)
 		}},
-		{"TLS", "(if it speaks TLS, its address begins with https://)", func(w http.ResponseWriter) {
+		{"TLS", "(if the server uses TLS, its address begins with https://)", func(w http.ResponseWriter) {
 			w.WriteHeader(http.StatusBadRequest)
 		}},
 	} {
@@ -127,7 +127,7 @@ func TestServerIsUnreachable(t *testing.T) {
 			t.Errorf("%s: got exit code %d and %q, want 1 and %s", c.name, r.code, r.err, c.want)
 		}
 		r = runWeir(t, "status", "acme", "--server", strings.Replace(s.URL, "http:", "https:", 1))
-		if want := "(it speaks no TLS: its address begins with http://)"; !strings.Contains(r.err, want) {
+		if want := "(the server does not use TLS: its address begins with http://)"; !strings.Contains(r.err, want) {
 			t.Errorf("%s: got %q, want %s", c.name, r.err, want)
 		}
 		s.Close()

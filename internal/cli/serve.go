@@ -22,23 +22,24 @@ import (
 	"github.com/weir-limiter/weir/store"
 )
 
-const serveHelp = `Serve a store over HTTP until interrupted. The API is described at /openapi.json.
+const serveHelp = `Serve a store over HTTP until interrupted. /openapi.json describes the API.
 
-In memory and on TigerBeetle the limits file is the configuration. It is read again on a hangup
-signal (SIGHUP) and when it changes, and so are the files of bearer tokens and of the
-certificate. A file with a mistake is refused and logged, and what was in force stays. On
-TigerBeetle all servers of a namespace need the same limits file: a server whose limits are not
-the ones in force refuses to reserve, and says so at /readyz. On DynamoDB the table is the
-configuration, and --limits is refused.
+With the memory store and on TigerBeetle, the limits file is the configuration. The server
+reads it again when it changes and on a hangup signal (SIGHUP), and does the same with the
+files of bearer tokens and of the certificate. If a file has a mistake, the server logs it and
+keeps what was in force. On TigerBeetle all servers of a namespace need the same limits file: a
+server whose limits are not the ones in force refuses to reserve, and /readyz reports it. On
+DynamoDB the table has the configuration, and --limits is an error.
 
-Without --tokens everybody who reaches the server is admin, so it listens on a loopback address
-only. The file of bearer tokens must be private (mode 0600), and looks like this:
+Without --tokens every client that reaches the server is admin, so the server listens only on a
+loopback address. The file of bearer tokens must be private (mode 0600), and looks like this:
 
   tokens:
     - {name: checkout, role: call, token: "at least 16 characters"}
     - {name: grafana, role: read, sha256: "its SHA-256, in hexadecimal"}
 
-The role read may look, call may also reserve and settle, and admin may also change limits.
+A client with the role read can only look, one with the role call can also reserve and settle,
+and one with the role admin can also change limits.
 
 Once the server listens, it prints its URL on standard output. Everything else is logged to
 standard error. At level debug this includes each request and denial, with the names of
@@ -236,7 +237,7 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 	case o.LimitsFile == "":
 		return nil, refused(connect.LimitsOfCluster)
 	case o.LimitsFile == console.StandardInput:
-		return nil, refused("must be a file, which can be read again")
+		return nil, refused("must be a regular file, because the server reads it again when it changes")
 	default:
 		var err error
 		if m, err = openingLimits(ctx, o); err != nil {

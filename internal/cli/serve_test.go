@@ -233,12 +233,12 @@ func TestServeTakenAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	const inUse = "is already in use: choose another address, or stop what listens there"
+	const inUse = "is already in use: choose another address, or stop the process that listens there"
 	taken := l.Addr().String()
 	for _, c := range []struct{ flag, address, want string }{
 		{"--listen", taken, inUse},
 		{"--probe-listen", taken, inUse},
-		{"--listen", "127.0.0.1:99999", "cannot be listened on: address 99999: invalid port"},
+		{"--listen", "127.0.0.1:99999", "cannot be opened for listening: address 99999: invalid port"},
 	} {
 		args := []string{"serve", "--listen", "127.0.0.1:0", "--log-level", "error", c.flag, c.address}
 		want := fmt.Sprintf("weir: unavailable: %s %q: %s\n", c.flag, c.address, c.want)

@@ -123,7 +123,7 @@ func TestServeTigerBeetleTwoServers(t *testing.T) {
 		}
 	}
 	again := startServe(t, "--limits", older, "--store", store)
-	again.waitFor(t, `msg="limits are not in force: others are"`)
+	again.waitFor(t, `msg="limits of the file are not in force: the store has others"`)
 	again.waitFor(t, `msg="not ready"`)
 	ready(again, "the older file, started again", http.StatusServiceUnavailable)
 	again.signal(t, syscall.SIGHUP)
@@ -159,7 +159,7 @@ func TestServeOtherNamespace(t *testing.T) {
 	}
 	write("staging")
 	const at = "tigerbeetle://emulator?namespace=prod"
-	const refusal = `:2:1: invalid: namespace "staging": is not the store's, which is "prod"`
+	const refusal = `:2:1: invalid: namespace "staging": is not the store's namespace, which is "prod"`
 	for _, args := range [][]string{
 		{"serve", "--listen", "127.0.0.1:0", "--limits", limits, "--store", at},
 		{"status", "acme", "llm", "--limits", limits, "--store", "tigerbeetle://127.0.0.1:1?namespace=prod"},

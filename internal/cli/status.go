@@ -16,14 +16,12 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-const statusHelp = `Print the limits of an entity on a resource, and what may still be taken
-of each: below zero is debt. Without RESOURCE, print every resource on which the entity has
-limits of its own or something in use. It changes nothing.`
+const statusHelp = `Print the limits of an entity on a resource, and what is available of each; a negative number is a debt. Without RESOURCE, print every resource on which the entity has limits of its own or units in use. The command changes nothing.`
 
 func statusCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status ENTITY [RESOURCE]",
-		Short: "Print how the limits of an entity stand",
+		Short: "Print an entity's limits and what is available",
 		Long:  statusHelp,
 		Example: `  weir status acme gpt-4o
   weir status acme --output json`,
@@ -111,15 +109,12 @@ func statusNote(s *weir.LimitStatus) string {
 	return strings.Join(notes, ", ")
 }
 
-const explainHelp = `Say which limits apply to an entity on a resource, and why. The first
-level that has any limits wins whole (entity and resource, entity and _default_, resource,
-system), so the limits of a weaker level do not apply, even under other names. A parent that
-is charged too is explained with its own limits.`
+const explainHelp = `Print which limits apply to an entity on a resource, and why. Only the limits of the first level that has any apply (the levels are: entity and resource, entity and _default_, resource, system). The limits of weaker levels do not apply, even under other names. A parent that is charged too is explained with its own limits.`
 
 func explainCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ENTITY RESOURCE",
-		Short: "Say which limits apply, and which ones they hide",
+		Short: "Print which limits apply, and which ones they hide",
 		Long:  explainHelp,
 		Example: `  weir explain acme gpt-4o
   weir explain acme gpt-4o --store memory:?snapshot=weir.snapshot \

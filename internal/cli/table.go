@@ -21,7 +21,7 @@ import (
 func tableCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
 		Use:   "table",
-		Short: "Make, describe and delete a DynamoDB table",
+		Short: "Create, describe and delete a DynamoDB table",
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
   weir table describe --store dynamodb://limits?region=eu-central-1`,
 	})
@@ -116,15 +116,14 @@ func createTableCommand(a *console.App) *cobra.Command {
 	var lean, noStream bool
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a table and its default namespace",
+		Short: "Create a table and its default namespace",
 		Long: `Create an on-demand table, wait until it is active, and prepare it: time to live, the
-namespace default, and the version record. It has the items and indexes of the Python
-library zae-limiter 0.17, which can use it at the same time. A table that is there already
-is never changed.
+namespace default, and the version record. It has the items and indexes of the Python library
+zae-limiter 0.17, which can use it at the same time. A table that exists is never changed.
 
-A lean table keeps only keys in the index by resource, which halves what every write of a
-bucket costs. Some reads of the Python library do not work on it; weir table describe
-names them. The kind of a table cannot be changed later.`,
+A lean table keeps only keys in the index by resource, which halves the cost of every write of
+a bucket. Some reads of the Python library do not work on it; weir table describe names them.
+The kind of a table cannot be changed later.`,
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
   weir table create --lean \
     --store dynamodb://limits?endpoint=http://127.0.0.1:8000`,
@@ -159,7 +158,7 @@ names them. The kind of a table cannot be changed later.`,
 func describeTableCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
-		Short: "Print what a table is, and whether weir can use it",
+		Short: "Describe a table, and say whether weir can use it",
 		Long: `Print a table's kind, indexes, size and version record, whether weir can use it, and
 which reads of the Python library it does not serve. It changes nothing.`,
 		Example: "  weir table describe --store dynamodb://limits?region=eu-central-1",
@@ -181,8 +180,8 @@ func deleteTableCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete a table with all that is on it",
-		Long: `Delete a table with all namespaces, limits and balances on it, and wait until it is gone.
-A table with other keys than weir's is refused, and so is one that DynamoDB protects.`,
+		Long: `Delete a table with all namespaces, limits and balances on it, and wait until it is
+gone. The command refuses a table whose keys are not weir's, and one with deletion protection.`,
 		Example: "  weir table delete --yes --store dynamodb://limits?region=eu-central-1",
 		Args:    console.Arguments(0, 0, ""),
 	}
@@ -209,8 +208,8 @@ A table with other keys than weir's is refused, and so is one that DynamoDB prot
 // tableHelp ends the help of every command for a table.
 const tableHelp = `
 
-The table is named with --store (or WEIR_STORE), as in dynamodb://TABLE?region=eu-central-1
-or dynamodb://TABLE?endpoint=http://127.0.0.1:8000. Credentials come from the AWS SDK's own
+The table is named with --store (or WEIR_STORE), as in dynamodb://TABLE?region=eu-central-1 or
+dynamodb://TABLE?endpoint=http://127.0.0.1:8000. Credentials come from the AWS SDK's default
 chain.`
 
 // tableAction is the function of a command for a table.
@@ -258,7 +257,7 @@ func confirmFlag(cmd *cobra.Command) func(warning string) error {
 		if *sure {
 			return nil
 		}
-		return console.UsageError(cmd, "%s: give --yes if you mean it", warning)
+		return console.UsageError(cmd, "%s: give --yes to confirm", warning)
 	}
 }
 

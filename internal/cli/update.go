@@ -21,7 +21,7 @@ on, whatever it stood for before. It is never denied, and may create debt or exc
 capacity.
 
 --seq numbers the adjusts of one lease, so that none counts twice: a number that was applied
-already gets the same answer, a lower one is ignored, and gaps are allowed.
+already gets the same answer again, a lower number is ignored, and numbers may be left out.
 
 ` + chargesHelp
 
@@ -35,8 +35,7 @@ the same answer.
 const cancelHelp = `Give everything that a lease reserved back to where it was taken from, and end
 it. The same command again gets the same answer.`
 
-const extendHelp = `Renew a lease and those of its slots that have not timed out, for as long as
-they were good for in the beginning.`
+const extendHelp = `Renew a lease and those of its slots that have not timed out. They then last as long as they did when they were reserved.`
 
 const chargesHelp = `For a lease with several charges, give a set of NAME=N for each of
 them, in the order of the request, with a + between them. One set is enough if no name
@@ -58,14 +57,14 @@ func adjustCommand(a *console.App) *cobra.Command {
   weir adjust 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=1200 --seq 2`,
 		Args: console.Arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
 	}
-	cmd.Flags().Int64Var(&seq, "seq", 0, "`N` must be higher than in every adjust before (required)")
+	cmd.Flags().Int64Var(&seq, "seq", 0, "number of this adjust, `N`: higher than in every earlier one (required)")
 	return updateCommand(a, cmd, func(cmd *cobra.Command, args []string) (updateCall, error) {
 		totals, err := parseTotals("totals", args)
 		if err != nil {
 			return nil, err
 		}
 		if !cmd.Flags().Changed("seq") {
-			return nil, console.UsageError(cmd, "give --seq N, above that of every adjust of the lease before")
+			return nil, console.UsageError(cmd, "give --seq N, higher than in every earlier adjust of the lease")
 		}
 		return func(s weir.Service, ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Adjust(ctx, id, seq, totals)
@@ -173,7 +172,7 @@ func denialAnswer(e *weir.DeniedError) *connect.Answer {
 		}
 		fmt.Fprintf(b, "denied: it would fit after %s%v\n", atLeast, e.RetryAfter)
 		if e.Contended {
-			b.WriteString("other writers came first too often\n")
+			b.WriteString("other writers won every retry\n")
 		}
 		if len(e.Limits) > 0 {
 			b.WriteString("\n")
@@ -194,10 +193,10 @@ func receiptAnswer(r *weir.Receipt) *connect.Answer {
 }
 
 // degradedNote explains a degraded lease.
-const degradedNote = "nothing was charged: the store did not answer, and the policy allows that"
+const degradedNote = "nothing was charged: the store did not answer, and the policy is allow"
 
 // inDoubtNote explains a refund in doubt.
-const inDoubtNote = "what was given back may still be charged: the store did not answer that write"
+const inDoubtNote = "the refund may not have been made: the store did not answer that write"
 
 // addEnds adds the instants at which a lease expires and its slots time out, if they do.
 func addEnds(t *text.Table, r *weir.Receipt) {

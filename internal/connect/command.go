@@ -138,10 +138,10 @@ func (t *Target) Hint(err error) error {
 	advice := ""
 	switch {
 	case IsTable(t.store) && errors.Is(err, weir.UnknownLease):
-		advice = "a lease on a table lives in the process that made it, such as weir serve"
+		advice = "a lease on a DynamoDB table can be settled only through the process that made it, such as weir serve"
 	case IsTable(t.store), IsCluster(t.store):
 	case t.store != "" && errors.Is(err, weir.Unavailable):
-		advice = "if a server has it open, ask that one with --server"
+		advice = "if a server has the store open, name that server with --server"
 	case t.store != "":
 	case errors.Is(err, weir.Unavailable):
 		advice = t.connectHint(err)
@@ -166,13 +166,13 @@ func (t *Target) connectHint(err error) string {
 	case unknown:
 		return "--ca-cert names the certificates to trust"
 	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest && location != "":
-		return fmt.Sprintf("it leads to %q: name the server itself with --server", location)
+		return fmt.Sprintf("it redirects to %q: name the server itself with --server", location)
 	case secure && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return "it speaks no TLS: its address begins with http://"
+		return "the server does not use TLS: its address begins with http://"
 	case !secure && status == http.StatusBadRequest:
-		return "if it speaks TLS, its address begins with https://"
+		return "if the server uses TLS, its address begins with https://"
 	case t.Defaulted:
-		return "is `weir serve` running? --server names another place"
+		return "is `weir serve` running? --server names another server"
 	}
 	return ""
 }

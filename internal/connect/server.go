@@ -139,7 +139,7 @@ func checkPrivate(file string) error {
 	}
 	info, err := os.Stat(file)
 	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s: its mode %04o lets others read or change it: make it 0600",
+		return fmt.Errorf("%s: its mode %04o lets other users read or change it: set it to 0600",
 			file, info.Mode().Perm())
 	}
 	return nil // opening the file reports other errors

@@ -76,18 +76,18 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 	case IsTable(t.store) && t.limits != "":
 		return console.UsageError(cmd, "--limits %s", LimitsOnTable)
 	case memory && !kept:
-		return console.UsageError(cmd, "--store %s: nothing would remain after the command: name a file with "+
+		return console.UsageError(cmd, "--store %s: the state would be lost at the end of the command: name a file with "+
 			"memory:?snapshot=FILE, or a server with --server", t.store)
 	case memory && t.does == Configures:
-		return console.UsageError(cmd, "--store memory: has its limits from the limits file, and a change would "+
-			"end with the command: change the file, or a server's limits with --server")
+		return console.UsageError(cmd, "--store memory: takes its limits from the limits file, and a change would "+
+			"be lost at the end of the command: change the file, or a server's limits with --server")
 	case memory && t.limits == "":
-		return console.UsageError(cmd, "give the store's limits with --limits FILE: a snapshot has none")
+		return console.UsageError(cmd, "give the store's limits with --limits FILE: a snapshot does not contain them")
 	case isEmulator(t.store):
-		return console.UsageError(cmd, "--store %s: nothing would remain after the command: name a cluster's addresses "+
+		return console.UsageError(cmd, "--store %s: the state would be lost at the end of the command: name a cluster's addresses "+
 			"with tigerbeetle://HOST:PORT, or a server with --server", t.store)
 	case IsCluster(t.store) && t.does == Configures:
-		return console.UsageError(cmd, "--store %s has its limits from the limits file: change the file, and reload the "+
+		return console.UsageError(cmd, "--store %s takes its limits from the limits file: change the file, and reload the "+
 			"servers", tigerBeetleScheme)
 	case IsCluster(t.store) && t.limits == "":
 		return console.UsageError(cmd, "--limits %s", LimitsOfCluster)
@@ -97,7 +97,7 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return &weir.Error{
 			Code: weir.Invalid, Field: "store.snapshot", Value: file,
-			Reason: "does not exist, and only a reservation begins one",
+			Reason: "does not exist: weir reserve creates it",
 		}
 	}
 	return nil // opening the store reports other errors
@@ -121,7 +121,7 @@ func isEmulator(url string) bool {
 const deepest = 8
 
 // LimitsOfCluster is the reason in the error of a cluster without a limits file.
-const LimitsOfCluster = "must name a limits file: a TigerBeetle cluster knows no names of limits and entities"
+const LimitsOfCluster = "must name a limits file: a TigerBeetle cluster does not store the names of limits and entities"
 
 // LimitsOnTable is the reason in the error of a table with a limits file.
 const LimitsOnTable = "is for a store that keeps no limits itself: those of a table are on it, and " +

@@ -100,7 +100,7 @@ func (t *Target) resolve(cmd *cobra.Command, env func(string) string) error {
 	given := cmd.Flags().Changed
 	switch {
 	case given("server") && given("store"):
-		return console.UsageError(cmd, "--server and --store are two places: give one of them")
+		return console.UsageError(cmd, "--server and --store cannot be combined: give one of them")
 	case given("server") || given("store"):
 	case env(ServerEnv) != "":
 		t.Server = env(ServerEnv)

@@ -59,7 +59,7 @@ func TestAdvice(t *testing.T) {
 		{"nothing wrong", Target{Server: DefaultServer, Defaulted: true}, nil, ""},
 		{"no server if none is named", Target{Defaulted: true}, gone, "(is `weir serve` running? "},
 		{"no server if one is named", Target{Server: "http://there"}, gone, ""},
-		{"a store in use", Target{store: "memory:?snapshot=x"}, gone, "(if a server has it open, "},
+		{"a store in use", Target{store: "memory:?snapshot=x"}, gone, "(if a server has the store open, "},
 		{"no bearer token", Target{anonymous: true}, refused, "(give a bearer token in WEIR_TOKEN"},
 		{"a weak bearer token", Target{Server: "http://there"}, refused, ""},
 		{"a denial", Target{Server: DefaultServer, Defaulted: true}, &weir.DeniedError{}, ""},

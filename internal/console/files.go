@@ -31,7 +31,7 @@ func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser,
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = fmt.Errorf("%s: is a folder", name)
+		err = fmt.Errorf("%s: is a directory", name)
 	case info.Size() > most:
 		err = tooLarge(name, most)
 	case info.Mode().IsRegular():
@@ -141,7 +141,7 @@ func CreateAtomic(flag, name string) (*AtomicFile, error) {
 		return nil, nil
 	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s %s: is no regular file", flag, name)
+		return nil, fmt.Errorf("%s %s: is not a regular file", flag, name)
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	d := &AtomicFile{flag, name, file, bufio.NewWriterSize(file, 64<<10)}

@@ -30,9 +30,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-const demoHelp = `Show weir at work: start a server on this machine, send it an hour of recorded LLM
-traffic in half a minute, and show what its limits make of it as it goes. A terminal gets a
-table that is drawn again and again, everything else a line every two seconds.
+const demoHelp = `Show weir at work: start a server on this machine, send it an hour of
+recorded LLM traffic in half a minute, and show what its limits admit and deny. On a terminal
+the command draws a table that changes as the calls come; otherwise it prints a line every two
+seconds.
 
 Afterwards the server stays up, with a page to look at and three lines to paste into another
 terminal: a call that is admitted, one that is denied, and one that is settled. They work as
@@ -75,7 +76,7 @@ func DemoCommand(a *console.App) *cobra.Command {
 		"listen on `HOST:PORT`; port 0 takes a free one")
 	flags.Int64Var(&f.speed, "speed", 120, "`N` times as fast as recorded")
 	flags.IntVar(&f.entities, "entities", 4, "spread the calls over `N` tenants")
-	flags.Uint64Var(&f.seed, "seed", 1, "the number `S` decides who makes which call")
+	flags.Uint64Var(&f.seed, "seed", 1, "spread the calls as in an earlier run with seed `S`")
 	flags.Var(&f.latency, "latency", "how long calls last")
 	flags.BoolVar(&f.exit, "exit", false, "end once the lines are printed, not by an interrupt")
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, _ []string) error {

@@ -20,36 +20,36 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-const loadtestHelp = `Send calls to a server that runs, and measure how it answers. A call reserves,
-thinks, and settles with the same figures. What it reserves is charged as any other call
-is: give it entities of its own.
+const loadtestHelp = `Send calls to a running server, and measure how it answers. A call
+reserves, waits for --think, and settles with the same figures. What it reserves is charged
+like any other call, so use entities that nothing else uses.
 
-Requests. ENTITY RESOURCE [NAME=N...] is what every call asks, as weir reserve has it. A
+Requests. ENTITY RESOURCE [NAME=N...] is what every call asks for, as for weir reserve. A
 number may be a range: tpm=500..4000 draws one for each call. So may a part of the entity:
-tenant-{1..100000} is as many entities, one hot key has no range. Several sorts of
-requests come with --request, or stand on the lines of a file for --mix, as
+tenant-{1..100000} means 100,000 entities, and a name without a range is one hot key. Give
+several sorts of requests with --request, or on the lines of a file for --mix, as
 
   [Nx] ENTITY RESOURCE [NAME=N...]      (# begins a comment)
 
-where 3x comes three times as often as 1x. --seed makes the same calls again.
+A request with 3x comes three times as often as one with 1x. The same --seed makes the same
+calls again.
 
-Closed loop. Each of --concurrency callers makes one call after the other; one that is
-denied goes on with the next at once. A slow server is asked less, so what its callers
-would have waited, had they come anyway, is not seen.
+Closed loop. Each of --concurrency callers makes one call after the other; a caller that is
+denied makes its next call at once. A slow server gets fewer calls, so the latencies do not
+show how long callers would have waited that had come anyway.
 
-Open loop. With --rate so many calls a second begin at planned instants, whatever became of
-those before. Latency counts from when a request was due, service time from when it was
-sent. --concurrency is how many requests may be under way, not counting calls that think;
-what finds no room waits, and that is part of its latency. Calls that began more than
-20 ms late are counted, and so are those that had not begun ten seconds after the end.
+Open loop. With --rate that many calls a second begin at planned instants, whether or not
+earlier ones have ended. Latency counts from when a request was due, service time from when it
+was sent. --concurrency is how many requests may be in progress, not counting calls that think;
+the others wait, and the wait is part of their latency. Calls that began more than 20 ms late
+are counted, and so are those that had not begun ten seconds after the end.
 
-Report. Latencies are those of weir's client: with the connection, and with the up to three
-repetitions where no answer came. Denials are answers, errors are none. After a hundred
-errors in a row it gives up. Stopped with an interrupt, it settles what is under way and
-reports what there was. The leases of calls that failed are cancelled at the end.
+Report. Latencies are those of weir's client: with the connection, and with up to three
+repetitions if no answer comes. A denial is an answer, an error is not. After a hundred errors
+in a row it gives up. Stopped with an interrupt, it settles the calls in progress and reports
+what it has measured. The leases of calls that failed are cancelled at the end.
 
-It asks the server at --server (or WEIR_SERVER; ` + connect.DefaultServer + ` unless told
-otherwise). The bearer token stands in WEIR_TOKEN, or in a file named with --token-file.`
+It asks the server at --server (or WEIR_SERVER; ` + connect.DefaultServer + ` by default). The bearer token is in WEIR_TOKEN, or in a file named with --token-file.`
 
 // loadtestFlags are the flags of `weir loadtest`.
 type loadtestFlags struct {
@@ -82,16 +82,16 @@ func LoadtestCommand(a *console.App) *cobra.Command {
 	flags := cmd.Flags()
 	f.target.AddServerFlags(cmd, "`URL` of the server to load (default "+connect.DefaultServer+")")
 	flags.StringArrayVar(&f.requests, "request", nil,
-		"a sort of request, as `TEXT` like '3x acme gpt-4o rpm=1' (repeatable)")
+		"a kind of request, as `TEXT` like '3x acme gpt-4o rpm=1' (repeatable)")
 	flags.StringVar(&f.mix, "mix", "", "`FILE` with such a text on each line, or - for standard input")
 	flags.DurationVar(&f.options.Duration, "duration", loadtest.DefaultDuration, "how long to measure")
-	flags.DurationVar(&f.options.Warmup, "warmup", 0, "make calls for this `DURATION` before, unmeasured")
+	flags.DurationVar(&f.options.Warmup, "warmup", 0, "make calls for this `DURATION` first, without measuring them")
 	flags.IntVar(&f.options.Concurrency, "concurrency", loadtest.DefaultConcurrency,
 		"`N` callers; with --rate, at most N requests at one time")
 	flags.Int64Var(&f.options.Rate, "rate", 0, "begin `N` calls a second: an open loop")
 	flags.Var(&f.options.Think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
 	flags.IntVar(&f.options.CancelPercent, "cancel", 0, "cancel `N` of a hundred leases, complete the others")
-	flags.Uint64Var(&f.options.Seed, "seed", 0, "the number `S` decides what the calls ask (default random)")
+	flags.Uint64Var(&f.options.Seed, "seed", 0, "make the same calls as an earlier run with seed `S` (default random)")
 	f.output = console.OutputFlag(cmd)
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		if err := f.check(cmd, args); err != nil {
@@ -114,9 +114,9 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	switch named := len(f.requests) > 0 || f.mix != ""; {
 	case len(args) == 0 && !named:
-		return console.UsageError(cmd, "give what the calls ask: ENTITY RESOURCE [NAME=N...], --request or --mix")
+		return console.UsageError(cmd, "give what the calls ask for: ENTITY RESOURCE [NAME=N...], --request or --mix")
 	case len(args) > 0 && named:
-		return console.UsageError(cmd, "%q cannot stand beside --request or --mix: name all requests there",
+		return console.UsageError(cmd, "%q cannot be combined with --request or --mix: name all requests there",
 			text.Shorten(strings.Join(args, " "), 64))
 	case given("duration") && f.options.Duration == 0:
 		return console.UsageError(cmd, "--duration 0s: must be from 1ms to 24h")

@@ -19,13 +19,13 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-const replayHelp = `Replay recorded traffic: what do limits admit and deny of it? Each call reserves
-what it used, and settles with the same figures when it ends. Denied calls do not come back.
---estimate and --retry change that.
+const replayHelp = `Replay recorded traffic to see what limits admit and deny of it. Each call
+reserves what it used, and settles with the same figures when it ends (see --estimate). A
+denied call is not tried again (see --retry).
 
 With --limits FILE the calls are replayed against that file, in virtual time and in this
-process. With --server URL they are sent to a server that runs, in real time divided by
---speed, and judged by the limits that it has.
+process. With --server URL they are sent to a running server, in real time divided by --speed,
+and the server's limits decide.
 
 TRACE is a CSV file, or - for standard input, with a line for each call, in order of time:
 
@@ -34,7 +34,7 @@ TRACE is a CSV file, or - for standard input, with a line for each call, in orde
 
 Other names of columns, and columns for who called which model and how long the call lasted,
 are given with the flags that end in -column. Times are RFC 3339, or like the one above (UTC),
-or numbers of --time-unit; they count to the millisecond. --sort takes calls that are out of
+or numbers of --time-unit; they count to the millisecond. --sort accepts calls that are out of
 order. Nothing is replayed if a line is wrong. A trace may have 10,000,000 calls and 1 GiB.
 
 Tenants. The calls are spread over the entities tenant-1 to tenant-N at random. --seed makes
@@ -45,7 +45,7 @@ Latency. A call lasts BASE + PER_TOKEN for each token that it generated, less th
 At one millisecond, calls end before others come back, and those before others begin; without
 --latency a call ends in the millisecond in which it began.
 
-Costs. What a call costs on a limit is found by the limit's name:
+Costs. The name of a limit decides what a call costs on it:
 
   rpm, rpd, requests, calls     1
   tpm, tpd, tokens              total
@@ -53,18 +53,19 @@ Costs. What a call costs on a limit is found by the limit's name:
   otpm, output_tokens           output
   usd_micros                    3*input+15*output   (an example of a price)
 
---cost NAME=EXPR says it for other names, or otherwise: EXPR is a sum of whole numbers (for
-the call), input, output and total, also as multiples. A concurrency limit needs no cost: a
-call takes one slot.
+--cost NAME=EXPR sets the cost for another name, or another cost for one of these: EXPR is a
+sum of whole numbers (for the call), input, output and total, also as multiples. A concurrency
+limit needs no cost: a call takes one slot.
 
-Estimates. Who reserves does not know yet what a call will generate. --estimate fixed:N
-reserves N tokens of output for each call, --estimate quantile:0.95 what 95 % of the calls of
-the same entity and model stayed within that have ended by then. Each call settles with what
-it used. How many stayed within their estimate, and what was reserved in vain, is reported.
+Estimates. A caller that reserves does not know yet how much its call will generate. --estimate
+fixed:N reserves N tokens of output for each call. --estimate quantile:0.95 reserves as many as
+were enough for 95 % of the earlier calls of the same entity and model. Each call settles with
+what it used. The report says how many calls stayed within their estimate, and how many tokens
+were reserved and not used.
 
-Retry. With --retry a denied call comes back at the instant that it was told, as often as it
-must, until it is admitted or would come back later than --patience after it first came; then
-it has given up, as it has after 1,000 attempts. A call lasts from when it is admitted.
+Retry. With --retry a denied call is tried again after its retry-after, until it is admitted.
+It gives up after 1,000 attempts, or if the next attempt would be later than --patience after
+the first. A call lasts from when it is admitted.
 
 Report. ADMITTED are calls that were charged to a limit, DENIED those that exceeded it, ONLY
 IT those of them that exceeded no other; with --retry each attempt counts. AVAILABLE is what
@@ -75,9 +76,9 @@ together. Below the table is a chart of what was admitted and denied over time, 
 much of each limit was in use.
 
 Comparison. --compare FILE2 replays the same calls, by the same callers with the same costs,
-against a second limits file, and puts both beside each other: A is --limits, B is --compare.
-CHANGE is B less A. Limits belong together that have the same entity, resource and name. Each
-call is counted once more by who admitted it in the end: both, only A, only B, or neither.
+against a second limits file, and reports both: A is --limits, B is --compare, and CHANGE is B
+less A. Limits with the same entity, resource and name are compared. The report also counts the
+calls that both admitted in the end, only A, only B, or neither.
 
 Page. --html FILE writes a page with all figures and charts that needs neither a network nor
 a script. It is written whole, when the replay has ended, or not at all.
@@ -91,13 +92,13 @@ deny more than that TOGETHER, each gets less of the share. What is printed was r
 whole. A call that costs more than a limit holds counts as denied. --suggest-file FILE writes
 the limits file with these numbers, without its comments.
 
-Against a server. Each call is sent at its instant, whatever became of the others; how many
-left more than 20 ms late is reported, and a busy machine has some. The server's limits are
-as they are: --speed makes an hour of calls come in half a minute, but no bucket refills
-faster. Calls that got no answer are counted as errors, never as denials, and after a
-hundred errors in a row the replay gives up. Stopped with an interrupt, it settles what is
-under way before it ends. The bearer token for it stands in WEIR_TOKEN, or in a file
-named with --token-file.`
+Against a server. Each call is sent at its instant, whether or not earlier ones have ended. The
+report says how many were sent more than 20 ms late; on a busy machine some are. The server's
+limits are as they are: with --speed an hour of calls may come in half a minute, but buckets do
+not refill faster. Calls that got no answer are counted as errors, never as denials, and after
+a hundred errors in a row the replay gives up. Stopped with an interrupt, it settles the calls
+in progress before it ends. The bearer token for it is in WEIR_TOKEN, or in a file named with
+--token-file.`
 
 // ReplayCommand makes `weir replay`.
 func ReplayCommand(a *console.App) *cobra.Command {
@@ -129,14 +130,14 @@ func ReplayCommand(a *console.App) *cobra.Command {
 	f.target.AddServerFlags(cmd, "`URL` of a server to send the calls to instead")
 	flags.Int64Var(&f.speed, "speed", 1, "with --server: `N` times as fast as recorded")
 	flags.IntVar(&f.entities, "entities", 1, "spread the calls over `N` tenants")
-	flags.Uint64Var(&f.seed, "seed", 0, "the number `S` decides who makes which call (default random)")
+	flags.Uint64Var(&f.seed, "seed", 0, "spread the calls as in an earlier run with seed `S` (default random)")
 	flags.Var(&f.latency, "latency", "how long calls last, like 400ms+15ms")
 	flags.Var(f.costs, "cost", "what a call costs on a limit by name (repeatable)")
 	flags.Var(&f.estimate, "estimate",
 		"what calls reserve for their output: truth, fixed:N tokens, or quantile:Q as learned")
-	flags.BoolVar(&f.retry, "retry", false, "denied calls come back when they were told to")
+	flags.BoolVar(&f.retry, "retry", false, "try a denied call again after its retry-after")
 	flags.DurationVar(&f.patience, "patience", replay.DefaultPatience,
-		"with --retry: a call gives up so long after it came")
+		"with --retry: how long after its first attempt a call gives up")
 	flags.StringVar(&f.decisions, "decisions", "",
 		"`FILE` to write every decision to, as lines of JSON")
 	flags.StringVar(&f.html, "html", "", "`FILE` to write a page with charts to")

@@ -52,21 +52,21 @@ func traceFlags(cmd *cobra.Command, o *trace.Options) {
 		name, value string
 		usage       string
 	}{
-		{&o.Time, "time-column", "TIMESTAMP", "the trace's column `NAME` for when a call came"},
-		{&o.Input, "input-column", "ContextTokens", "the column `NAME` for the tokens that went in"},
-		{&o.Output, "output-column", "GeneratedTokens", "the column `NAME` for the tokens that came out"},
-		{&o.Entity, "entity-column", "", "the column `NAME` for who called, instead of --entities"},
-		{&o.Model, "model-column", "", "the column `NAME` for the resource, instead of --resource"},
+		{&o.Time, "time-column", "TIMESTAMP", "column `NAME` with the time of a call"},
+		{&o.Input, "input-column", "ContextTokens", "column `NAME` with the number of input tokens"},
+		{&o.Output, "output-column", "GeneratedTokens", "column `NAME` with the number of output tokens"},
+		{&o.Entity, "entity-column", "", "column `NAME` with the calling entity, instead of --entities"},
+		{&o.Model, "model-column", "", "column `NAME` with the resource, instead of --resource"},
 		{
 			&o.Duration, "duration-column", "",
-			"the column `NAME` for how long a call lasted, instead of --latency",
+			"column `NAME` with the duration of a call, instead of --latency",
 		},
 		{&o.Resource, "resource", "llm", "`NAME` of the resource that the calls use"},
 	} {
 		flags.StringVar(f.into, f.name, f.value, f.usage)
 	}
-	flags.Var(&o.TimeUnit, "time-unit", "what times count that are numbers")
-	flags.Var(&o.DurationUnit, "duration-unit", "what durations count that are numbers")
+	flags.Var(&o.TimeUnit, "time-unit", "unit of times that are numbers")
+	flags.Var(&o.DurationUnit, "duration-unit", "unit of durations that are numbers")
 	flags.BoolVar(&o.Sort, "sort", false, "sort the calls by time")
 }
 
@@ -100,18 +100,18 @@ func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 		{onServer && f.target.Server == "", "give the limits to replay against with --limits FILE, " +
 			"or a server that has some with --server URL"},
 		{inFile && f.target.Server != "",
-			"--limits and --server do not go together: a server has its own limits"},
+			"--limits and --server cannot be combined: a server has its own limits"},
 		{onServer && f.decisions != "",
-			"--decisions goes with --limits: a server's decisions depend on its clock"},
+			"--decisions needs --limits: a server's decisions depend on its clock"},
 		{onServer && f.retry,
-			"--retry goes with --limits: a server tells when to come back in its own time, " +
+			"--retry needs --limits: a server tells when to come back in its own time, " +
 				"which --speed does not divide"},
-		{onServer && f.compare != "", "--compare goes with --limits: a server has one set of limits"},
-		{f.compare != "" && f.decisions != "", "--compare and --decisions do not go together: " +
+		{onServer && f.compare != "", "--compare needs --limits: a server has one set of limits"},
+		{f.compare != "" && f.decisions != "", "--compare and --decisions cannot be combined: " +
 			"replay against each limits file to have its decisions"},
-		{inFile && given("speed"), "--speed goes with --server: virtual time is as fast as can be"},
+		{inFile && given("speed"), "--speed needs --server: virtual time is as fast as can be"},
 		{inFile && (given("token-file") || given("ca-cert")),
-			"--token-file and --ca-cert go with --server"},
+			"--token-file and --ca-cert need --server"},
 		{f.speed < 1 || f.speed > replay.MaxSpeed,
 			fmt.Sprintf("--speed %d: must be between 1 and %s", f.speed, text.FormatInt(replay.MaxSpeed))},
 	}
@@ -123,12 +123,12 @@ func (f *replayFlags) callRules(cmd *cobra.Command) []mistake {
 	rules := []mistake{
 		{f.read.Entity != "" && (given("entities") || given("seed")),
 			"--entities and --seed spread the calls " +
-				"over tenants: they do not go with --entity-column, which says who called"},
+				"over tenants: they cannot be combined with --entity-column, which names the entity of each call"},
 		{f.read.Model != "" && given("resource"),
-			"--resource does not go with --model-column, which says what was called"},
+			"--resource cannot be combined with --model-column, which names the resource of each call"},
 		{f.read.Duration != "" && given("latency"),
-			"--latency does not go with --duration-column, which says how long a call lasted"},
-		{f.read.Duration == "" && given("duration-unit"), "--duration-unit goes with --duration-column"},
+			"--latency cannot be combined with --duration-column, which has the duration of each call"},
+		{f.read.Duration == "" && given("duration-unit"), "--duration-unit needs --duration-column"},
 		{f.entities < 1 || f.entities > trace.MaxEntities,
 			fmt.Sprintf("--entities %d: must be between 1 and %s",
 				f.entities, text.FormatInt(trace.MaxEntities))},
@@ -149,7 +149,7 @@ func (f *replayFlags) callRules(cmd *cobra.Command) []mistake {
 		flags[column] = flag
 	}
 	return append(rules,
-		mistake{!f.retry && given("patience"), "--patience goes with --retry"},
+		mistake{!f.retry && given("patience"), "--patience needs --retry"},
 		mistake{f.retry && (f.patience <= 0 || f.patience > replay.MaxPatience),
 			fmt.Sprintf("--patience %v: must be more than 0 and at most %v", f.patience, replay.MaxPatience)})
 }
@@ -157,12 +157,12 @@ func (f *replayFlags) callRules(cmd *cobra.Command) []mistake {
 // suggestRules are about suggestions.
 func (f *replayFlags) suggestRules() []mistake {
 	return []mistake{
-		{f.suggestFile != "" && !f.suggests, report.SuggestFileFlag + " goes with --suggest"},
+		{f.suggestFile != "" && !f.suggests, report.SuggestFileFlag + " needs --suggest"},
 		{f.suggestFile == console.StandardInput,
 			report.SuggestFileFlag + " -: the limits must be a file, the report goes to standard output"},
 		{f.suggests && f.limits == "",
-			"--suggest goes with --limits: a server's limits are not tried out"},
-		{f.suggests && f.compare != "", "--suggest and --compare do not go together: " +
+			"--suggest needs --limits: a server's limits are not tried out"},
+		{f.suggests && f.compare != "", "--suggest and --compare cannot be combined: " +
 			"write the suggested limits to a file, and compare with that"},
 	}
 }

@@ -178,11 +178,11 @@ func TestReplayServerMisuse(t *testing.T) {
 	}{
 		{
 			[]string{"--resource", "image"}, console.ExitMisused,
-			"weir: nothing limits tenant-1 on the resource image; ",
+			"weir: no limits apply to tenant-1 on the resource image; ",
 		},
 		{
 			[]string{"--cost", "usd=1"}, console.ExitMisused,
-			"weir: --cost usd: nobody in the replay has such a limit on llm",
+			"weir: --cost usd: no entity in the replay has such a limit on llm",
 		},
 		{[]string{"--cost", "rpm=200"}, console.ExitDone, ""}, // never satisfiable: each call's own error
 	} {
@@ -191,7 +191,7 @@ func TestReplayServerMisuse(t *testing.T) {
 		if r.code != c.code || !strings.HasPrefix(r.err, c.want) || c.want == "" && r.err != "" {
 			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.args, r.code, r.err, c.code, c.want)
 		}
-		const foot = "errors are no denials: 2 never satisfiable\n"
+		const foot = "errors are not denials: 2 never satisfiable\n"
 		if c.code == console.ExitDone && !strings.Contains(r.out, foot) {
 			t.Errorf("%q: got\n%s\nwant two calls that are never satisfiable", c.args, r.out)
 		}

@@ -77,7 +77,7 @@ func ParseAuditEvent(item Item) (*AuditEvent, error) {
 	r.keyError(err)
 	id, ok := strings.CutPrefix(r.key.SK, SKAuditPrefix)
 	if !ok {
-		r.fail(AttrSK, "is no audit event's")
+		r.fail(AttrSK, "is not that of an audit event")
 	}
 	r.optionalSame(AttrEntity, entity)
 	r.optionalSame(attrEventID, id)

@@ -197,7 +197,7 @@ func ParseBucket(item Item) (*Bucket, error) {
 		return nil, err
 	}
 	if key.SK != SKState {
-		return nil, malformed(item, AttrSK, "is no bucket's")
+		return nil, malformed(item, AttrSK, "is not that of a bucket item")
 	}
 	id, err := ParseBucketPK(key.PK)
 	if err != nil {

@@ -134,34 +134,34 @@ func TestBucketMalformed(t *testing.T) {
 		value     types.AttributeValue
 		want      string
 	}{
-		{"PK", nil, "PK is missing or no string"},
-		{"SK", n("1"), "SK 1 is missing or no string"},
-		{"SK", schema.String("#META"), `SK "#META" is no bucket's`},
+		{"PK", nil, "PK is missing or not a string"},
+		{"SK", n("1"), "SK 1 is missing or not a string"},
+		{"SK", schema.String("#META"), `SK "#META" is not that of a bucket item`},
 		{"PK", schema.String("ns"), `PK "ns" has no namespace`},
-		{"PK", schema.String("ns/ENTITY#a"), "is no bucket's"},
+		{"PK", schema.String("ns/ENTITY#a"), "is not that of a bucket item"},
 		{"PK", schema.String("ns/BUCKET#a"), "has no shard"},
 		{"PK", schema.String("ns/BUCKET#a#0"), "has no resource"},
 		{"PK", schema.String("ns/BUCKET#a#b#00"), "has no shard number at its end"},
 		{"PK", schema.String("ns/BUCKET#a#b#-1"), "has no shard number at its end"},
-		{"entity_id", schema.String("other"), `entity_id "other" is not what the key says`},
-		{"resource", schema.Null(), "resource NULL is no string"},
-		{"rf", schema.String("1"), `rf "1" is no number`},
-		{"rf", n("1.5"), "rf 1.5 is no whole number"},
+		{"entity_id", schema.String("other"), `entity_id "other" does not agree with the key`},
+		{"resource", schema.Null(), "resource NULL is not a string"},
+		{"rf", schema.String("1"), `rf "1" is not a number`},
+		{"rf", n("1.5"), "rf 1.5 is not a whole number"},
 		{"rf", n("9223372036854775808"), "rf 9223372036854775808 is beyond 64 bits"},
-		{"vu", binary, "is no number"},
-		{"ttl", schema.Bool(true), "ttl true is no number"},
+		{"vu", binary, "is not a number"},
+		{"ttl", schema.Bool(true), "ttl true is not a number"},
 		{"shard_count", n("0"), "shard_count 0 is not above 0"},
-		{"shard_count", n("99999999"), "is beyond what a bucket can have"},
+		{"shard_count", n("99999999"), "is more than a bucket can have"},
 		{"cascade", schema.String("yes"), `cascade "yes" is neither true nor false`},
 		{"disabled", schema.String("bypass"), `disabled "bypass" is neither true nor false`},
-		{"parent_id", n("3"), "parent_id 3 is no string"},
-		{"pgen", schema.Null(), "pgen NULL is no number"},
-		{"pinc", n("3"), "pinc 3 is no string"},
-		{"b_rpm_tk", n("1e3"), "b_rpm_tk 1e3 is no whole number"},
+		{"parent_id", n("3"), "parent_id 3 is not a string"},
+		{"pgen", schema.Null(), "pgen NULL is not a number"},
+		{"pinc", n("3"), "pinc 3 is not a string"},
+		{"b_rpm_tk", n("1e3"), "b_rpm_tk 1e3 is not a whole number"},
 		{"b_rpm_cp", n("-1"), "b_rpm_cp -1 is below 0"},
 		{"b_rpm_ra", n("-1"), "b_rpm_ra -1 is below 0"},
 		{"b_rpm_rp", n("0"), "b_rpm_rp 0 is not above 0"},
-		{"b_wcu_tc", schema.String(strings.Repeat("long", 50)), "lon… is no number"},
+		{"b_wcu_tc", schema.String(strings.Repeat("long", 50)), "lon… is not a number"},
 	} {
 		_, err := schema.ParseBucket(bucketItem(t, schema.Item{c.attribute: c.value}))
 		checkMalformed(t, err, c.attribute, c.want)
@@ -170,7 +170,7 @@ func TestBucketMalformed(t *testing.T) {
 	for range 20 {
 		item := bucketItem(t, schema.Item{"ttl": n("x"), "b_rpm_tk": n("x"), "rf": n("x"), "vu": n("x")})
 		_, err := schema.ParseBucket(item)
-		checkMalformed(t, err, "b_rpm_tk", "x is no whole number")
+		checkMalformed(t, err, "b_rpm_tk", "x is not a whole number")
 	}
 }
 

@@ -174,17 +174,17 @@ func (c *Config) parseKey(item Item, key Key) error {
 	case isEntity && entity != "":
 		resource, ok := strings.CutPrefix(key.SK, SKConfig+"#")
 		if !ok || resource == "" {
-			return malformed(item, AttrSK, "is no configuration's")
+			return malformed(item, AttrSK, "is not that of a configuration item")
 		}
 		c.Entity, c.Resource = entity, resource
 		return nil
 	case isResource && resource != "":
 		c.Resource = resource
 	case owner != systemPart:
-		return malformed(item, AttrPK, "is no configuration's")
+		return malformed(item, AttrPK, "is not that of a configuration item")
 	}
 	if key.SK != SKConfig {
-		return malformed(item, AttrSK, "is no configuration's")
+		return malformed(item, AttrSK, "is not that of a configuration item")
 	}
 	return nil
 }

@@ -115,20 +115,20 @@ func TestConfigMalformed(t *testing.T) {
 		want      string
 	}{
 		{"PK", schema.String("ns"), "has no namespace"},
-		{"PK", schema.String("ns/BUCKET#a"), "is no configuration's"},
-		{"SK", schema.String("#META"), `"#META" is no configuration's`},
-		{"SK", schema.String("#CONFIG#"), "is no configuration's"},
-		{"entity_id", schema.String("x"), "is not what the key says"},
-		{"resource", schema.String("x"), "is not what the key says"},
+		{"PK", schema.String("ns/BUCKET#a"), "is not that of a configuration item"},
+		{"SK", schema.String("#META"), `"#META" is not that of a configuration item`},
+		{"SK", schema.String("#CONFIG#"), "is not that of a configuration item"},
+		{"entity_id", schema.String("x"), "does not agree with the key"},
+		{"resource", schema.String("x"), "does not agree with the key"},
 		{"cascade", schema.String("x"), "is neither true nor false"},
-		{"on_unavailable", schema.Number(1), "on_unavailable 1 is no string"},
-		{"audit_retention_days", schema.String("x"), "is no number"},
+		{"on_unavailable", schema.Number(1), "on_unavailable 1 is not a string"},
+		{"audit_retention_days", schema.String("x"), "is not a number"},
 		{"l_rpm_cp", schema.Number(0), "l_rpm_cp 0 is not above 0"},
 		{"l_rpm_rp", schema.Number(-1), "l_rpm_rp -1 is not above 0"},
 		{"l_rpm_ra", schema.Number(-1), "l_rpm_ra -1 is below 0"},
 		{"l_rpm_ra", nil, "l_rpm_ra is missing"},
 		{"l_rpm_rp", nil, "l_rpm_rp is missing"},
-		{"l_rpm_rp", schema.Null(), "l_rpm_rp NULL is no number"},
+		{"l_rpm_rp", schema.Null(), "l_rpm_rp NULL is not a number"},
 	} {
 		_, err := schema.ParseConfig(configItem(schema.Item{c.attribute: c.value}))
 		checkMalformed(t, err, c.attribute, c.want)
@@ -136,7 +136,7 @@ func TestConfigMalformed(t *testing.T) {
 	resource := (&schema.Config{Namespace: "ns", Resource: "a"}).Item()
 	resource["SK"] = schema.String("#CONFIG#a")
 	_, err := schema.ParseConfig(resource)
-	checkMalformed(t, err, "SK", "is no configuration's")
+	checkMalformed(t, err, "SK", "is not that of a configuration item")
 	if !strings.Contains(err.Error(), `item "ns/RESOURCE#a" "#CONFIG#a"`) {
 		t.Errorf("got %v, which names no item", err)
 	}

@@ -84,7 +84,7 @@ func ParseEntity(item Item) (*Entity, error) {
 	ns, id, err := ParseEntityPK(r.key.PK)
 	r.keyError(err)
 	if r.key.SK != SKMeta {
-		r.fail(AttrSK, "is no entity's")
+		r.fail(AttrSK, "is not that of an entity")
 	}
 	r.optionalSame(AttrEntity, id)
 	r.drop(AttrGSI1PK, AttrGSI1SK, AttrGSI4PK, AttrGSI4SK)

@@ -41,11 +41,11 @@ func (k Key) String() string { return k.PK + " " + k.SK }
 func KeyOf(item Item) (Key, error) {
 	pk, ok := item[AttrPK].(*types.AttributeValueMemberS)
 	if !ok {
-		return Key{}, malformed(item, AttrPK, "is missing or no string")
+		return Key{}, malformed(item, AttrPK, "is missing or not a string")
 	}
 	sk, ok := item[AttrSK].(*types.AttributeValueMemberS)
 	if !ok {
-		return Key{}, malformed(item, AttrSK, "is missing or no string")
+		return Key{}, malformed(item, AttrSK, "is missing or not a string")
 	}
 	return Key{pk.Value, sk.Value}, nil
 }
@@ -204,7 +204,7 @@ func ParseBucketPK(pk string) (BucketID, error) {
 func parseBucket(s string) (id BucketID, reason string) {
 	s, ok := strings.CutPrefix(s, BucketPrefix)
 	if !ok {
-		return id, "is no bucket's"
+		return id, "is not that of a bucket item"
 	}
 	names, shard, reason := cutShard(s)
 	if reason != "" {
@@ -237,7 +237,7 @@ func cutShard(s string) (rest string, shard int, reason string) {
 func ParseChildSK(sk string) (entity string, err error) {
 	entity, ok := strings.CutPrefix(sk, ChildPrefix)
 	if !ok {
-		return "", keyError(AttrGSI1SK, sk, "is no child's")
+		return "", keyError(AttrGSI1SK, sk, "is not that of a child")
 	}
 	return entity, nil
 }
@@ -246,7 +246,7 @@ func ParseChildSK(sk string) (entity string, err error) {
 func ParseUsageGSI2SK(sk string) (windowKey, entity string, err error) {
 	s, ok := strings.CutPrefix(sk, UsagePrefix)
 	if !ok {
-		return "", "", keyError(AttrGSI2SK, sk, "is no usage's")
+		return "", "", keyError(AttrGSI2SK, sk, "is not that of a usage item")
 	}
 	windowKey, entity, ok = strings.Cut(s, "#")
 	if !ok {
@@ -259,7 +259,7 @@ func ParseUsageGSI2SK(sk string) (windowKey, entity string, err error) {
 func ParseUsageSK(sk string) (resource, windowKey string, err error) {
 	s, ok := strings.CutPrefix(sk, SKUsagePrefix)
 	if !ok {
-		return "", "", keyError(AttrSK, sk, "is no usage's")
+		return "", "", keyError(AttrSK, sk, "is not that of a usage item")
 	}
 	i := strings.LastIndexByte(s, '#')
 	if i < 0 {
@@ -270,12 +270,12 @@ func ParseUsageSK(sk string) (resource, windowKey string, err error) {
 
 // ParseEntityPK parses what [EntityPK] builds.
 func ParseEntityPK(pk string) (ns, entity string, err error) {
-	return parseOwner(pk, EntityPrefix, "is no entity's")
+	return parseOwner(pk, EntityPrefix, "is not that of an entity")
 }
 
 // ParseAuditPK parses what [AuditPK] builds.
 func ParseAuditPK(pk string) (ns, entity string, err error) {
-	return parseOwner(pk, auditPrefix, "is no audit's")
+	return parseOwner(pk, auditPrefix, "is not that of an audit event")
 }
 
 func parseOwner(pk, prefix, reason string) (ns, owner string, err error) {

@@ -126,10 +126,10 @@ func TestAnyValues(t *testing.T) {
 		want string
 	}{
 		{map[string]any{"x": uint8(1)}, ".x: a uint8 cannot be stored"},
-		{map[string]any{"x": []any{0, json.Number("NaN")}}, `.x[1]: "NaN" is no number`},
-		{map[string]any{"x": json.Number("1 ")}, `.x: "1 " is no number`},
-		{map[string]any{"x": json.Number("null")}, `.x: "null" is no number`},
-		{cycle, ": nests deeper than 32 levels"},
+		{map[string]any{"x": []any{0, json.Number("NaN")}}, `.x[1]: "NaN" is not a number`},
+		{map[string]any{"x": json.Number("1 ")}, `.x: "1 " is not a number`},
+		{map[string]any{"x": json.Number("null")}, `.x: "null" is not a number`},
+		{cycle, ": is nested deeper than 32 levels"},
 	} {
 		if _, err := schema.EncodeMap(c.in); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("got error %v, want …%s", err, c.want)
@@ -141,7 +141,7 @@ func TestInt64(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
 		"0": "", "-9223372036854775808": "", "9223372036854775807": "",
-		"9223372036854775808": "is beyond 64 bits", "1.0": "is no whole number", "": "is no whole number",
+		"9223372036854775808": "is beyond 64 bits", "1.0": "is not a whole number", "": "is not a whole number",
 	} {
 		value := &types.AttributeValueMemberN{Value: s}
 		n, err := schema.Int64(value)

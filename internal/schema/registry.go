@@ -157,7 +157,7 @@ func ParseProvisioner(item Item) (*Provisioner, error) {
 func textLists(value types.AttributeValue) (m map[string][]string, reason string) {
 	v, ok := value.(*types.AttributeValueMemberM)
 	if !ok {
-		return nil, "is no map"
+		return nil, "is not a map"
 	}
 	m = make(map[string][]string, len(v.Value))
 	for _, name := range slices.Sorted(maps.Keys(v.Value)) {

@@ -132,7 +132,7 @@ func (v *Version) Item() Item {
 func ParseVersion(item Item) (*Version, error) {
 	r := newReader(item)
 	if r.err == nil && r.key != VersionKey() {
-		r.fail(AttrSK, "is not the version's")
+		r.fail(AttrSK, "is not that of the version record")
 	}
 	r.drop(AttrGSI4PK, AttrGSI4SK)
 	v := &Version{
@@ -196,7 +196,7 @@ func (n *Namespace) Item() Item {
 func ParseNamespace(item Item) (*Namespace, error) {
 	r := newReader(item)
 	if r.key.PK != SystemPK(RegistryNamespace) {
-		r.fail(AttrPK, "is no namespace's")
+		r.fail(AttrPK, "is not that of a namespace")
 	}
 	n := &Namespace{
 		Name:      required(r, AttrNamespaceName, text),
@@ -211,11 +211,11 @@ func ParseNamespace(item Item) (*Namespace, error) {
 	n.Reverse = reverse
 	switch {
 	case forward && name != n.Name:
-		r.fail(AttrNamespaceName, "is not what the key says")
+		r.fail(AttrNamespaceName, "does not agree with the key")
 	case reverse && id != n.ID:
-		r.fail(AttrNamespaceID, "is not what the key says")
+		r.fail(AttrNamespaceID, "does not agree with the key")
 	case !forward && !reverse:
-		r.fail(AttrSK, "is no namespace's")
+		r.fail(AttrSK, "is not that of a namespace")
 	}
 	if r.err != nil {
 		return nil, r.err

@@ -51,8 +51,8 @@ func Int64(value types.AttributeValue) (int64, error) {
 }
 
 var (
-	errNoNumber = errors.New("is no number")
-	errNotWhole = errors.New("is no whole number")
+	errNoNumber = errors.New("is not a number")
+	errNotWhole = errors.New("is not a whole number")
 	errBeyond   = errors.New("is beyond 64 bits")
 )
 
@@ -109,7 +109,7 @@ func number(value types.AttributeValue) (n int64, reason string) {
 func text(value types.AttributeValue) (s, reason string) {
 	v, ok := value.(*types.AttributeValueMemberS)
 	if !ok {
-		return "", "is no string"
+		return "", "is not a string"
 	}
 	return v.Value, ""
 }
@@ -133,7 +133,7 @@ func truth(value types.AttributeValue) (b bool, reason string) {
 func same(value types.AttributeValue, want string) (reason string) {
 	s, reason := text(value)
 	if reason == "" && s != want {
-		return "is not what the key says"
+		return "does not agree with the key"
 	}
 	return reason
 }
@@ -147,7 +147,7 @@ func shards(value types.AttributeValue) (n int, reason string) {
 	case v < 1:
 		return 1, "is not above 0"
 	case v > maxShard:
-		return 1, "is beyond what a bucket can have"
+		return 1, "is more than a bucket can have"
 	}
 	return int(v), ""
 }
@@ -180,7 +180,7 @@ func EncodeMap(values map[string]any) (types.AttributeValue, error) {
 
 func encodeMap(place string, values map[string]any, depth int) (types.AttributeValue, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%s: nests deeper than %d levels", place, maxDepth)
+		return nil, fmt.Errorf("%s: is nested deeper than %d levels", place, maxDepth)
 	}
 	m := make(Item, len(values))
 	for name, value := range values {
@@ -207,7 +207,7 @@ func encodeAny(place string, value any, depth int) (types.AttributeValue, error)
 		return Number(v), nil
 	case json.Number:
 		if !isNumber(string(v)) {
-			return nil, fmt.Errorf("%s: %q is no number", place, string(v))
+			return nil, fmt.Errorf("%s: %q is not a number", place, string(v))
 		}
 		return &types.AttributeValueMemberN{Value: string(v)}, nil
 	case map[string]any:
@@ -222,7 +222,7 @@ func encodeAny(place string, value any, depth int) (types.AttributeValue, error)
 
 func encodeList(place string, values []any, depth int) (types.AttributeValue, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%s: nests deeper than %d levels", place, maxDepth)
+		return nil, fmt.Errorf("%s: is nested deeper than %d levels", place, maxDepth)
 	}
 	list := make([]types.AttributeValue, len(values))
 	for i, value := range values {
@@ -283,7 +283,7 @@ func decodeAny(value types.AttributeValue) any {
 func anyMap(value types.AttributeValue) (m map[string]any, reason string) {
 	v, ok := value.(*types.AttributeValueMemberM)
 	if !ok {
-		return nil, "is no map"
+		return nil, "is not a map"
 	}
 	return DecodeMap(v.Value), ""
 }
@@ -292,12 +292,12 @@ func anyMap(value types.AttributeValue) (m map[string]any, reason string) {
 func textList(value types.AttributeValue) (list []string, reason string) {
 	v, ok := value.(*types.AttributeValueMemberL)
 	if !ok {
-		return nil, "is no list"
+		return nil, "is not a list"
 	}
 	list = make([]string, len(v.Value))
 	for i, element := range v.Value {
 		if list[i], reason = text(element); reason != "" {
-			return nil, "is no list of strings"
+			return nil, "is not a list of strings"
 		}
 	}
 	return list, ""
@@ -307,7 +307,7 @@ func textList(value types.AttributeValue) (list []string, reason string) {
 func textSet(value types.AttributeValue) (list []string, reason string) {
 	v, ok := value.(*types.AttributeValueMemberSS)
 	if !ok {
-		return nil, "is no set of strings"
+		return nil, "is not a set of strings"
 	}
 	return slices.Sorted(slices.Values(v.Value)), ""
 }

@@ -44,7 +44,7 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 	if o.LimitsFile != "" {
 		if !s.volatile {
 			return &weir.Error{Code: weir.Unsupported, Field: "limits", Value: o.LimitsFile,
-				Reason: "this store keeps its configuration itself: use weir limits apply"}
+				Reason: "this store keeps its own configuration: change it with weir system, resource and entity set-limits"}
 		}
 		s.sources = append(s.sources, &source{
 			what: "limits", files: []string{o.LimitsFile}, options: []string{"limits"},
@@ -99,7 +99,7 @@ func (s *Server) announceLimits(ctx context.Context, file string) {
 	case err == nil:
 		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "limits are in force", slog.String("file", file))
 	case errors.Is(err, weir.Superseded):
-		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits are not in force: others are", slog.String("file", file))
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits of the file are not in force: the store has others", slog.String("file", file))
 	default: // the error is logged when the server finds that it is not ready
 		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits may not be in force", slog.String("file", file))
 	}
@@ -190,7 +190,7 @@ func (c *certificate) warnings(now time.Time, key *fileContent) []string {
 		}
 	}
 	if runtime.GOOS != "windows" && key.mode.Perm()&0o006 != 0 {
-		all = append(all, fmt.Sprintf("the certificate's key can be read or changed by everybody on this "+
+		all = append(all, fmt.Sprintf("the certificate's key can be read or changed by every user of this "+
 			"machine: its mode is %04o", key.mode.Perm()))
 	}
 	return all

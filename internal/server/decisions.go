@@ -173,19 +173,19 @@ func (m *metrics) makeSeries() {
 	decisions := m.counters("weir_decisions_total",
 		"Calls of the limiter, by verb and outcome.", "verb", "outcome")
 	decisionTimes := m.seconds("weir_decision_duration_seconds",
-		"How long calls of the limiter took, store included.", "verb")
+		"How long calls of the limiter took, including the store.", "verb")
 	m.decided = newSeriesCache(func(l decisionLabels) countAndTime {
 		verb := string(l.verb)
 		return countAndTime{decisions.WithLabelValues(verb, l.outcome), decisionTimes.WithLabelValues(verb)}
 	})
 	judged := m.counters("weir_limit_decisions_total",
-		"Reservations that a limit judged; denied only where it was exceeded itself.",
+		"Reservations by the limits that judged them; a reservation counts as denied on the limits that were exceeded.",
 		"limit", "kind", "outcome")
 	m.judged = newSeriesCache(func(l judgedLabels) prometheus.Counter {
 		return judged.WithLabelValues(l.limit, string(l.kind), l.outcome)
 	})
 	reserved := m.counters("weir_units_reserved_total",
-		"Units that reservations took of limits, for each entity charged.", "limit", "kind")
+		"Units that were reserved on limits, counted for each entity charged.", "limit", "kind")
 	m.reserved = newSeriesCache(func(l reservedLabels) prometheus.Counter {
 		return reserved.WithLabelValues(l.limit, string(l.kind))
 	})

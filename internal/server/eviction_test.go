@@ -393,9 +393,9 @@ func TestProbes(t *testing.T) {
 		{"/readyz", "", 200, `"ok"`},
 		{"/metrics", readToken, 200, "weir_connections 1"},
 		{"/metrics", "", 401, "Authorization"},
-		{"/v1/status?entity=acme&resource=llm", readToken, 404, "no path here"},
-		{"/openapi.json", "", 404, "no path here"},
-		{"/", "", 404, "no path here"},
+		{"/v1/status?entity=acme&resource=llm", readToken, 404, "is not a path of this server"},
+		{"/openapi.json", "", 404, "is not a path of this server"},
+		{"/", "", 404, "is not a path of this server"},
 	} {
 		got, err := ask(t.Context(), w.client, base+c.path, "", c.bearer)
 		if err != nil || got.status != c.want || !bytes.Contains(got.body, []byte(c.has)) {

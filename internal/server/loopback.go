@@ -40,9 +40,9 @@ func listen(ctx context.Context, option, address string, open bool) (net.Listene
 // listenError returns the error of an address that cannot be listened on, without the part of net's
 // error that names the address again.
 func listenError(option, address string, err error) *weir.Error {
-	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be listened on", Err: err}
+	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be opened for listening", Err: err}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		e.Reason, e.Err = "is already in use: choose another address, or stop what listens there", nil
+		e.Reason, e.Err = "is already in use: choose another address, or stop the process that listens there", nil
 	} else if operation, ok := errors.AsType[*net.OpError](err); ok {
 		e.Err = operation.Err
 	}
@@ -81,12 +81,12 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 }
 
 func reachable(option, address, means string) error {
-	reason := "can be reached by others"
+	reason := "can be reached from other machines"
 	if !strings.HasPrefix(address, means+":") {
-		reason = "means " + means + ", which others can reach"
+		reason = "means " + means + ", which other machines can reach"
 	}
 	return invalid(option, address, reason+
-		": name bearer tokens with --tokens, or say --insecure-no-tokens to let everybody in as admin")
+		": name a file of bearer tokens with --tokens, or make every client admin with --insecure-no-tokens")
 }
 
 func isLoopback(a net.Addr) bool {
@@ -114,7 +114,7 @@ func probesOnly(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		default:
 			r.Pattern = "/"
-			httphandler.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()), "is no path here"))
+			httphandler.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()), "is not a path of this server"))
 		}
 	})
 }
@@ -136,8 +136,8 @@ func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 			httphandler.Refuse(w, http.StatusMisdirectedRequest, &weir.Error{
 				Code: weir.PermissionDenied, Field: "Host", Value: shorten(host),
-				Reason: "must be a loopback address or localhost: this server needs no bearer tokens " +
-					"and serves nobody else",
+				Reason: "must be a loopback address or localhost: this server has no bearer tokens " +
+					"and serves only clients on this machine",
 			})
 			return
 		}

@@ -31,12 +31,12 @@ func TestListen(t *testing.T) {
 		{":0", weir.Invalid, `":0": means every address of this machine.*insecure-no-tokens`},
 		{"0.0.0.0:0", weir.Invalid, `means every address`},
 		{"[::]:0", weir.Invalid, `means every address`},
-		{"192.0.2.1:0", weir.Invalid, `"192\.0\.2\.1:0": can be reached by others: name bearer tokens`},
-		{"[2001:db8::1]:0", weir.Invalid, `means 2001:db8::1, which others can reach`},
+		{"192.0.2.1:0", weir.Invalid, `"192\.0\.2\.1:0": can be reached from other machines: name a file of bearer tokens`},
+		{"[2001:db8::1]:0", weir.Invalid, `means 2001:db8::1, which other machines can reach`},
 		{"127.0.0.1", weir.Invalid, `must be host:port`},
 		{"127.0.0.1:0:0", weir.Invalid, `must be host:port`},
 		{"", weir.Invalid, `must be host:port`},
-		{"127.0.0.1:99999", weir.Unavailable, `cannot be listened on.*99999`},
+		{"127.0.0.1:99999", weir.Unavailable, `cannot be opened for listening.*99999`},
 		{"no-such-host.invalid:0", weir.Unavailable, `cannot be resolved`},
 	} {
 		l, err := listen(t.Context(), "listen", c.address, false)
@@ -90,7 +90,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"a key alone":    {Options{KeyFile: "k"}, []string{`tls-cert "": must be given with --tls-key`}},
 		"a cert alone":   {Options{CertFile: "c"}, []string{`tls-key "": must be given with --tls-cert`}},
-		"standard input": {Options{LimitsFile: "-"}, []string{`limits "-": must be a file`}},
+		"standard input": {Options{LimitsFile: "-"}, []string{`limits "-": must be a regular file`}},
 		"bounds": {
 			Options{Bounds: Bounds{MaxBody: -1, MaxHeader: 1 << 30, ReadTimeout: -1, IdleTimeout: maxTimeout + 1}},
 			[]string{`max-body "-1": must be above 0`, `max-header`, `read-timeout`, `idle-timeout`},
@@ -140,8 +140,8 @@ func TestLimitsFileOnOtherStores(t *testing.T) {
 	limits := write(t, t.TempDir(), "limits.yaml", plenty)
 	_, err = New(t.Context(), struct{ driver.Store }{store}, &Options{LimitsFile: limits})
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != weir.Unsupported || e.Field != "limits" || !strings.Contains(e.Reason, "weir limits apply") {
-		t.Errorf("got %v, want a pointer to limits apply", err)
+	if !ok || e.Code != weir.Unsupported || e.Field != "limits" || !strings.Contains(e.Reason, "set-limits") {
+		t.Errorf("got %v, want advice to use set-limits", err)
 	}
 }
 

@@ -34,16 +34,16 @@ type metrics struct {
 func newMetrics(version string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.left = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "weir_requests_left_total", Help: "Requests whose client hung up before the answer.",
+		Name: "weir_requests_left_total", Help: "HTTP requests whose client disconnected before the answer.",
 	})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_requests_in_flight", Help: "HTTP requests that are being served.",
 	})
 	m.reloads = m.counters("weir_reloads_total",
-		"Files read again, by what they hold; refused ones changed nothing.", "what", "outcome")
+		"Reloads of files, by their content and the outcome; a refused file changes nothing.", "what", "outcome")
 	m.lastReload = m.gauges("weir_reload_last_success_timestamp_seconds",
-		"When what is in force was read.", "what")
-	m.gauges("weir_build_info", "Always 1; the version of the program.", "version").
+		"When the content that is in force was loaded.", "what")
+	m.gauges("weir_build_info", "Always 1; the label is the version of the program.", "version").
 		WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.left, m.inFlight, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -95,21 +95,21 @@ func (m *metrics) watchLimiter(l *limiter.Limiter) {
 		func() float64 { return float64(l.LeaseStats().MaxLive) })
 	m.counter("weir_leases_refused_total", "Reservations refused because too many leases were live.",
 		func() float64 { return float64(l.LeaseStats().Refused) })
-	m.counter("weir_resolution_cache_hits_total", "Resolutions that the cache had.",
+	m.counter("weir_resolution_cache_hits_total", "Lookups of a subject's limits that the cache answered.",
 		func() float64 { return float64(l.CacheStats().Hits) })
-	m.counter("weir_resolution_cache_misses_total", "Resolutions that the cache had not.",
+	m.counter("weir_resolution_cache_misses_total", "Lookups of a subject's limits that had to ask the store.",
 		func() float64 { return float64(l.CacheStats().Misses) })
-	m.gauge("weir_resolution_cache_size", "Resolutions that the cache keeps.",
+	m.gauge("weir_resolution_cache_size", "Subjects whose limits are in the cache.",
 		func() float64 { return float64(l.CacheStats().Size) })
 }
 
 // watchHandler registers the handler's counts of callers that had gone.
 func (m *metrics) watchHandler(h *httphandler.Handler) {
 	m.counter("weir_abandoned_leases_cancelled_total",
-		"Leases given back because the caller hung up before the answer; the server had made the ID.",
+		"Leases cancelled because the caller disconnected before the answer and had not made the lease ID.",
 		func() float64 { cancelled, _ := h.Abandoned(); return float64(cancelled) })
 	m.counter("weir_abandoned_leases_failed_total",
-		"Leases of such callers that could not be given back; they stay charged until they end.",
+		"Leases of such callers that could not be cancelled; they stay charged, and their slots return when they time out.",
 		func() float64 { _, failed := h.Abandoned(); return float64(failed) })
 }
 
@@ -145,7 +145,7 @@ func (m *metrics) watchBackend(b driver.Store) {
 	}
 	if c, ok := b.(driver.ClockCorrector); ok {
 		m.gauge("weir_store_clock_offset_seconds",
-			"What is added to this process's clock, since the store's is off; 0 where that is little.",
+			"Seconds added to this process's clock so that it agrees with the store's; 0 if the difference is small.",
 			func() float64 { return c.ClockOffset().Seconds() })
 	}
 }
@@ -155,7 +155,7 @@ func (m *metrics) watchStore(f *StoreFaults) {
 	m.counter("weir_store_errors_total",
 		"Failures of the store outside of calls, such as a snapshot that could not be written.", f.count)
 	m.gauge("weir_store_last_error_timestamp_seconds",
-		"When the store last failed outside of a call; 0 for never.", f.last)
+		"When the store last failed outside of a call; 0 if it never did.", f.last)
 }
 
 // loaded records that a source was put in force now.

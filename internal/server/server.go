@@ -288,7 +288,7 @@ func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 	select {
 	case <-watched:
 	case <-time.After(watchTimeout):
-		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the files are still being read: ending without them")
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the files are still being read: shutting down without waiting for them")
 	}
 }
 
@@ -296,7 +296,7 @@ func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 func (s *Server) announce(ctx context.Context) {
 	log := s.options.Logger
 	if s.tokens == nil && s.options.NoTokens {
-		log.LogAttrs(ctx, slog.LevelWarn, "no bearer tokens: whoever reaches this address is admin")
+		log.LogAttrs(ctx, slog.LevelWarn, "no bearer tokens: every client that reaches this address is admin")
 	}
 	if s.volatile && s.options.LimitsFile == "" {
 		log.LogAttrs(ctx, slog.LevelWarn, "no limits file: nothing is admitted until an admin sets limits")
@@ -351,7 +351,7 @@ func (s *Server) shutDown(ctx context.Context) error {
 	defer cancel()
 	err := s.http.Shutdown(bounded)
 	if errors.Is(err, context.DeadlineExceeded) {
-		log.LogAttrs(ctx, slog.LevelWarn, "requests were cut off: they took too long to end",
+		log.LogAttrs(ctx, slog.LevelWarn, "requests were cut off because they took too long to end",
 			slog.Int64("requests", s.listener.active.Load()), slog.Int64("connections", s.listener.open.Load()))
 		err = s.http.Close()
 	}

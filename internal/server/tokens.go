@@ -70,7 +70,7 @@ func checkPrivate(file string, mode os.FileMode) error {
 	if runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: its mode %04o lets others read or change it: make it 0600",
+	return fmt.Errorf("%s: its mode %04o lets other users read or change it: set it to 0600",
 		file, mode.Perm())
 }
 
@@ -153,7 +153,7 @@ func parseTokens(file string, data []byte) ([]tokenEntry, error) {
 func (r *tokenReader) read(data []byte) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors write a byte order mark
 	if nesting(data) > maxTokenNesting {
-		r.add(nil, "", "", "the file nests too deep")
+		r.add(nil, "", "", "the file is nested too deeply")
 		return
 	}
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
@@ -186,10 +186,10 @@ func (r *tokenReader) list(n ast.Node) {
 	case !ok:
 		r.add(n.GetToken(), "tokens", "", "must be a list")
 	case len(list.Values) == 0:
-		r.add(n.GetToken(), "tokens", "", "is empty, so that nobody could come in")
+		r.add(n.GetToken(), "tokens", "", "is empty, so no client could use the server")
 	case len(list.Values) > maxTokens:
 		r.add(n.GetToken(), "tokens", fmt.Sprint(len(list.Values)),
-			fmt.Sprintf("at most %d in a file", maxTokens))
+			fmt.Sprintf("a file has at most %d", maxTokens))
 	default:
 		for i, v := range list.Values {
 			r.entry(fmt.Sprintf("tokens[%d]", i), v)
@@ -249,7 +249,7 @@ func (r *tokenReader) complete(path string, n ast.Node, given map[string]*token.
 	case given["token"] == nil && given["sha256"] == nil:
 		r.add(n.GetToken(), path, "", "must have a token, or its sha256")
 	case given["token"] != nil && given["sha256"] != nil:
-		r.add(given["sha256"], path+".sha256", hidden, "must not stand beside token")
+		r.add(given["sha256"], path+".sha256", hidden, "cannot be combined with token")
 	}
 }
 
@@ -293,7 +293,7 @@ func (r *tokenReader) hash(n ast.Node, path, text string) tokenDigest {
 		return tokenDigest{}
 	}
 	if tokenDigest(digest) == sha256.Sum256(nil) {
-		r.add(n.GetToken(), path, hidden, "is the sum of nothing, which is no bearer token")
+		r.add(n.GetToken(), path, hidden, "is the SHA-256 of an empty text, which is not a bearer token")
 	}
 	return tokenDigest(digest)
 }

@@ -112,7 +112,7 @@ var badTokens = []struct {
 		[]string{`\.name.*is missing`, `\.role.*is missing`, `must have a token, or its sha256`},
 	},
 	{"no secret", tokensFile("{name: a, role: call}"), []string{`^f:2:\d+: .*must have a token`}},
-	{"both", oneToken("token: " + secret + ", sha256: " + digestOf("x")), []string{`^f:2:\d+: .*sha256.*beside`}},
+	{"both", oneToken("token: " + secret + ", sha256: " + digestOf("x")), []string{`^f:2:\d+: .*sha256.*combined with token`}},
 	{"short", oneToken("token: short-secret"), []string{`^f:2:34: .*\.token "\(hidden\)": must have from 16`}},
 	{"long", oneToken("token: " + strings.Repeat("long-secret", 100)), []string{`^f:2:34: .*at most|1024`}},
 	{"with a space", oneToken("token: 'very secret 0123456789'"), []string{`^f:2:34: .*must be letters`}},
@@ -124,7 +124,7 @@ var badTokens = []struct {
 	{"an alias", "tokens:\n  - {name: &x a, role: call, token: *x}\n", []string{`^f:2:.*on one line`, `^f:2:.*on one line`}},
 	{"a digest that is none", oneToken("sha256: " + secret), []string{`^f:2:35: .*sha256.*64 hex`}},
 	{"a short digest", oneToken("sha256: " + digestOf("x")[:62]), []string{`^f:2:35: .*64 hex`}},
-	{"the digest of nothing", oneToken("sha256: " + digestOf("")), []string{`^f:2:35: .*sha256.*sum of nothing`}},
+	{"the digest of nothing", oneToken("sha256: " + digestOf("")), []string{`^f:2:35: .*sha256.*empty text`}},
 	{"two byte order marks", "\uFEFF\uFEFF" + oneToken("token: "+secret), []string{`^f:1:1: .*is unknown`}},
 	{"a role", tokensFile("{name: a, role: king, token: " + secret + "}"), []string{`^f:2:21: .*role "king": must be read, call or admin`}},
 	{"a role in capitals", tokensFile("{name: a, role: Admin, token: " + secret + "}"), []string{`^f:2:21: .*"Admin"`}},
@@ -150,8 +150,8 @@ var badTokens = []struct {
 		"several, in order", tokensFile("{name: a, role: x, token: y}", "{name: b}"),
 		[]string{`^f:2:.*role`, `^f:2:.*token`, `^f:3:.*role`, `^f:3:.*token`},
 	},
-	{"too deep", "tokens: " + strings.Repeat("[", 20), []string{`nests too deep`}},
-	{"too many", tokensFile(manyTokens(maxTokens + 1)...), []string{`^f:2:\d+: .*"1001": at most 1000`}},
+	{"too deep", "tokens: " + strings.Repeat("[", 20), []string{`nested too deeply`}},
+	{"too many", tokensFile(manyTokens(maxTokens + 1)...), []string{`^f:2:\d+: .*"1001": a file has at most 1000`}},
 }
 
 // TestBadTokens checks that each mistake is reported with its position, and that no error has a

@@ -82,7 +82,7 @@ func checkEndpoint(endpoint string) error {
 		return invalid(field, u.Scheme+"://"+u.Host, "must be an http or https URL")
 	case u.User != nil:
 		return invalid(field, u.Scheme+"://"+u.Host,
-			"must have no user and password in it: headers are in OTEL_EXPORTER_OTLP_HEADERS")
+			"must not contain a user or password: set headers in OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func RouteTelemetry(ctx context.Context, env func(string) string, logger *slog.L
 	}))
 	setZero(otel.SetLogger) // a zero logger discards
 	for _, v := range unusable(env) {
-		logger.LogAttrs(ctx, slog.LevelWarn, "a variable is left aside: traces go without it",
+		logger.LogAttrs(ctx, slog.LevelWarn, "an environment variable for traces is invalid and ignored",
 			slog.String("variable", v.name), slog.Any("reason", v.err))
 	}
 }
@@ -241,7 +241,7 @@ func checkHeaders(value string) error {
 			return fmt.Errorf("header %d has no '='", n)
 		}
 		if !isHeaderName(strings.TrimSpace(name)) {
-			return fmt.Errorf("header %d has a name that no header has", n)
+			return fmt.Errorf("header %d has an invalid name", n)
 		}
 		if _, err := url.PathUnescape(encoded); err != nil {
 			return fmt.Errorf("header %d has a malformed percent-encoding", n)

@@ -184,8 +184,8 @@ func TestTraceEndpointHidden(t *testing.T) {
 		"http:u:SECRET@localhost":        `"(hidden)": must be an http or https URL`,
 		"http://u:SECRET@local host/":    `"(hidden)": must be an http or https URL`,
 		"ftp://SECRET:SECRET@c/SECRET":   `"ftp://c": must be an http or https URL`,
-		"http://SECRET:SECRET@c:4318/v1": `"http://c:4318": must have no user and password`,
-		"https://SECRET@c/":              `"https://c": must have no user and password`,
+		"http://SECRET:SECRET@c:4318/v1": `"http://c:4318": must not contain a user or password`,
+		"https://SECRET@c/":              `"https://c": must not contain a user or password`,
 	} {
 		_, err := newTraces(t.Context(), &Options{TraceEndpoint: endpoint})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET") {
@@ -213,8 +213,8 @@ func TestUnusableVariables(t *testing.T) {
 		{name: all + "HEADERS", value: "Authorization=Bearer%20SECRET, x=SECRET"},
 		{name: all + "HEADERS", value: "Authorization SECRET", want: "header 1 has no '='"},
 		{name: traces + "HEADERS", value: "a=SECRET,SECRET", want: "header 2 has no '='"},
-		{name: all + "HEADERS", value: "a b=SECRET", want: "header 1 has a name that no header has"},
-		{name: all + "HEADERS", value: "=SECRET", want: "header 1 has a name that no header has"},
+		{name: all + "HEADERS", value: "a b=SECRET", want: "header 1 has an invalid name"},
+		{name: all + "HEADERS", value: "=SECRET", want: "header 1 has an invalid name"},
 		{name: all + "HEADERS", value: "a=SECRET%zz", want: "header 1 has a malformed percent-encoding"},
 		{name: all + "TIMEOUT", value: "1000"},
 		{name: traces + "TIMEOUT", value: "SECRET", want: "must be a whole number of milliseconds"},

@@ -132,7 +132,7 @@ func TestFlatKeysOnAnyServer(t *testing.T) {
 		t.Errorf("a wrong key: %v", wrong)
 	}
 	unnamed := f.post(b, "complete", lease+`,"actuals":[{"units":1},{"units":1}]}`, 400)
-	if unnamed["reason"] != "must name the keys: several were reserved" {
+	if unnamed["reason"] != "must name the keys, because several were reserved" {
 		t.Errorf("no key: %v", unnamed)
 	}
 	f.post(b, "adjust", lease+`,"seq":1,"totals":[{"key":"k1","amount":8}]}`, 200)

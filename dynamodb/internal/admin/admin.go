@@ -77,7 +77,7 @@ type Change struct {
 }
 
 // errMoved reports that an item has changed after it was read for a plan.
-var errMoved = errors.New("the configuration has changed meanwhile")
+var errMoved = errors.New("the configuration was changed by another writer")
 
 // ChangeConfig runs a plan and writes the change. If another writer was faster, it runs the plan
 // again. A plan that adds no writes has nothing to change.
@@ -107,7 +107,7 @@ func (a *Admin) ChangeConfig(
 		}
 	}
 	return &weir.Error{
-		Code: weir.Unavailable, Reason: "others keep changing the same part of the configuration", Err: errMoved,
+		Code: weir.Unavailable, Reason: "other writers changed the same part of the configuration during every attempt", Err: errMoved,
 	}
 }
 

@@ -158,7 +158,7 @@ func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) 
 		}
 		seen[at] = true
 		if at == name {
-			return client.Fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q: a cycle", name))
+			return client.Fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q, which is a cycle", name))
 		}
 		item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, at), true)
 		if err != nil {
@@ -238,7 +238,7 @@ func (a *Admin) declareParent(
 // bucket item: clients and functions before 0.17 do not know generations.
 func (t *Change) requireMoves(item schema.Item) error {
 	if item == nil {
-		return client.Fault(weir.Unsupported, "table", t.Table, "has no version record any more")
+		return client.Fault(weir.Unsupported, "table", t.Table, "no longer has a version record")
 	}
 	v, err := schema.ParseVersion(item)
 	if err != nil {
@@ -246,7 +246,7 @@ func (t *Change) requireMoves(item schema.Item) error {
 	}
 	if v.Lambda != "" && slices.Compare(tables.Version(v.Lambda), tables.Version(MovesSince)) < 0 {
 		return client.Fault(weir.Unsupported, "lambda_version", v.Lambda, "of the table's functions is older than "+
-			MovesSince+", which is the first that keeps to a changed parent: upgrade the Python library's stack")
+			MovesSince+", the first that applies a changed parent: upgrade the Python library's stack")
 	}
 	if least, ok := tables.ParseVersion(v.ClientMin); ok && slices.Compare(least, tables.Version(MovesSince)) >= 0 {
 		return nil

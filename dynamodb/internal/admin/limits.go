@@ -34,8 +34,8 @@ func (a *Admin) WriteLimits(
 		return err
 	}
 	if at.Entity != "" && schema.RegistryKeeps(at.Resource) {
-		return client.Fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table's "+
-			"registry needs the name for itself")
+		return client.Fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table uses "+
+			"this name in its registry")
 	}
 	err = a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
 		return a.PlanLimits(ctx, t, at, stored)
@@ -303,7 +303,7 @@ func checkLimitCount(field string, limits []weir.Limit) error {
 		return nil
 	}
 	return client.Fault(weir.Invalid, field, strconv.Itoa(len(limits)),
-		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", MaxLimits))
+		fmt.Sprintf("is too many limits: an entity, a resource or the system can have at most %d on a DynamoDB table", MaxLimits))
 }
 
 // StoredLimits returns limits as configuration items store them: in whole units and seconds.

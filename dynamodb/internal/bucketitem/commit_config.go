@@ -148,7 +148,7 @@ func (c *commit) judgeError(m *Waiter) error {
 func (c *commit) dropRereads() {
 	c.endUpdates(func(r *Update) (bool, error) {
 		return r.Reread && len(r.Deltas) == 0,
-			&weir.Error{Code: weir.Unavailable, Reason: "other writers were quicker each time"}
+			&weir.Error{Code: weir.Unavailable, Reason: "other writers changed the item during every attempt"}
 	})
 }
 
@@ -253,5 +253,5 @@ func (c *commit) updateRemoved(r *Update) {
 // disabledError returns the error for a bucket item with the attribute disabled.
 func disabledError(of weir.Subject) error {
 	return client.Fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
-		"is switched off on this table")
+		"is disabled on this table")
 }

@@ -147,7 +147,7 @@ func (m *Image) Countable(r *Update, sums map[string]int64) error {
 			(sums[ch.Name] > math.MaxInt64-ch.Milli ||
 				min(l.Balance, l.BalanceMilli) < math.MinInt64+sums[ch.Name]+ch.Milli) {
 			return client.Fault(weir.Invalid, "totals."+ch.Name, strconv.FormatInt(ch.Milli/1000, 10),
-				"is more than can be counted")
+				"is more than a limit can count")
 		}
 	}
 	for _, ch := range r.Deltas {

@@ -100,7 +100,7 @@ func New(ctx context.Context, table string, o *Options) (*Client, error) {
 	})
 	if c.API.Options().Region == "" {
 		return nil, Fault(weir.Invalid, "store.region", "",
-			"is set nowhere: give it in the store's URL or in AWS_REGION")
+			"is not set: give it in the store's URL or in AWS_REGION")
 	}
 	return c, nil
 }
@@ -170,7 +170,7 @@ func checkEndpoint(endpoint string) (local bool, err error) {
 	}
 	if strings.Contains(endpoint, "@") { // keep a password out of the error
 		return false, Fault(weir.Invalid, "store.endpoint", "(hidden)",
-			"must have no user and password: credentials come from the SDK's own chain")
+			"must not contain a user or password: credentials come from the AWS SDK's default chain")
 	}
 	u, err := url.Parse(endpoint)
 	switch {
@@ -179,7 +179,7 @@ func checkEndpoint(endpoint string) (local bool, err error) {
 			"must be an address like http://127.0.0.1:8000")
 	case strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.Fragment != "":
 		return false, Fault(weir.Invalid, "store.endpoint", u.Scheme+"://"+u.Host,
-			"must have nothing but a scheme, a host and a port")
+			"must have only a scheme, a host and a port")
 	}
 	address, err := netip.ParseAddr(u.Hostname())
 	return u.Hostname() == "localhost" || err == nil && address.IsLoopback(), nil

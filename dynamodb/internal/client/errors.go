@@ -31,7 +31,7 @@ func Classify(err error) error {
 	case !isAPI:
 		e.Reason = "the table did not answer"
 	case isPermission(api.ErrorCode()):
-		e.Code, e.Reason = weir.PermissionDenied, "AWS refused the caller"
+		e.Code, e.Reason = weir.PermissionDenied, "AWS refused the credentials or the permissions"
 	case isThrottle(api.ErrorCode()):
 		e.Reason = "the table is throttled"
 	case IsMissingTable(err):
@@ -39,9 +39,9 @@ func Classify(err error) error {
 	case api.ErrorCode() == "ValidationException":
 		// A retry does not help, and it is not an outage: no policy may admit requests because of
 		// it.
-		e.Code, e.Reason = weir.Unsupported, "DynamoDB cannot do this"
+		e.Code, e.Reason = weir.Unsupported, "DynamoDB refused the request as invalid"
 	default:
-		e.Reason = "the table did not do it"
+		e.Reason = "DynamoDB returned an error"
 	}
 	return e
 }

@@ -156,10 +156,10 @@ func (c *Subject) Chargeable() error {
 		switch c.access() {
 		case schema.AccessOff:
 			return client.Fault(weir.PermissionDenied, "resource", s.Resource,
-				"is switched off on this table for entity "+s.Entity)
+				"is disabled on this table for entity "+s.Entity)
 		case schema.AccessBypass:
 			return client.Fault(weir.Unsupported, "resource", s.Resource, "lets entity "+s.Entity+
-				" through without limits (disabled = bypass), which weir does not: take that back")
+				" through without limits (disabled = bypass), which weir does not support: remove that setting")
 		}
 	}
 	if l := c.Winner(); l != nil {

@@ -33,7 +33,7 @@ func CheckNewNamespace(name string) error {
 	}
 	if !regexp.MustCompile(namespacePattern).MatchString(name) {
 		return client.Fault(weir.Invalid, "namespace", name,
-			"must begin with a letter or a digit and go on with these and with _ . : @ -")
+			"must begin with a letter or a digit and have only letters, digits and _ . : @ -")
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func CheckNamespace(field, name string) error {
 	case name == "":
 		return client.Fault(weir.Invalid, field, name, "must not be empty")
 	case name == schema.RegistryNamespace:
-		return client.Fault(weir.Invalid, field, name, "is reserved for what the table keeps of itself")
+		return client.Fault(weir.Invalid, field, name, "is reserved for the table's own records")
 	case len(name) > maxNamespace:
 		return client.Fault(weir.Invalid, field, name,
 			fmt.Sprintf("must have at most %d characters, has %d", maxNamespace, len(name)))
@@ -230,7 +230,7 @@ func (c *Table) changed(field, value string, err error) error {
 	case client.WriteApplied:
 		return nil
 	case client.WriteRefused:
-		return client.Fault(weir.Conflict, field, value, "was changed by somebody meanwhile: look at it again")
+		return client.Fault(weir.Conflict, field, value, "was changed by another writer at the same time: check it, and try again")
 	}
 	return client.Classify(err)
 }
@@ -254,8 +254,8 @@ func (c *Table) RecoverNamespace(ctx context.Context, id string) (*schema.Namesp
 		}
 	}
 	if n.Name == "" {
-		return nil, client.Fault(weir.Conflict, "namespace_id", id, "cannot be recovered, since the table has "+
-			"lost its name: run weir namespace purge "+id+" to delete what is left of it")
+		return nil, client.Fault(weir.Conflict, "namespace_id", id, "cannot be recovered, because the table has "+
+			"lost its name: run weir namespace purge "+id+" to delete the rest of its data")
 	}
 	taken, err := c.ByName(ctx, n.Name)
 	switch {
@@ -265,7 +265,7 @@ func (c *Table) RecoverNamespace(ctx context.Context, id string) (*schema.Namesp
 		return nil, client.Fault(weir.Conflict, "namespace_id", id, "is active: there is nothing to recover")
 	case taken != nil && taken.ID != id:
 		return nil, client.Fault(weir.Conflict, "namespace_id", id,
-			"cannot have its name back: "+n.Name+" was registered again, as "+taken.ID)
+			"cannot be recovered under its name: "+n.Name+" was registered again, as "+taken.ID)
 	}
 	return n, c.restoreNamespace(ctx, n)
 }
@@ -291,7 +291,7 @@ func (c *Table) restoreNamespace(ctx context.Context, n *schema.Namespace) error
 
 func (c *Table) noSuchID(id string) error {
 	return client.Fault(weir.NotFound, "namespace_id", id,
-		"is the ID of no namespace on table "+c.TableName+": weir namespace orphans lists the deleted ones")
+		"is not the ID of a namespace on table "+c.TableName+": weir namespace orphans lists the deleted ones")
 }
 
 // ReadNamespace parses either registry item of a namespace; nil if there is none.

@@ -58,8 +58,8 @@ func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
 	case err != nil:
 		return nil, err
 	case name != "":
-		return nil, client.Fault(weir.Conflict, "namespace_id", p.ID, "is what the name "+name+
-			" leads to: only a deleted namespace can be purged: run weir namespace delete "+name)
+		return nil, client.Fault(weir.Conflict, "namespace_id", p.ID, "is the ID of the namespace "+name+
+			", which is not deleted: only a deleted namespace can be purged: run weir namespace delete "+name)
 	case n == nil, n.Status == schema.StatusPurging:
 		return n, nil
 	case n.Status != schema.StatusDeleted && n.Name != "":
@@ -97,8 +97,8 @@ func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	p.requireNoName(t, n)
 	err := p.transact(ctx, t)
 	if client.OutcomeOf(err).Kind == client.WriteRefused {
-		return client.Fault(weir.Conflict, "namespace_id", p.ID, "was recovered by another program meanwhile, and "+
-			"what it had before is deleted: go on with what is left, or delete and purge it again")
+		return client.Fault(weir.Conflict, "namespace_id", p.ID, "was recovered by another program at the same time, "+
+			"and some of its data is deleted: keep using the rest, or delete and purge it again")
 	}
 	return client.Classify(err)
 }
@@ -126,7 +126,7 @@ func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
 		}
 	}
 	return client.Fault(weir.Unavailable, "namespace_id", p.ID,
-		"still gets new items: end the programs that have it open, and purge again")
+		"still receives new items: stop the programs that have it open, and purge it again")
 }
 
 // unlisted deletes items that lack the index key, so that no index lists them. The configuration

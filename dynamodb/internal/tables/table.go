@@ -45,7 +45,7 @@ func (c *Table) Describe(ctx context.Context) (*types.TableDescription, error) {
 
 func (c *Table) missing() error {
 	return client.Fault(weir.NotFound, "store.table", c.TableName, "does not exist in "+c.location()+
-		": make it with weir table create, or name another one")
+		": create it with weir table create, or name another table")
 }
 
 // location describes where the table was looked for.
@@ -80,10 +80,10 @@ func Usable(table string, status types.TableStatus) error {
 	case types.TableStatusActive, types.TableStatusUpdating:
 		return nil
 	case types.TableStatusCreating:
-		return client.Fault(weir.Unavailable, "store.table", table, "is still being made: try again in a moment")
+		return client.Fault(weir.Unavailable, "store.table", table, "is still being created: try again in a moment")
 	}
 	return client.Fault(weir.Unavailable, "store.table", table,
-		"takes no calls: DynamoDB says it is "+string(status))
+		"cannot be used: its status is "+string(status))
 }
 
 // CheckLayout returns an error for a table with other keys, or without one of the indexes.
@@ -103,7 +103,7 @@ func CheckLayout(table string, d *types.TableDescription) error {
 		switch index.IndexStatus {
 		case types.IndexStatusCreating, types.IndexStatusDeleting:
 			return foreign(table,
-				"index "+name+" is not ready: DynamoDB says it is "+string(index.IndexStatus))
+				"index "+name+" is not ready: its status is "+string(index.IndexStatus))
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func keysFault(
 
 func foreign(table, reason string) error {
 	return client.Fault(weir.Unsupported, "store.table", table,
-		"has another schema than weir's ("+reason+"): name another table, or make one with "+
+		"does not have weir's schema ("+reason+"): name another table, or create one with "+
 			"weir table create")
 }
 
@@ -207,7 +207,7 @@ func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error)
 			return d, CheckLayout(c.TableName, d)
 		}
 		if err := client.BackOff(ctx, attempt); err != nil {
-			return nil, fmt.Errorf("table %s is still being made: %w", c.TableName, err)
+			return nil, fmt.Errorf("table %s is still being created: %w", c.TableName, err)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (c *Table) Delete(ctx context.Context) error {
 			return err
 		case d.TableStatus != types.TableStatusDeleting && attempt >= MaxStale:
 			return client.Fault(weir.Conflict, "store.table", c.TableName,
-				"was not deleted: DynamoDB says it is "+string(d.TableStatus))
+				"was not deleted: its status is "+string(d.TableStatus))
 		}
 		if err := client.BackOff(ctx, attempt); err != nil {
 			return fmt.Errorf("table %s is still being deleted: %w", c.TableName, err)

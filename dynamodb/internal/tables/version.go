@@ -35,13 +35,13 @@ func (c *Table) ReadVersion(ctx context.Context) (*schema.Version, error) {
 func CheckVersion(table string, v *schema.Version) error {
 	if v == nil {
 		return client.Fault(weir.NotFound, "store.table", table,
-			"has no version record, so nobody has made it ready: run weir table create, or deploy the "+
+			"has no version record, so it is not prepared for weir: run weir table create, or deploy the "+
 				"Python library's stack")
 	}
 	has, ok := ParseVersion(v.Schema)
 	switch {
 	case !ok:
-		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is no version")
+		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is not a version number")
 	case has[0] != Version(schema.SchemaVersion)[0]:
 		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is "+
 			versionRelation(has)+" than the "+schema.SchemaVersion+" that this weir works with: "+advice(has))
@@ -55,11 +55,11 @@ func CheckVersion(table string, v *schema.Version) error {
 		return nil
 	case !ok:
 		return client.Fault(weir.Unsupported, "client_min_version", v.ClientMin,
-			"of table "+table+" is no version")
+			"of table "+table+" is not a version number")
 	case slices.Compare(least, Version(readsLike)) > 0:
 		return client.Fault(weir.Unsupported, "client_min_version", v.ClientMin,
 			"of table "+table+" is newer than "+readsLike+
-				", up to which this weir can read the table: use a newer weir")
+				", the highest version that this weir can read: use a newer weir")
 	}
 	return nil
 }

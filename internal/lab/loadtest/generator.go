@@ -147,7 +147,7 @@ func (t *preparedTemplate) explain(ctx context.Context, s weir.Service, entity s
 	if len(known) == 0 {
 		return &weir.Error{
 			Code: weir.NoLimits, Field: "entity", Value: entity,
-			Reason: fmt.Sprintf("nothing is configured for resource %q", t.Resource),
+			Reason: fmt.Sprintf("no limits are configured for it on resource %q", t.Resource),
 		}
 	}
 	for _, a := range t.Costs {

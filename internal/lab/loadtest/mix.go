@@ -68,7 +68,7 @@ func ParseTemplate(text string) (*Template, error) {
 	t.Resource = fields[1]
 	if n := len(fields) - 2; n > maxCosts {
 		return nil, errors.Join(append(errs,
-			invalid("costs", n, fmt.Sprintf("at most %d in a request", maxCosts)))...)
+			invalid("costs", n, fmt.Sprintf("a request has at most %d", maxCosts)))...)
 	}
 	seen := map[string]bool{}
 	for _, field := range fields[2:] {

@@ -108,7 +108,7 @@ func TestParseTemplate(t *testing.T) {
 		"a{1..9999999999} l":                 `entity "a{1..9999999999}": must end at 999999999 or before`,
 		"a llm x=9223372036854775808":        `costs.x "9223372036854775808": must be at most 9223372036854775807`,
 		"0x a{ llm rpm=x":                    `weight "0x"`,
-		"a llm" + strings.Repeat(" x=1", 33): `costs "33": at most 32 in a request`,
+		"a llm" + strings.Repeat(" x=1", 33): `costs "33": a request has at most 32`,
 	} {
 		_, err := loadtest.ParseTemplate(text)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -256,7 +256,7 @@ func TestRefused(t *testing.T) {
 		{"a llm rpm=1 usd=3..4", `costs.usd "3..4": neither "a" nor an entity that it cascades to has such a limit on "llm"`, weir.UnknownLimit},
 		{"a llm rpm=1..11", `costs.rpm "1..11": a/llm can hold at most 10`, weir.NeverSatisfiable},
 		{"a{1..9} llm tpm=1", `costs.tpm "1": neither "a9" nor an entity`, weir.UnknownLimit},
-		{"a none rpm=1", `entity "a": nothing is configured for resource "none"`, weir.NoLimits},
+		{"a none rpm=1", `entity "a": no limits are configured for it on resource "none"`, weir.NoLimits},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFakeService()

@@ -102,7 +102,7 @@ func bindWorkload(ctx context.Context, s weir.Service, w *Workload) (*boundWorkl
 // uncharged returns the error for a cost that no call has.
 func (w *Workload) uncharged(name string) error {
 	return UnfitError(fmt.Sprintf(
-		"--cost %s: nobody in the replay has such a limit on %s", name, w.resources()))
+		"--cost %s: no entity in the replay has such a limit on %s", name, w.resources()))
 }
 
 func fromBool(b bool) int {
@@ -151,7 +151,7 @@ func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *price
 				costs[l.Name] = namedCost{l.Name, c, slots || costs[l.Name].slots}
 			case !slots:
 				p.addMistake("cost "+l.Name, fmt.Sprintf(
-					"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
+					"the cost of a call on the limit %s of %s is not known: give it with --cost %s=EXPR",
 					l.Name, at.Entity, l.Name))
 			}
 		}
@@ -167,7 +167,7 @@ func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *price
 			advice = ", which the trace names"
 		}
 		p.addMistake("nobody "+by.Resource, fmt.Sprintf(
-			"nothing limits %s on the resource %s%s", by.Entity, by.Resource, advice))
+			"no limits apply to %s on the resource %s%s", by.Entity, by.Resource, advice))
 	}
 	for _, name := range slices.Sorted(maps.Keys(costs)) {
 		out.costs = append(out.costs, costs[name])
@@ -203,7 +203,7 @@ func (p *boundWorkload) check() error {
 	for i := range p.calls {
 		c := &p.calls[i]
 		if _, ok := p.lasts(c); !ok {
-			return fmt.Errorf("%s:%d: the call would last an hour or more, and a lease does not",
+			return fmt.Errorf("%s:%d: the call would last an hour or more, and a lease lives no longer",
 				p.trace.Name, c.Line)
 		}
 		for _, n := range p.payers[c.Caller].costs {
@@ -216,6 +216,6 @@ func (p *boundWorkload) check() error {
 }
 
 func (p *boundWorkload) overflow(c *trace.Call, n namedCost, of string) error {
-	return fmt.Errorf("%s:%d: the cost %s=%s of %s is more than 64 bits hold",
+	return fmt.Errorf("%s:%d: the cost %s=%s of %s does not fit in 64 bits",
 		p.trace.Name, c.Line, n.limit, n.cost, of)
 }

@@ -162,15 +162,15 @@ func TestCompareMistakes(t *testing.T) {
 		{"a cost that only the second has", smallOnes, sizeCost(), ""},
 		{
 			"a cost that is missing", smallOnes, nil,
-			"b.yaml: what does a call cost on the limit size of tenant-1? Say it with --cost size=EXPR",
+			"b.yaml: the cost of a call on the limit size of tenant-1 is not known: give it with --cost size=EXPR",
 		},
 		{
 			"a cost that neither has", firstTwo, sizeCost(),
-			"--cost size: nobody in the replay has such a limit on llm",
+			"--cost size: no entity in the replay has such a limit on llm",
 		},
 		{
 			"nothing limits", "", nil,
-			"b.yaml: nothing limits tenant-1 on the resource llm; --resource names another",
+			"b.yaml: no limits apply to tenant-1 on the resource llm; --resource names another",
 		},
 	} {
 		second := candidate(t, "b.yaml", firstTwo)

@@ -71,7 +71,7 @@ func (c Cost) String() string {
 }
 
 var (
-	errTooLarge = errors.New("has a number of more than 64 bits")
+	errTooLarge = errors.New("has a number that does not fit in 64 bits")
 	errCostForm = errors.New("must be a sum like 1, total or 3*input+15*output")
 )
 

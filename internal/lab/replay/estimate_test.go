@@ -140,7 +140,7 @@ func TestEstimateTooLarge(t *testing.T) {
 	d := &weir.Definitions{System: []weir.Limit{{Name: "tpm", Capacity: 10}}}
 	w := NewWorkload(traceOf(callOf(7, 0, math.MaxInt64-5, 5)), nil)
 	_, err := Run(t.Context(), d, w, &Options{Estimate: Estimate{fixed: 6, set: true}})
-	want := "t.csv:7: the cost tpm=total of the call's estimate is more than 64 bits hold"
+	want := "t.csv:7: the cost tpm=total of the call's estimate does not fit in 64 bits"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

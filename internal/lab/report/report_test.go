@@ -33,7 +33,7 @@ func TestLiveReportFoot(t *testing.T) {
 		Errors:  map[string]int64{"unavailable": 1200, "conflict": 1},
 		Stopped: "one; two",
 	})
-	want := `errors are no denials: 1 conflict, 1,200 unavailable
+	want := `errors are not denials: 1 conflict, 1,200 unavailable
 1 lease could not be settled
 2 calls were admitted without being charged: the store did not answer
 sent  1,234 calls, 5 more than 20ms late, at most 1.5s

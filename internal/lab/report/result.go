@@ -213,7 +213,7 @@ func liveFoot(b *bytes.Buffer, r *replay.LiveReport) {
 		for _, code := range slices.Sorted(maps.Keys(r.Errors)) {
 			codes = append(codes, text.FormatInt(r.Errors[code])+" "+text.Printable(code))
 		}
-		fmt.Fprintf(b, "errors are no denials: %s\n", strings.Join(codes, ", "))
+		fmt.Fprintf(b, "errors are not denials: %s\n", strings.Join(codes, ", "))
 	}
 	if r.Unsettled > 0 {
 		fmt.Fprintf(b, "%s could not be settled\n", text.Plural(int(r.Unsettled), "lease", "leases"))

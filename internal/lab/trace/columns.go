@@ -52,7 +52,7 @@ func describeHeader(header []string) string {
 	first := header[0]
 	switch {
 	case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"), strings.Contains(first, "\x00"):
-		return "is no UTF-8 text: save the file as UTF-8"
+		return "is not UTF-8 text: save the file as UTF-8"
 	case len(header) > 1: // three columns are the least
 	case strings.Contains(first, ";"):
 		return "has semicolons between its columns: put commas there"

@@ -175,7 +175,7 @@ func (t *traceReader) call(fields []string) {
 		LastsMS: NoDuration,
 	}
 	if c.Tokens() < 0 { // both are at least 0, so the sum is past int64
-		t.mistake(t.Output, fields[at.output], "makes more than 64 bits hold, with "+t.Input)
+		t.mistake(t.Output, fields[at.output], "does not fit in 64 bits together with "+t.Input)
 	}
 	if at.duration >= 0 {
 		ms, reason := parseDurationMS(fields[at.duration], t.DurationUnit)

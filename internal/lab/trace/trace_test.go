@@ -96,8 +96,8 @@ func TestReadTraceMistakes(t *testing.T) {
 		"TIMESTAMP\tContextTokens\n": `t.csv:1: header "TIMESTAMP\tContextTokens": ` +
 			"has tabs between its columns: put commas there",
 		"\xff\xfea\x00,\x00b\x00\n\x00": `t.csv:1: header "�a\x00,\x00b\x00": ` +
-			"is no UTF-8 text: save the file as UTF-8",
-		"\x00a,b,c\n":                            `t.csv:1: header "\x00a,b,c": is no UTF-8 text: save the file as UTF-8`,
+			"is not UTF-8 text: save the file as UTF-8",
+		"\x00a,b,c\n":                            `t.csv:1: header "\x00a,b,c": is not UTF-8 text: save the file as UTF-8`,
 		traceHeader + "a\"b,1,1\n":               `t.csv:2: at byte 2: has a quote within a field: quote the whole field`,
 		traceHeader + "1,2,3,4\n":                `t.csv:2: line "1,2,3,4": has 4 columns, not 3 like the header`,
 		traceHeader + "1\n":                      `t.csv:2: line "1": has 1 column, not 3 like the header`,
@@ -116,7 +116,7 @@ func TestReadTraceMistakes(t *testing.T) {
 		traceHeader + at + "1, 1":                 `t.csv:2: GeneratedTokens " 1": must be a whole number`,
 		traceHeader + at + "1,-0":                 `t.csv:2: GeneratedTokens "-0": must not be negative`,
 		traceHeader + at + "9223372036854775808,1": `t.csv:2: ContextTokens ` +
-			`"9223372036854775808": is more than 64 bits hold`,
+			`"9223372036854775808": does not fit in 64 bits`,
 		traceHeader + at + "1," + strings.Repeat("é", 100): `t.csv:2: GeneratedTokens "` +
 			strings.Repeat("é", 32) + `… (200 bytes)": must be a whole number`,
 		traceHeader + at + "1,1\n2023-11-16 18:17:02.9,1,1\n": `t.csv:3: TIMESTAMP "2023-11-16 18:17:02.9": ` +

@@ -12,7 +12,7 @@ import (
 // Reasons to refuse a time.
 const (
 	notTime     = "must be a time like 2023-11-16 18:17:03.9799600 or 2023-11-16T18:17:03Z, or a number"
-	notCalendar = "is no date and time of the calendar"
+	notCalendar = "is not a valid date and time"
 	notInYears  = "must be from 1970 to 9999"
 )
 
@@ -71,7 +71,7 @@ func FormatTime(atMS int64) string {
 // Reasons to refuse a number.
 const (
 	notWhole   = "must be a whole number"
-	over64Bits = "is more than 64 bits hold"
+	over64Bits = "does not fit in 64 bits"
 )
 
 // ParseTokens reads a whole number, or returns the reason to refuse it.

@@ -51,7 +51,7 @@ func Page() http.Handler {
 		f, ok := files[r.URL.Path]
 		if !ok {
 			apijson.NewWriter().WriteProblem(w, apijson.Refusal(http.StatusNotFound,
-				apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")), nil)
+				apijson.Invalid("path", r.URL.EscapedPath(), "is not a path of this server")), nil)
 			return
 		}
 		f.serve(w, r)

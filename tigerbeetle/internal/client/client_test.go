@@ -265,7 +265,7 @@ func TestClientReconnects(t *testing.T) {
 				}
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				if err := ask(); err == nil || !strings.Contains(err.Error(), "nobody answered at h:1 as TigerBeetle cluster 7") {
+				if err := ask(); err == nil || !strings.Contains(err.Error(), "no replica answered at h:1 as TigerBeetle cluster 7") {
 					t.Errorf("meanwhile: got %v", err)
 				}
 				time.Sleep(400 * time.Millisecond)
@@ -294,7 +294,7 @@ func TestClientOpens(t *testing.T) {
 			native *wire
 			words  string
 		}{
-			{silent, "nobody answered at h:1 as TigerBeetle cluster 7"},
+			{silent, "no replica answered at h:1 as TigerBeetle cluster 7"},
 			{newer, "upgrade the server"},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -32,7 +32,7 @@ func Unavailable(err error) error {
 func TooLarge(events, most int) error {
 	return &weir.Error{
 		Code: weir.Invalid, Field: "charges", Value: strconv.Itoa(events),
-		Reason: "are that many events on the ledger, and one call holds " + strconv.Itoa(most),
+		Reason: "is the number of events that this takes on the ledger, and one call has at most " + strconv.Itoa(most),
 	}
 }
 
@@ -55,17 +55,17 @@ func explain(err error) error {
 	case errors.Is(err, tb.ErrClientReleaseTooHigh):
 		e.Reason = "the TigerBeetle client " + release + " is newer than the server: upgrade the server"
 	case errors.Is(err, tb.ErrClientReleaseTooLow):
-		e.Reason = "the server takes no TigerBeetle client as old as " + release + ": upgrade weir"
+		e.Reason = "the TigerBeetle server does not accept a client as old as " + release + ": upgrade weir"
 	case errors.Is(err, tb.ErrClientEvicted):
 		e.Reason = "the cluster has ended this client's session, as it does with the oldest one when there " +
-			"are too many; another one is being begun"
+			"are too many; a new session is being opened"
 	case errors.Is(err, tb.ErrClientClosed):
-		e.Reason = "the session with the cluster has ended; another one is being begun"
+		e.Reason = "the session with the cluster has ended; a new session is being opened"
 	case errors.Is(err, tb.ErrSystemResources):
 		e.Reason = "TigerBeetle's client could not be started: it needs io_uring, which this system lacks " +
 			"or forbids, or the system is out of memory or of files"
 	case errors.Is(err, tb.ErrInvalidAddress):
-		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are not what TigerBeetle takes"
+		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are not addresses that TigerBeetle accepts"
 	case errors.Is(err, tb.ErrAddressLimitExceeded):
 		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are more than a cluster can have"
 	}

@@ -156,7 +156,7 @@ MEANING = [
         (r"(requirements|totals|actuals)\[\d+\]\.key", r"is given twice|was not reserved"),
         (r"(totals|actuals).*", r"was not reserved|several charges have it|give one set|is more slots|must name the keys"),
         (r"limits\..*\.kind", r"the limit of .* is a"),
-        (r"limits\..*\.zone", r"no such IANA zone|must be an IANA zone"),
+        (r"limits\..*\.zone", r"is not a known IANA time zone|must be the name of an IANA time zone"),
         (r"(entities\..*\.)?parent", r"is the entity itself|is not declared|leads back"),
         (r"cascade", r"needs a parent|would reach more"),
     )
