@@ -77,6 +77,7 @@ func newRoot(a *console.App) *cobra.Command {
 	section(root, "Run:", serveCommand(a), lab.DemoCommand(a), lab.ReplayCommand(a), lab.LoadtestCommand(a))
 	root.AddCommand(manCommand(a), versionCommand(a))
 	wrapHelp(root)
+	console.WriteFlagGroups(root, helpWidth)
 	return root
 }
 

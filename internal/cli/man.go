@@ -92,7 +92,13 @@ func manPage(cmd *cobra.Command) []byte {
 		}
 	}
 	p.macro("SH", "OPTIONS")
-	p.literal(cmd.LocalFlags().FlagUsages())
+	sections := console.FlagSections(cmd)
+	for _, s := range sections {
+		if len(sections) > 1 {
+			p.macro("SS", s.Title)
+		}
+		p.literal(s.Usages(0))
+	}
 	if cmd.Example != "" {
 		p.macro("SH", "EXAMPLES")
 		p.literal(cmd.Example)

@@ -15,51 +15,67 @@ import (
 	"github.com/weir-limiter/weir/internal/server"
 )
 
-// flags declares the flags. Their names are those in the server's errors.
+// flags declares the flags, in the groups of the help. Their names are those in the server's errors.
 func (o *serveOptions) flags(cmd *cobra.Command) {
-	f, b := cmd.Flags(), &o.Bounds
+	f, b, l := cmd.Flags(), &o.Bounds, &o.limiter
 	*b = server.DefaultBounds()
+
 	f.StringVar(&o.LimitsFile, "limits", "", "read limits and entities from `FILE`")
+	f.StringVar(&o.store, "store", "", "`URL` of the store (default $WEIR_STORE, or memory:)")
+	f.DurationVar(&o.Watch, "watch", server.DefaultWatch,
+		"how often to check whether files have changed, at least 100ms; 0 for never")
+	f.DurationVar(&l.CacheTTL, "cache-ttl", time.Minute,
+		"how long to cache which limits apply to an entity on a resource; 0 turns the cache off")
+	f.DurationVar(&l.StoreTimeout, "store-timeout", time.Second,
+		"how long a DynamoDB table or TigerBeetle cluster may take to answer")
 	f.BoolVar(&o.putInForce, "put-in-force", false,
-		"put the limits of --limits in force, even if they were replaced by others before; only on TigerBeetle")
+		"put the limits of --limits in force even if other limits have replaced them before; only on TigerBeetle")
+	console.GroupFlags(cmd, "Limits and store", "limits", "store", "watch", "cache-ttl", "store-timeout", "put-in-force")
+
 	f.StringVar(&o.Listen, "listen", connect.DefaultListen, "listen on `HOST:PORT`; port 0 picks a free one")
 	f.StringVar(&o.ProbeListen, "probe-listen", "",
 		"also listen on `HOST:PORT`, for /healthz, /readyz and /metrics only")
-	f.StringVar(&o.store, "store", "", "`URL` of the store (default $WEIR_STORE, or memory:)")
-	f.StringVar(&o.TokensFile, "tokens", "", "require one of the bearer tokens in `FILE`")
-	f.BoolVar(&o.NoTokens, "insecure-no-tokens", false,
-		"listen on any address without bearer tokens: everybody who reaches it is admin")
 	f.StringVar(&o.CertFile, "tls-cert", "", "serve TLS with the certificate in `FILE` (PEM)")
 	f.StringVar(&o.KeyFile, "tls-key", "", "private key of the certificate, in `FILE` (PEM)")
-	f.DurationVar(&o.Watch, "watch", server.DefaultWatch,
-		"how often to look for changed files, at least 100ms; 0 for never")
-	f.Var(o.format, "log-format", "format of the log")
-	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn or error")
+	console.GroupFlags(cmd, "Listening", "listen", "probe-listen", "tls-cert", "tls-key")
 
-	l := &o.limiter
-	f.IntVar(&l.CascadeDepth, "cascade-depth", 1, "charge at most `N` ancestors of an entity, up to 8")
+	f.StringVar(&o.TokensFile, "tokens", "", "require one of the bearer tokens in `FILE`")
+	f.BoolVar(&o.NoTokens, "insecure-no-tokens", false,
+		"listen on any address without bearer tokens: every client that reaches the server is admin")
+	console.GroupFlags(cmd, "Who may call", "tokens", "insecure-no-tokens")
+
 	f.DurationVar(&l.LeaseLifetime, "lease-lifetime", time.Hour, "how long a lease lives unless it is extended")
-	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "how long ended leases are remembered")
-	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases, of all callers")
-	f.IntVar(&l.MaxLeases, "max-leases", 1_000_000, "allow at most `N` live leases, of all callers")
+	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "how long to remember an ended lease")
+	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases of all callers")
+	f.IntVar(&l.MaxLeases, "max-leases", 1_000_000, "allow at most `N` live leases of all callers")
 	f.IntVar(&l.MaxLeasesPerCaller, "max-leases-per-caller", 0,
 		"allow at most `N` live leases of one caller, which is a bearer token or, without --tokens, an address "+
 			"(default a tenth of --max-leases, or nine tenths for the only caller)")
-	f.DurationVar(&l.CacheTTL, "cache-ttl", time.Minute, "how long resolved limits are cached; 0 turns the cache off")
-	f.DurationVar(&l.StoreTimeout, "store-timeout", time.Second, "how long a store in another process may take to answer")
+	f.IntVar(&l.CascadeDepth, "cascade-depth", 1, "charge at most `N` ancestors of an entity, up to 8")
+	console.GroupFlags(cmd, "Leases", "lease-lifetime", "lease-memory", "lease-memory-size", "max-leases",
+		"max-leases-per-caller", "cascade-depth")
 
-	f.Int64Var(&b.MaxBody, "max-body", b.MaxBody, "accept at most `BYTES` in the body of a request")
-	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader, "accept at most `BYTES` in the headers of a request")
 	f.IntVar(&b.MaxConcurrent, "max-concurrent", b.MaxConcurrent, "serve at most `N` requests at once")
 	f.IntVar(&b.MaxConnections, "max-connections", b.MaxConnections, "keep at most `N` connections open")
+	f.Int64Var(&b.MaxBody, "max-body", b.MaxBody, "accept at most `BYTES` in the body of a request")
+	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader, "accept at most `BYTES` in the headers of a request")
 	f.DurationVar(&b.HeaderTimeout, "header-timeout", b.HeaderTimeout, "how long the headers of a request may take to arrive")
 	f.DurationVar(&b.ReadTimeout, "read-timeout", b.ReadTimeout, "how long a whole request may take to arrive")
-	f.DurationVar(&b.WriteTimeout, "write-timeout", b.WriteTimeout, "how long a request may take from its headers to the end of the answer")
+	f.DurationVar(&b.WriteTimeout, "write-timeout", b.WriteTimeout,
+		"how long a request may take from its headers to the end of the answer")
 	f.DurationVar(&b.IdleTimeout, "idle-timeout", b.IdleTimeout, "how long a connection may be idle between requests")
+	console.GroupFlags(cmd, "Bounds on requests and connections", "max-concurrent", "max-connections", "max-body",
+		"max-header", "header-timeout", "read-timeout", "write-timeout", "idle-timeout")
+
 	f.DurationVar(&b.ShutdownDelay, "shutdown-delay", b.ShutdownDelay,
-		"how long to go on accepting once /readyz says that the server is shutting down")
+		"how long to keep accepting requests after /readyz reports that the server is shutting down")
 	f.DurationVar(&b.ShutdownTimeout, "shutdown-timeout", b.ShutdownTimeout,
-		"how long requests under way then have to end")
+		"how long requests in progress may then take to end")
+	console.GroupFlags(cmd, "Shutdown", "shutdown-delay", "shutdown-timeout")
+
+	f.Var(o.format, "log-format", "format of the log")
+	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn or error")
+	console.GroupFlags(cmd, "Log", "log-format", "log-level")
 }
 
 // refuseEmpty refuses a flag that is given with an empty value, such as an unset variable of a
