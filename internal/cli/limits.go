@@ -18,10 +18,15 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-const limitsCheckHelp = `Check limits files: name every mistake by file, line and column, or print what a
-file declares and what its levels hide. The first level that has any limits wins whole (entity
-and resource, entity and _default_, resource, system), so a limit of a weaker level may not
-apply at all.
+const limitsCheckHelp = `Check limits files. The command prints every mistake with its file, line
+and column. If there are none, it prints what the file declares, and which limits hide which.
+Only the limits of the first level that has any apply (the levels are: entity and
+resource, entity and _default_, resource, system), so a limit of a weaker level may not apply
+at all.
+
+The command warns of a limit on money that looks as if it were in whole units of the currency,
+such as usd with a capacity of 50. Amounts are whole numbers, so count money in millionths:
+usd_micros with a capacity of 50000000 is 50 USD. A warning does not change the exit code.
 
 FILE is a limits file, or - for standard input. All files are read, also after one with
 mistakes; the exit code is 1 if any file has a mistake.`
@@ -73,6 +78,11 @@ func checkLimits(ctx context.Context, a *console.App, name string) (*limitsFile,
 		return f, err
 	}
 	f.Summary = summarize(m)
+	for _, w := range m.Warnings() {
+		f.Warnings = append(f.Warnings, limitsMistake{w.Line, w.Column, w.Field, w.Value, w.Reason})
+		w.File = f.File
+		f.warned = append(f.warned, w.String())
+	}
 	for _, h := range manifest.Hidden(m.Definitions) {
 		f.Hidden = append(f.Hidden, describeHidden(&h))
 	}
@@ -109,24 +119,34 @@ func (r *limitsResult) table(b *bytes.Buffer) {
 			fmt.Fprintf(b, "%s: %s\n", f.File, text.Plural(len(f.Errors), "mistake", "mistakes"))
 			continue
 		}
-		fmt.Fprintf(b, "%s: valid\n", f.File)
+		fmt.Fprintf(b, "%s: valid", f.File)
+		if n := len(f.Warnings); n > 0 {
+			b.WriteString(", " + text.Plural(n, "warning", "warnings"))
+		}
+		b.WriteString("\n")
 		f.Summary.table(b, len(f.Hidden))
 		for _, h := range f.Hidden {
 			fmt.Fprintf(b, "    %s\n", h.text)
+		}
+		for _, w := range f.warned {
+			b.WriteString(w + "\n")
 		}
 	}
 }
 
 // limitsFile is the result of checking one limits file.
 type limitsFile struct {
-	File    string          `json:"file"`
-	Valid   bool            `json:"valid"`
-	Errors  []limitsMistake `json:"errors,omitempty"`
-	Summary *limitsSummary  `json:"summary,omitempty"`
-	Hidden  []hiddenLimits  `json:"hidden,omitempty"`
+	File     string          `json:"file"`
+	Valid    bool            `json:"valid"`
+	Errors   []limitsMistake `json:"errors,omitempty"`
+	Warnings []limitsMistake `json:"warnings,omitempty"`
+	Summary  *limitsSummary  `json:"summary,omitempty"`
+	Hidden   []hiddenLimits  `json:"hidden,omitempty"`
+
+	warned []string // the warnings as lines
 }
 
-// limitsMistake is one mistake. A mistake of the file as a whole has no line.
+// limitsMistake is one mistake or warning. A mistake of the file as a whole has no line.
 type limitsMistake struct {
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`

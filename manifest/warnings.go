@@ -1,0 +1,105 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Warning is something in a limits file that is valid and probably not meant.
+type Warning struct {
+	// File is the name that was passed to [Parse].
+	File string
+	// Line and Column are the position of the field and count from 1.
+	Line   int
+	Column int
+	// Field, Value and Reason are as in a [*weir.Error].
+	Field  string
+	Value  string
+	Reason string
+}
+
+// String returns one line: "limits.yaml:12:7: warning: …".
+func (w *Warning) String() string {
+	return fmt.Sprintf("%s:%d:%d: warning: %s %q: %s", w.File, w.Line, w.Column, w.Field, w.Value, w.Reason)
+}
+
+// Warnings returns the limits on money whose capacity looks as if it were in whole units of the
+// currency, in the order of the file. Amounts are whole numbers, so such a limit could not count a
+// call that costs less than one unit. Money is best counted in millionths, in a limit with a name
+// such as usd_micros.
+//
+// The name of a limit says that it is on money if one of its words is a currency, or cost or spend.
+// The capacity looks like whole units if it is below 100,000, which is a tenth of a unit in
+// millionths. A limit whose name says cents is taken as it is.
+func (m *Manifest) Warnings() []Warning {
+	var all []Warning
+	for path, l := range m.Definitions.All {
+		reason := moneyReason(l)
+		if reason == "" {
+			continue
+		}
+		field := path + ".capacity"
+		at, _ := m.find(field)
+		all = append(all, Warning{
+			File: m.file, Line: at.line, Column: at.column,
+			Field: field, Value: strconv.FormatInt(l.Capacity, 10), Reason: reason,
+		})
+	}
+	slices.SortStableFunc(all, func(a, b Warning) int {
+		return comparePositions(position{a.Line, a.Column}, position{b.Line, b.Column})
+	})
+	return all
+}
+
+// leastMicros is the capacity below which a limit on money looks as if it were in whole units.
+const leastMicros = 100_000
+
+// moneyReason returns why the capacity of a limit on money is probably not meant, or "".
+func moneyReason(l *weir.Limit) string {
+	if l.Kind == weir.Concurrency || l.Capacity >= leastMicros {
+		return ""
+	}
+	currency, micros := "", false
+	for _, word := range nameWords(l.Name) {
+		switch word {
+		case "usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud":
+			currency = strings.ToUpper(word)
+		case "dollar", "dollars":
+			currency = "USD"
+		case "euro", "euros":
+			currency = "EUR"
+		case "money", "cost", "costs", "spend", "spending":
+			if currency == "" {
+				currency = "units of the currency"
+			}
+		case "micro", "micros":
+			micros = true
+		case "cent", "cents":
+			return ""
+		}
+	}
+	whole := fmt.Sprintf("%d %s", l.Capacity, currency)
+	meant := l.Capacity * 1_000_000
+	switch {
+	case currency == "":
+		return ""
+	case micros:
+		return fmt.Sprintf("is %d millionths: if %s are meant, write %d", l.Capacity, whole, meant)
+	}
+	name := "usd_micros"
+	if len(currency) == len("USD") {
+		name = strings.ToLower(currency) + "_micros"
+	}
+	return fmt.Sprintf("looks like %s, and a limit counts only whole numbers: to count calls that cost less than one, "+
+		"count in millionths, such as %s with a capacity of %d", whole, name, meant)
+}
+
+// nameWords returns the words of a limit's name, in lower case.
+func nameWords(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
+}
