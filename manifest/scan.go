@@ -13,9 +13,12 @@ import (
 // scan splits the text into tokens, without comments. It records a mistake and stops at the first
 // part that is not YAML.
 //
-// Only the scanner of the YAML library is used. The library's parser recurses once for each entry
-// of a mapping and once for each level, so that a large file would take minutes and a hostile one
-// would overflow the stack. A limits file needs only mappings and scalars anyway.
+// Every position comes from the tokens of the YAML library's scanner. Its parser is not used, because
+// it recurses once for each level and copies the rest of the tokens again and again. On 20,000 lines
+// "a:" it takes three seconds, where this package takes 25 ms; on a file of 4 MiB that begins with
+// "{a: {a: " it uses up the memory of the machine, which a program cannot recover from. It also stops
+// at the first mistake. A limits file needs only mappings and scalars anyway. FuzzTree checks that
+// the parser reads the same as this package.
 func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 	var s scanner.Scanner
 	s.Init(text)
