@@ -93,6 +93,9 @@ func LoadtestCommand(a *console.App) *cobra.Command {
 	flags.IntVar(&f.options.CancelPercent, "cancel", 0, "cancel `N` of a hundred leases, complete the others")
 	flags.Uint64Var(&f.options.Seed, "seed", 0, "make the same calls as an earlier run with seed `S` (default random)")
 	f.output = console.OutputFlag(cmd)
+	console.GroupFlags(cmd, "Server", "server", "token-file", "ca-cert")
+	console.GroupFlags(cmd, "What the calls ask for", "request", "mix", "seed")
+	console.GroupFlags(cmd, "How the calls come", "concurrency", "rate", "think", "cancel", "warmup", "duration")
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		if err := f.check(cmd, args); err != nil {
 			return err

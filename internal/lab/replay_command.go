@@ -149,6 +149,12 @@ func ReplayCommand(a *console.App) *cobra.Command {
 		"with --suggest: `FILE` to write the limits to with the capacities that were found")
 	traceFlags(cmd, &f.read)
 	f.output = console.OutputFlag(cmd)
+	console.GroupFlags(cmd, "What to replay against", "limits", "compare", "server", "token-file", "ca-cert", "speed")
+	console.GroupFlags(cmd, "The calls", "entities", "seed", "resource", "latency", "cost", "estimate", "retry",
+		"patience")
+	console.GroupFlags(cmd, "Results", "html", "decisions", "suggest", "suggest-file", "output")
+	console.GroupFlags(cmd, "The form of the trace", "time-column", "input-column", "output-column", "entity-column",
+		"model-column", "duration-column", "time-unit", "duration-unit", "sort")
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		return (&replayRun{replayFlags: f, app: a, trace: args[0]}).run(cmd)
 	})
