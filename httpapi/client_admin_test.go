@@ -231,7 +231,7 @@ func TestNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const note = "holds until the next restart"
+	const note = "applies until the next restart"
 	net := overPipes(t, httphandler.New(lim, &httphandler.Options{Admin: lim, AdminNote: note}))
 	defer func() { _ = net.close() }()
 	var notes []string

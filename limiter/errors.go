@@ -36,7 +36,7 @@ func checkTaken(out *driver.Outcome, n int) error {
 	case out == nil:
 		return wrongAnswer("it is neither an outcome nor an error")
 	case len(out.Taken) != n && !out.Denied && !out.Replay:
-		return wrongAnswer("it says of %d limits what was taken, and there are %d", len(out.Taken), n)
+		return wrongAnswer("it says what was taken of %d limits, and the plan has %d", len(out.Taken), n)
 	}
 	return nil
 }
@@ -46,11 +46,11 @@ func checkRecord(r *driver.LeaseRecord) error {
 	for i := range r.Holdings {
 		h := &r.Holdings[i]
 		if h.Limit == nil {
-			return wrongAnswer("a holding of the lease is of no limit")
+			return wrongAnswer("a holding of the lease names no limit")
 		}
 		for _, p := range h.Parts {
 			if p.Charge < 0 || p.Charge >= r.Charges {
-				return wrongAnswer("a holding of the lease is of charge %d, and there are %d", p.Charge, r.Charges)
+				return wrongAnswer("a holding of the lease is of charge %d, and the lease has %d", p.Charge, r.Charges)
 			}
 		}
 	}

@@ -213,7 +213,7 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 			return nil, classify(err)
 		}
 		if stale.Lease == nil {
-			return nil, wrongAnswer("the lease has been changed elsewhere, and nothing says to what")
+			return nil, wrongAnswer("the lease was changed elsewhere, and the answer does not say how")
 		}
 		if err := checkRecord(stale.Lease); err != nil {
 			return nil, err

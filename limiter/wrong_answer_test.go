@@ -121,7 +121,7 @@ func TestWrongAnswers(t *testing.T) {
 		{anotherOutcome, "what was taken", []string{"adjust", "extend"}},
 		{takenTwice, "what was taken", []string{"adjust", "extend"}},
 		{staleWithout, "changed elsewhere", []string{"adjust", "extend", "complete"}},
-		{staleWith(driver.Holding{}), "of no limit", []string{"adjust", "extend", "complete"}},
+		{staleWith(driver.Holding{}), "names no limit", []string{"adjust", "extend", "complete"}},
 		{staleWith(driver.Holding{Take: driver.Take{Limit: &weir.Limit{}, Parts: []driver.Part{{Charge: 1}}}}),
 			"of charge 1", []string{"adjust", "extend", "complete"}},
 	} {
@@ -176,7 +176,7 @@ func TestWrongRecords(t *testing.T) {
 		ID: id, State: driver.LeaseLive, Expires: now.Now().Add(time.Hour), Charges: 1, Holdings: make([]driver.Holding, 1),
 	}
 	_, err = l.Adjust(t.Context(), id, 1, []weir.Costs{{"rpm": 3}})
-	wantWrongAnswer(t, "adjust", err, "of no limit")
+	wantWrongAnswer(t, "adjust", err, "names no limit")
 	request := ask()
 	request.LeaseID = id
 	store.answer = func(out *driver.Outcome) error {
@@ -184,7 +184,7 @@ func TestWrongRecords(t *testing.T) {
 		return nil
 	}
 	_, err = l.Reserve(t.Context(), request)
-	wantWrongAnswer(t, "reserve", err, "of no limit")
+	wantWrongAnswer(t, "reserve", err, "names no limit")
 	_, err = l.Cancel(t.Context(), id)
-	wantWrongAnswer(t, "cancel", err, "of no limit")
+	wantWrongAnswer(t, "cancel", err, "names no limit")
 }

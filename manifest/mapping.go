@@ -74,7 +74,7 @@ func (p *treeParser) flowMapping(open *token.Token) node {
 		if t.Type == token.CollectEntryType {
 			p.next++
 		} else if t.Type != token.MappingEndType {
-			p.stop(t, fmt.Sprintf("the file is not YAML: ',' or '}' must stand before %q", clip.Text(t.Value)))
+			p.stop(t, fmt.Sprintf("the file is not YAML: ',' or '}' is missing before %q", clip.Text(t.Value)))
 			return m
 		}
 	}
@@ -85,7 +85,7 @@ func (p *treeParser) flowMapping(open *token.Token) node {
 // belongs to no name.
 func (p *treeParser) badColon(name, colon *token.Token) bool {
 	if name.Position.Line != colon.Position.Line {
-		p.stop(colon, "the file is not YAML: a ':' must stand on the line of its name")
+		p.stop(colon, "the file is not YAML: a ':' must be on the line of its name")
 		return true
 	}
 	if p.next+2 >= len(p.tokens) || isQuoted(name) {
@@ -129,7 +129,7 @@ func (p *treeParser) notAName(t *token.Token) {
 	case token.MappingKeyType:
 		p.stop(t, "names that begin with '?' are not allowed in a limits file")
 	default:
-		p.stop(t, fmt.Sprintf("the file is not YAML: a name with ': ' after it must stand here, not %q",
+		p.stop(t, fmt.Sprintf("the file is not YAML: a name followed by ': ' must be here, not %q",
 			clip.Text(t.Value)))
 	}
 }

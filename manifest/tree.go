@@ -141,7 +141,7 @@ func (p *treeParser) plainValue(t *token.Token, of valueOwner) node {
 func (p *treeParser) scalarOrBlock(t *token.Token, of valueOwner) node {
 	if colon := p.colonAfter(p.next); colon != nil && !of.flow {
 		if colon.Position.Line == of.line || colon.Position.Line != t.Position.Line {
-			p.stop(colon, "the file is not YAML: a ':' cannot stand here; "+
+			p.stop(colon, "the file is not YAML: a ':' is not allowed here; "+
 				"begin a new line, correct the indentation, or quote the text")
 			return node{at: tokenPosition(t)}
 		}
@@ -178,7 +178,7 @@ func (p *treeParser) unsupported(t *token.Token, what string) {
 // misplaced stops at a token that is not allowed in its position.
 func (p *treeParser) misplaced(t *token.Token) {
 	if p.next > 0 && p.tokens[p.next-1].Position.Line == t.Position.Line {
-		p.stop(t, fmt.Sprintf("the file is not YAML: %q cannot stand here", clip.Text(t.Value)))
+		p.stop(t, fmt.Sprintf("the file is not YAML: %q is not allowed here", clip.Text(t.Value)))
 		return
 	}
 	p.stop(t, fmt.Sprintf(

@@ -42,7 +42,7 @@ func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 	if !ok || name == "" || strings.ContainsAny(name, "@/:#") {
 		// The error does not show this part, because it may contain a password.
 		return nil, invalid("store", dynamoDBScheme,
-			"must be followed by // and the name of a table, and nothing else before the query: "+
+			"must be dynamodb://TABLE, with or without ?NAME=VALUE after it: "+
 				"credentials come from the AWS SDK's default chain")
 	}
 	q, err := parseQuery(query, "region", "endpoint", "namespace", "writes", "speculative")

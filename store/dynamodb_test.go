@@ -36,11 +36,11 @@ func TestTableOptions(t *testing.T) {
 func TestOpenDynamoDBRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ url, field, value, words string }{
-		{"dynamodb:limits", "store", "dynamodb:", "// and the name"},
-		{"dynamodb:", "store", "dynamodb:", "// and the name"},
-		{"dynamodb://", "store", "dynamodb:", "// and the name"},
+		{"dynamodb:limits", "store", "dynamodb:", "must be dynamodb://TABLE"},
+		{"dynamodb:", "store", "dynamodb:", "must be dynamodb://TABLE"},
+		{"dynamodb://", "store", "dynamodb:", "must be dynamodb://TABLE"},
 		{"dynamodb://key:secret@limits", "store", "dynamodb:", "credentials come from"},
-		{"dynamodb://limits/secret", "store", "dynamodb:", "nothing else"},
+		{"dynamodb://limits/secret", "store", "dynamodb:", "?NAME=VALUE after it"},
 		{"dynamodb://ab?region=x", "store.table", "ab", "3 to 255"},
 		{"dynamodb://li%20mits?region=x", "store.table", "li%20mits", "'%'"},
 		{"dynamodb://limits?table=x", "store.table", "x", "is unknown"},

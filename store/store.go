@@ -94,7 +94,7 @@ func Namespace(rawURL string) string {
 func openMemory(rest string, o *Options) (driver.Store, error) {
 	opaque, query, _ := strings.Cut(rest, "?")
 	if opaque != "" {
-		return nil, invalid("store", "memory:"+rest, "must have nothing between memory: and the query")
+		return nil, invalid("store", "memory:"+rest, "must be memory: or memory:?snapshot=FILE")
 	}
 	q, err := parseQuery(query, "snapshot", "every")
 	if err != nil {

@@ -40,8 +40,8 @@ func parseTigerBeetle(rest string) (*tigerBeetleURL, error) {
 	if !ok || list == "" || strings.ContainsAny(list, "@/#") {
 		// The error does not show this part, because it may contain a password.
 		return nil, invalid("store", tigerBeetleScheme,
-			"must be followed by // and the addresses of a cluster's replicas, as HOST:PORT with commas "+
-				"between them, or by //emulator, and nothing else before the query")
+			"must be tigerbeetle://HOST:PORT,HOST:PORT… with the address of each replica, or "+
+				"tigerbeetle://emulator, with or without ?NAME=VALUE after it")
 	}
 	t := &tigerBeetleURL{}
 	known := []string{"namespace"}

@@ -12,13 +12,13 @@ import (
 func TestOpenTigerBeetleRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ url, field, value, words string }{
-		{"tigerbeetle:", "store", "tigerbeetle:", "// and the addresses"},
-		{"tigerbeetle:127.0.0.1:3000", "store", "tigerbeetle:", "// and the addresses"},
-		{"tigerbeetle://", "store", "tigerbeetle:", "// and the addresses"},
-		{"tigerbeetle://?cluster=1", "store", "tigerbeetle:", "// and the addresses"},
-		{"tigerbeetle://user:secret@h:3000", "store", "tigerbeetle:", "nothing else"},
-		{"tigerbeetle://h:3000/secret", "store", "tigerbeetle:", "nothing else"},
-		{"tigerbeetle://h:3000#secret", "store", "tigerbeetle:", "nothing else"},
+		{"tigerbeetle:", "store", "tigerbeetle:", "with the address of each replica"},
+		{"tigerbeetle:127.0.0.1:3000", "store", "tigerbeetle:", "with the address of each replica"},
+		{"tigerbeetle://", "store", "tigerbeetle:", "with the address of each replica"},
+		{"tigerbeetle://?cluster=1", "store", "tigerbeetle:", "with the address of each replica"},
+		{"tigerbeetle://user:secret@h:3000", "store", "tigerbeetle:", "?NAME=VALUE after it"},
+		{"tigerbeetle://h:3000/secret", "store", "tigerbeetle:", "?NAME=VALUE after it"},
+		{"tigerbeetle://h:3000#secret", "store", "tigerbeetle:", "?NAME=VALUE after it"},
 		{"tigerbeetle://h", "store.addresses", "h", "must be HOST:PORT"},
 		{"tigerbeetle://h:", "store.addresses", "h:", "must be HOST:PORT"},
 		{"tigerbeetle://:3000", "store.addresses", ":3000", "must be HOST:PORT"},

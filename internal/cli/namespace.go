@@ -117,7 +117,7 @@ func deleteNamespaceCommand(a *console.App) *cobra.Command {
 		Long: `Delete the name of a namespace. Its data stays under its ID until weir namespace
 recover restores the name or weir namespace purge deletes the data. A server that has it open
 is no longer ready, and refuses reservations once its cached configuration has expired. The
-default namespace, which programs open unless they are told otherwise, needs --yes.`,
+default namespace, which programs open by default, needs --yes.`,
 		Example: `  weir namespace delete prod --store dynamodb://limits
   weir namespace delete default --yes --store dynamodb://limits`,
 		Args:              console.Arguments(1, 1, "NAME"),

@@ -160,7 +160,7 @@ func describeTableCommand(a *console.App) *cobra.Command {
 		Use:   "describe",
 		Short: "Describe a table, and say whether weir can use it",
 		Long: `Print a table's kind, indexes, size and version record, whether weir can use it, and
-which reads of the Python library it does not serve. It changes nothing.`,
+which reads of the Python library it does not serve. The command changes nothing.`,
 		Example: "  weir table describe --store dynamodb://limits?region=eu-central-1",
 		Args:    console.Arguments(0, 0, ""),
 	}

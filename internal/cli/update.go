@@ -16,18 +16,19 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-const adjustHelp = `Change what a live lease stands for: each limit named stands for TOTAL from now
-on, whatever it stood for before. It is never denied, and may create debt or exceed a
-capacity.
+const adjustHelp = `Change the units of a live lease: each limit named counts TOTAL units for
+the lease from now on, whatever it counted before. An adjust is never denied, and may create
+debt or exceed a capacity.
 
---seq numbers the adjusts of one lease, so that none counts twice: a number that was applied
-already gets the same answer again, a lower number is ignored, and numbers may be left out.
+--seq numbers the adjusts of one lease, so that none is applied twice: a number that was
+applied already gets the same answer again, a lower number is ignored, and numbers may be left
+out.
 
 ` + chargesHelp
 
 const completeHelp = `Replace what was reserved by what was used, and end the lease. A limit
-that is not named keeps what it stands for: unknown is not zero. Slots are given back. Use
-above what was reserved is charged too, as debt if necessary. The same command again gets
+that is not named keeps its units, because unknown is not zero. Slots are given back.
+Use above what was reserved is charged too, as debt if necessary. The same command again gets
 the same answer.
 
 ` + chargesHelp
@@ -51,11 +52,11 @@ func adjustCommand(a *console.App) *cobra.Command {
 	var seq int64
 	cmd := &cobra.Command{
 		Use:   "adjust LEASE NAME=TOTAL... --seq N",
-		Short: "Change what a live lease stands for",
+		Short: "Change the units of a live lease",
 		Long:  adjustHelp,
 		Example: `  weir adjust 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=900 --seq 1
   weir adjust 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=1200 --seq 2`,
-		Args: console.Arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
+		Args: console.Arguments(2, -1, "a lease and its new totals, as NAME=TOTAL"),
 	}
 	cmd.Flags().Int64Var(&seq, "seq", 0, "number of this adjust, `N`: higher than in every earlier one (required)")
 	return updateCommand(a, cmd, func(cmd *cobra.Command, args []string) (updateCall, error) {

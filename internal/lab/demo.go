@@ -294,7 +294,7 @@ func checkDemoListen(cmd *cobra.Command, listen string) error {
 	}
 	address, err := netip.ParseAddr(host)
 	if !strings.EqualFold(host, "localhost") && (err != nil || !address.Unmap().IsLoopback()) {
-		return refuse("must be a loopback address: the demo lets everybody in as admin")
+		return refuse("must be a loopback address: in the demo every client is admin")
 	}
 	return nil
 }

@@ -289,7 +289,7 @@ func TestDemoMistakes(t *testing.T) {
 		},
 		{
 			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "0.0.0.0:0"}, console.ExitMisused,
-			`listen "0.0.0.0:0": must be a loopback address: the demo lets everybody in as admin (see`,
+			`listen "0.0.0.0:0": must be a loopback address: in the demo every client is admin (see`,
 		},
 		{
 			[]string{"--trace", trace, "--limits", "../../examples/limits.yaml", "--listen", "127.0.0.1:0"},

@@ -154,7 +154,7 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 		}
 	}
 	if r.Loop == "open" {
-		head.Add("open loop", fmt.Sprintf("%s calls a second, at most %s under way",
+		head.Add("open loop", fmt.Sprintf("%s calls a second, at most %s in progress",
 			text.FormatInt(r.Rate), text.Plural(r.Concurrency, "request", "requests")))
 	} else {
 		head.Add("closed loop", text.Plural(r.Concurrency, "caller", "callers"))

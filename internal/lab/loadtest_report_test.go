@@ -48,7 +48,7 @@ requests   a llm
            g
            h
            and 2 more
-open loop  1,000 calls a second, at most 1 request under way
+open loop  1,000 calls a second, at most 1 request in progress
 measured   2s of 10s after 1s of warm-up, think 1ms..2ms
 seed       7
 

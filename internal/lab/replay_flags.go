@@ -104,7 +104,7 @@ func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 		{onServer && f.decisions != "",
 			"--decisions needs --limits: a server's decisions depend on its clock"},
 		{onServer && f.retry,
-			"--retry needs --limits: a server tells when to come back in its own time, " +
+			"--retry needs --limits: a server computes the retry-after in real time, " +
 				"which --speed does not divide"},
 		{onServer && f.compare != "", "--compare needs --limits: a server has one set of limits"},
 		{f.compare != "" && f.decisions != "", "--compare and --decisions cannot be combined: " +

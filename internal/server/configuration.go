@@ -144,9 +144,9 @@ func (s *Server) adminNote() string {
 	case !s.volatile:
 		return ""
 	case s.options.LimitsFile == "":
-		return "holds until the next restart"
+		return "applies until the next restart"
 	}
-	return "holds until the limits file changes or a restart"
+	return "applies until the limits file changes or the server restarts"
 }
 
 // tlsConfig returns nil without a certificate.

@@ -293,7 +293,7 @@ func TestAdminWrites(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "limits.yaml", limitsOf(100))
 	w := start(t, &Options{LimitsFile: file})
-	const note = "holds until the limits file changes or a restart"
+	const note = "applies until the limits file changes or the server restarts"
 	if got := w.setRPM(t, 7); !strings.Contains(got, note) {
 		t.Errorf("got %s, want the note %q", got, note)
 	}
@@ -421,8 +421,8 @@ func TestNote(t *testing.T) {
 		file     string
 		want     string
 	}{
-		{true, "limits.yaml", "holds until the limits file changes or a restart"},
-		{true, "", "holds until the next restart"},
+		{true, "limits.yaml", "applies until the limits file changes or the server restarts"},
+		{true, "", "applies until the next restart"},
 		{false, "", ""},
 	} {
 		s := &Server{options: Options{LimitsFile: c.file}, volatile: c.volatile}

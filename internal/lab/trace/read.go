@@ -100,7 +100,7 @@ func (t *traceReader) read(ctx context.Context) error {
 		t.bounds.called, t.bounds.after = t.csv.InputOffset(), t.line
 		headless := t.columns.width == 0 && len(t.errs) > 0
 		if len(t.errs) >= maxMistakes || headless {
-			t.errs = append(t.errs, fmt.Errorf("%s: what follows was not checked", t.name))
+			t.errs = append(t.errs, fmt.Errorf("%s: the rest of the file was not checked", t.name))
 			return errors.Join(t.errs...)
 		}
 		if len(t.calls) > t.mostCalls {
@@ -321,7 +321,7 @@ func (b *boundedReader) Read(into []byte) (int, error) {
 	case b.read > b.most:
 		b.err = fmt.Errorf("%s: is larger than %s bytes", b.name, text.FormatInt(b.most))
 	case b.read-b.called > maxRecord:
-		b.err = fmt.Errorf("%s:%d: what follows goes on for more than %s bytes: a quote may never be closed",
+		b.err = fmt.Errorf("%s:%d: the call that begins here is longer than %s bytes: a quote may never be closed",
 			b.name, b.after, text.FormatInt(maxRecord))
 	}
 	return n, b.err

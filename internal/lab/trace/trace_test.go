@@ -122,7 +122,7 @@ func TestReadTraceMistakes(t *testing.T) {
 		traceHeader + at + "1,1\n2023-11-16 18:17:02.9,1,1\n": `t.csv:3: TIMESTAMP "2023-11-16 18:17:02.9": ` +
 			"is before 2023-11-16 18:17:03 on line 2; --sort sorts the calls by time",
 		traceHeader + strings.Repeat("x", maxLine+1): `t.csv:2: the line is longer than 65,536 bytes`,
-		traceHeader + `"` + strings.Repeat("\n", maxRecord): `t.csv:1: what follows goes on for more than ` +
+		traceHeader + `"` + strings.Repeat("\n", maxRecord): `t.csv:1: the call that begins here is longer than ` +
 			`1,048,576 bytes: a quote may never be closed`,
 	} {
 		t.Run("", func(t *testing.T) {
