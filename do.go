@@ -159,7 +159,8 @@ const firstPause = 25 * time.Millisecond
 // joined with the error of the last attempt.
 func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, error) {
 	if r != nil && !r.LeaseID.IsZero() {
-		return nil, invalid("lease_id", r.LeaseID, "must be empty: each attempt makes a lease ID of its own")
+		return nil, invalid("lease_id", r.LeaseID,
+			"must be empty: each attempt makes a lease ID of its own")
 	}
 	longest := time.Second
 	if o != nil && o.MaxPause > 0 {

@@ -69,7 +69,8 @@ func (u *Usage) Add(o *Usage) error {
 		u.Overdrawn[name] = sum(u.Overdrawn[name], n)
 	}
 	if !fits {
-		return NewError(Unsupported, "usage", "", "the sum does not fit in 64 bits: ask for a shorter time")
+		return NewError(Unsupported, "usage", "",
+			"the sum does not fit in 64 bits: ask for a shorter time")
 	}
 	return nil
 }

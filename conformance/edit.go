@@ -243,7 +243,8 @@ func checkEdit(d *weir.Definitions, traits *driver.Traits, depth int) error {
 			refuse(weir.Unsupported, field+".kind", string(l.Kind),
 				"this store does not support this kind of limit")
 		} else if l.Shadow && traits.NoShadow {
-			refuse(weir.Unsupported, field+".enforce", "false", "this store does not support shadow limits")
+			refuse(weir.Unsupported, field+".enforce", "false",
+				"this store does not support shadow limits")
 		}
 	}
 	if n := deepest(d); n > max(1, depth) {

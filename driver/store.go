@@ -312,7 +312,7 @@ type StaleError struct {
 }
 
 // Error implements error.
-func (e *StaleError) Error() string { return "weir: changed elsewhere" }
+func (e *StaleError) Error() string { return "weir: changed by another process" }
 
 // Outcome is the answer of a store.
 type Outcome struct {

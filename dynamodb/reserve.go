@@ -82,7 +82,8 @@ func (s *Store) planned(now time.Time, p *driver.Plan, out *driver.Outcome) (*re
 func milliOf(t *driver.Take) (int64, error) {
 	cost := t.Cost()
 	if cost > t.Limit.Capacity {
-		return 0, client.Fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "", "is more than a limit can count")
+		return 0, client.Fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "",
+			"is more than a limit can count")
 	}
 	return cost * 1000, nil
 }

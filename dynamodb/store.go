@@ -227,13 +227,16 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		name, help string
 		read       func() int64
 	}{
-		{"contended", "Reservations denied because other writers won every retry.", s.buckets.Counts.Contended.Load},
+		{"contended", "Reservations denied because other writers won every retry.",
+			s.buckets.Counts.Contended.Load},
 		{"ambiguous", "Charges and refunds that may or may not have been made, because the answer to the write was lost.",
 			s.buckets.Counts.AmbiguousCalls.Load},
 		{"ambiguous_units", "Units of these charges and refunds: at most this much is charged in excess.",
 			func() int64 { return s.buckets.Counts.AmbiguousMilli.Load() / 1000 }},
-		{"doublings", "Times that the shard count of a bucket was doubled.", s.buckets.Counts.Doublings.Load},
-		{"probes", "Reads that checked whether the table can be used.", s.buckets.Counts.Probes.Load},
+		{"doublings", "Times that the shard count of a bucket was doubled.",
+			s.buckets.Counts.Doublings.Load},
+		{"probes", "Reads that checked whether the table can be used.",
+			s.buckets.Counts.Probes.Load},
 	} {
 		if !yield(c.name, c.help, c.read) {
 			return

@@ -73,7 +73,8 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case need > maxWindow:
-		wrong("Share", out.Share, fmt.Sprintf("needs a window of %d calls, and a window has at most 65,535", need))
+		wrong("Share", out.Share,
+			fmt.Sprintf("needs a window of %d calls, and a window has at most 65,535", need))
 	case out.Window > maxWindow:
 		wrong("Window", int64(out.Window), "must be at most 65,535")
 	case out.Window < need:

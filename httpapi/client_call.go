@@ -109,7 +109,8 @@ type noAnswer struct {
 // do sends a call until it has an answer, the attempts are used up, or the context ends.
 func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 	if err := ctx.Err(); err != nil {
-		return callResult{err: &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended", Err: err}}
+		return callResult{err: &weir.Error{Code: weir.Unavailable,
+			Reason: "the context of the call has ended", Err: err}}
 	}
 	if err := k.encode(); err != nil {
 		return callResult{err: err}

@@ -140,7 +140,8 @@ func (l *Limiter) changeConfig(ctx context.Context, write func(ctx context.Conte
 		select {
 		case l.configLock <- struct{}{}:
 		case <-storeCtx.Done():
-			return &weir.Error{Code: weir.Unavailable, Reason: "another change of the configuration is in progress", Err: storeCtx.Err()}
+			return &weir.Error{Code: weir.Unavailable,
+				Reason: "another change of the configuration is in progress", Err: storeCtx.Err()}
 		}
 	}
 	defer func() { <-l.configLock }()
@@ -157,7 +158,8 @@ func (l *Limiter) editor() (driver.ConfigEditor, error) {
 	if editor, ok := l.store.(driver.ConfigEditor); ok {
 		return editor, nil
 	}
-	return nil, weir.NewError(weir.Unsupported, "store", "", "can only replace its configuration as a whole")
+	return nil, weir.NewError(weir.Unsupported, "store", "",
+		"can only replace its configuration as a whole")
 }
 
 // Configure replaces the store's whole configuration by d, from the next call on; see "Changed
@@ -167,7 +169,8 @@ func (l *Limiter) editor() (driver.ConfigEditor, error) {
 func (l *Limiter) Configure(ctx context.Context, d *weir.Definitions) error {
 	writer, ok := l.store.(driver.ConfigWriter)
 	if !ok {
-		return weir.NewError(weir.Unsupported, "limits", "", "this store keeps its own configuration")
+		return weir.NewError(weir.Unsupported, "limits", "",
+			"this store keeps its own configuration")
 	}
 	if d == nil {
 		return invalid("definitions", nil, "must be given")

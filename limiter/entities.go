@@ -144,7 +144,8 @@ func (l *Limiter) Capacity(ctx context.Context, resource string) ([]weir.LimitSt
 	}
 	lister, ok := l.store.(driver.SubjectLister)
 	if !ok {
-		return nil, weir.NewError(weir.Unsupported, "resource", resource, "cannot be reported: this store cannot list entities")
+		return nil, weir.NewError(weir.Unsupported, "resource", resource,
+			"cannot be reported: this store cannot list entities")
 	}
 	now := l.options.Now()
 	l.leases.clock(now)

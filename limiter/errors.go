@@ -36,7 +36,8 @@ func checkTaken(out *driver.Outcome, n int) error {
 	case out == nil:
 		return wrongAnswer("it is neither an outcome nor an error")
 	case len(out.Taken) != n && !out.Denied && !out.Replay:
-		return wrongAnswer("it says what was taken of %d limits, and the plan has %d", len(out.Taken), n)
+		return wrongAnswer("it says what was taken of %d limits, and the plan has %d",
+			len(out.Taken), n)
 	}
 	return nil
 }
@@ -50,7 +51,8 @@ func checkRecord(r *driver.LeaseRecord) error {
 		}
 		for _, p := range h.Parts {
 			if p.Charge < 0 || p.Charge >= r.Charges {
-				return wrongAnswer("a holding of the lease is of charge %d, and the lease has %d", p.Charge, r.Charges)
+				return wrongAnswer("a holding of the lease is of charge %d, and the lease has %d",
+					p.Charge, r.Charges)
 			}
 		}
 	}
@@ -61,7 +63,8 @@ func checkRecord(r *driver.LeaseRecord) error {
 // before a reservation is written, because a caller that has left would not settle it.
 func callerGone(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended", Err: err}
+		return &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended",
+			Err: err}
 	}
 	return nil
 }

@@ -145,8 +145,9 @@ func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, cr
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return nil, &weir.Error{Code: weir.Unavailable, Reason: "another call on the lease is in progress",
-				Err: ctx.Err()}
+			return nil, &weir.Error{Code: weir.Unavailable,
+				Reason: "another call on the lease is in progress",
+				Err:    ctx.Err()}
 		}
 	}
 }

@@ -120,7 +120,8 @@ func (c *callerQuotas) acquire(of *callerQuota) error {
 	c.refused.Add(1)
 	reason := fmt.Sprintf("all callers together have %d live leases, which is the maximum", c.most)
 	if of != &c.own && c.live.Load() < c.most {
-		reason = fmt.Sprintf("this caller has %d live leases, which is the maximum for one caller", c.perCaller())
+		reason = fmt.Sprintf("this caller has %d live leases, which is the maximum for one caller",
+			c.perCaller())
 	}
 	return &weir.Error{
 		Code: weir.Overloaded, RetryAfter: time.Second,

@@ -89,7 +89,8 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 		count("MaxLeasesPerCaller", &out.MaxLeasesPerCaller, 0, out.MaxLeases, ", the bound on all leases")
 	}
 	count("CacheSize", &out.CacheSize, 250_000, 1<<30, "")
-	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth), ", the most that the store allows")
+	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth),
+		", the most that the store allows")
 	switch out.OnUnavailable {
 	case "", weir.Block, weir.Allow:
 	default:
@@ -115,9 +116,11 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 func checkSupported(t *driver.Traits, field string, l *weir.Limit) error {
 	switch {
 	case !slices.Contains(t.Kinds, l.Kind):
-		return weir.NewError(weir.Unsupported, field+".kind", string(l.Kind), "this store does not support this kind of limit")
+		return weir.NewError(weir.Unsupported, field+".kind", string(l.Kind),
+			"this store does not support this kind of limit")
 	case l.Shadow && t.NoShadow:
-		return weir.NewError(weir.Unsupported, field+".enforce", false, "this store does not support shadow limits")
+		return weir.NewError(weir.Unsupported, field+".enforce", false,
+			"this store does not support shadow limits")
 	}
 	return nil
 }

@@ -214,7 +214,8 @@ func checkNames(c *weir.Charge, costs costList, chain []*resolution) error {
 		configured = configured || len(res.limits) > 0
 	}
 	if !configured {
-		return weir.NewError(weir.NoLimits, "entity", c.Entity, fmt.Sprintf("no limits are configured for it on resource %q", clip.Text(c.Resource)))
+		return weir.NewError(weir.NoLimits, "entity", c.Entity,
+			fmt.Sprintf("no limits are configured for it on resource %q", clip.Text(c.Resource)))
 	}
 	for i := range costs {
 		found := false

@@ -18,7 +18,8 @@ import (
 func (l *Limiter) Audit(ctx context.Context, at weir.Subject, after string) iter.Seq2[weir.AuditEvent, error] {
 	reader, ok := l.store.(driver.RecordReader)
 	if !ok {
-		return errSeq[weir.AuditEvent](weir.NewError(weir.Unsupported, "store", "", "does not keep an audit"))
+		return errSeq[weir.AuditEvent](weir.NewError(weir.Unsupported, "store", "",
+			"does not keep an audit"))
 	}
 	whole := at
 	if whole.Entity != "" && whole.Resource == "" {

@@ -26,10 +26,12 @@ func (c *scratch) normalize(r *weir.Request, slash bool) (brought []weir.Limit, 
 		c.chargeBuf[0] = weir.Charge{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs}
 		charges = c.chargeBuf[:]
 	} else if r.Entity != "" || r.Resource != "" || r.Costs != nil {
-		return nil, invalid("charges", len(charges), "cannot be combined with entity, resource or costs")
+		return nil, invalid("charges", len(charges),
+			"cannot be combined with entity, resource or costs")
 	}
 	if len(charges) > maxCharges {
-		return nil, invalid("charges", len(charges), fmt.Sprintf("a request has at most %d", maxCharges))
+		return nil, invalid("charges", len(charges), fmt.Sprintf("a request has at most %d",
+			maxCharges))
 	}
 	total := 0
 	for i := range charges {

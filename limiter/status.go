@@ -51,7 +51,8 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 		return nil, err
 	}
 	if len(statuses) == 0 && resource != "" {
-		return nil, weir.NewError(weir.NoLimits, "entity", entity, fmt.Sprintf("no limits are configured for it on resource %q", clip.Text(resource)))
+		return nil, weir.NewError(weir.NoLimits, "entity", entity,
+			fmt.Sprintf("no limits are configured for it on resource %q", clip.Text(resource)))
 	}
 	return statuses, nil
 }

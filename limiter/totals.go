@@ -112,7 +112,8 @@ func (e *leaseEntry) checkNamed(list costList, at, charge int) *weir.Error {
 		return err
 	}
 	if e.keys == nil {
-		return weir.NewError(weir.UnknownLease, "lease_id", e.id, "is not known as a lease with keys")
+		return weir.NewError(weir.UnknownLease, "lease_id", e.id,
+			"is not known as a lease with keys")
 	}
 	limit := c.limit()
 	if charge = slices.Index(e.keys, c.key); charge < 0 || !reserves(e.holdings, charge, limit) {

@@ -226,7 +226,8 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 			return l.answerReplay(s, e), nil
 		}
 	}
-	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other processes changed the lease during every attempt"}
+	return nil, &weir.Error{Code: weir.Unavailable,
+		Reason: "other processes changed the lease during every attempt"}
 }
 
 // replace fills the entry from what the store knows of the lease now. A store may not keep the

@@ -74,7 +74,8 @@ func (p *treeParser) flowMapping(open *token.Token) node {
 		if t.Type == token.CollectEntryType {
 			p.next++
 		} else if t.Type != token.MappingEndType {
-			p.stop(t, fmt.Sprintf("the file is not YAML: ',' or '}' is missing before %q", clip.Text(t.Value)))
+			p.stop(t, fmt.Sprintf("the file is not YAML: ',' or '}' is missing before %q",
+				clip.Text(t.Value)))
 			return m
 		}
 	}

@@ -25,7 +25,8 @@ type Warning struct {
 
 // String returns one line: "limits.yaml:12:7: warning: …".
 func (w *Warning) String() string {
-	return fmt.Sprintf("%s:%d:%d: warning: %s %q: %s", w.File, w.Line, w.Column, w.Field, w.Value, w.Reason)
+	return fmt.Sprintf("%s:%d:%d: warning: %s %q: %s", w.File, w.Line, w.Column, w.Field, w.Value,
+		w.Reason)
 }
 
 // Warnings returns the limits on money whose capacity looks as if it were in whole units of the
@@ -101,5 +102,6 @@ func moneyReason(l *weir.Limit) string {
 
 // nameWords returns the words of a limit's name, in lower case.
 func nameWords(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
+	return strings.FieldsFunc(strings.ToLower(name),
+		func(r rune) bool { return !unicode.IsLetter(r) })
 }

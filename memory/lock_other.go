@@ -17,7 +17,8 @@ type fileLock struct{ name string }
 func lockFile(name string) (*fileLock, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("another store has it open; if no other process uses it, remove %s", name)
+		return nil, fmt.Errorf("another store has it open; if no other process uses it, remove %s",
+			name)
 	}
 	if err != nil {
 		return nil, err

@@ -245,7 +245,8 @@ func (s *SnapshotStore) Reserve(
 	}
 	defer s.callLock.RUnlock()
 	if err := ctx.Err(); err != nil { // the call may have waited for a snapshot
-		return &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended", Err: err}
+		return &weir.Error{Code: weir.Unavailable, Reason: "the context of the call has ended",
+			Err: err}
 	}
 	if err := s.store.Reserve(ctx, now, p, out); err != nil || out.Denied {
 		return err

@@ -30,7 +30,8 @@ func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, e
 func Table(rawURL string) (*dynamodb.Table, error) {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	if scheme += ":"; scheme != dynamoDBScheme {
-		return nil, invalid("store", scheme, "is not a DynamoDB table: name one with dynamodb://TABLE")
+		return nil, invalid("store", scheme,
+			"is not a DynamoDB table: name one with dynamodb://TABLE")
 	}
 	return parseDynamoDB(rest)
 }

@@ -71,7 +71,8 @@ func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) 
 	case tigerBeetleScheme:
 		return openTigerBeetle(ctx, rest, o)
 	default:
-		return nil, invalid("store", scheme, "is not a store: use memory:, dynamodb: or tigerbeetle:")
+		return nil, invalid("store", scheme,
+			"is not a store: use memory:, dynamodb: or tigerbeetle:")
 	}
 }
 

@@ -101,7 +101,8 @@ func (c *updateOp) run(ctx context.Context) (*driver.Outcome, error) {
 			return out, err
 		}
 	}
-	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other servers changed the lease during every attempt"}
+	return nil, &weir.Error{Code: weir.Unavailable,
+		Reason: "other servers changed the lease during every attempt"}
 }
 
 // updateOp is the state of one Update.

@@ -79,7 +79,8 @@ func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions,
 			return nil
 		}
 	}
-	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put other definitions in force during every attempt"}
+	return &weir.Error{Code: weir.Unavailable,
+		Reason: "other servers put other definitions in force during every attempt"}
 }
 
 // follows reports whether the store leaves the definitions in force as they are: because it must

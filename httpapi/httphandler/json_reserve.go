@@ -55,7 +55,8 @@ func (d *bodyReader) reserve(text []byte) (*reserveBody, error) {
 	const besideSingle = "cannot be combined with entity, resource or costs"
 	switch {
 	case requirements && charges:
-		d.add(apijson.Invalid("requirements", len(r.requirements), "cannot be combined with charges"))
+		d.add(apijson.Invalid("requirements", len(r.requirements),
+			"cannot be combined with charges"))
 	case requirements && single:
 		d.add(apijson.Invalid("requirements", len(r.requirements), besideSingle))
 	case requirements && keyed != nil:

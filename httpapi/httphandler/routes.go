@@ -172,7 +172,8 @@ func parseQuery(raw string, known ...string) (map[string]string, error) {
 		switch {
 		case len(errs) == apijson.MaxMistakes:
 		case !slices.Contains(known, name):
-			errs = append(errs, apijson.Invalid(apijson.Shorten(name), given[0], "is not a known parameter"))
+			errs = append(errs, apijson.Invalid(apijson.Shorten(name), given[0],
+				"is not a known parameter"))
 		case len(given) > 1:
 			errs = append(errs, apijson.Invalid(name, given[1], "is given twice"))
 		case given[0] == "":

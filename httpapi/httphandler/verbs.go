@@ -16,7 +16,8 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
 	r, err := c.reader.reserve(c.in)
 	if r != nil && r.brings && c.identity.Role < RoleAdmin {
 		return nil, apijson.Refusal(http.StatusForbidden, &weir.Error{
-			Code: weir.PermissionDenied, Field: "limits", Reason: "only the role admin may set limits in a request",
+			Code: weir.PermissionDenied, Field: "limits",
+			Reason: "only the role admin may set limits in a request",
 		})
 	}
 	if err != nil {
@@ -98,7 +99,8 @@ func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	c.made = weir.LeaseID{}
 	if _, err := h.service.Cancel(ctx, id); err != nil {
 		h.notGivenBack.Add(1)
-		h.options.Logger.WarnContext(ctx, "the lease of a caller that disconnected could not be cancelled",
+		h.options.Logger.WarnContext(ctx,
+			"the lease of a caller that disconnected could not be cancelled",
 			slog.String("lease_id", id.String()), slog.Any("error", err))
 		return
 	}

@@ -141,7 +141,7 @@ func describe(c weir.Code) (status int, title string) {
 	case weir.UnknownLimit:
 		return http.StatusNotFound, "A cost names a limit that does not exist"
 	case weir.NoLimits:
-		return http.StatusNotFound, "Nothing is configured"
+		return http.StatusNotFound, "No limits are configured"
 	case weir.NotFound:
 		return http.StatusNotFound, "Not found"
 	case weir.UnknownLease:

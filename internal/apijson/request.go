@@ -38,7 +38,8 @@ type Requirement struct {
 // cannot express; the server checks the rest.
 func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
-		return nil, Invalid("charges", len(r.Charges), "cannot be combined with entity, resource or costs")
+		return nil, Invalid("charges", len(r.Charges),
+			"cannot be combined with entity, resource or costs")
 	}
 	b := &ReserveRequest{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs, Keyed: r.Keyed}
 	check := func(at string, entity, resource string, c weir.Costs) error {

@@ -30,9 +30,11 @@ func systemCommand(a *console.App) *cobra.Command {
 func setPolicyCommand(a *console.App) *cobra.Command {
 	policies := []cobra.Completion{string(weir.Block), string(weir.Allow)}
 	cmd := &cobra.Command{
-		Use:               "set-policy block|allow",
-		Short:             "Set what happens when the store does not answer",
-		Long:              `Set what a reservation gets when the store does not answer: with block an error, with allow a lease that has reserved nothing and is marked degraded. With both, a denial stays a denial.`,
+		Use:   "set-policy block|allow",
+		Short: "Set what happens when the store does not answer",
+		Long: `Set what a reservation gets when the store does not answer: with
+block an error, with allow a lease that has reserved nothing and is marked degraded. With both,
+a denial stays a denial.`,
 		Example:           "  weir system set-policy block",
 		Args:              console.Arguments(1, 1, "block or allow"),
 		ValidArgsFunction: cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp),
@@ -70,9 +72,10 @@ func resourceCommand(a *console.App) *cobra.Command {
 
 func capacityCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "capacity RESOURCE",
-		Short:             "Print what is available to each entity on a resource",
-		Long:              `Print what is available to every entity that has units in use on a resource, or limits of its own on it. The command changes nothing.`,
+		Use:   "capacity RESOURCE",
+		Short: "Print what is available to each entity on a resource",
+		Long: `Print what is available to every entity that has units in use on a
+resource, or limits of its own on it. The command changes nothing.`,
 		Example:           "  weir resource capacity gpt-4o",
 		Args:              console.Arguments(1, 1, "RESOURCE"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -166,7 +169,8 @@ func (p *placeKind) argumentsOf(least, most int, what string) cobra.PositionalAr
 
 func getLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
 	cmd, at := p.command("get", "", "Print the limits of "+p.description,
-		"Print the limits that are configured for "+p.description+`. It is not an error if there are none: a weaker level may have limits, which weir explain shows.`)
+		"Print the limits that are configured for "+p.description+`. It is not an error if
+there are none: a weaker level may have limits, which weir explain shows.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
 	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.parse(cmd, args, at); err != nil {

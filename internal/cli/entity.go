@@ -71,8 +71,8 @@ func setEntityCommand(a *console.App) *cobra.Command {
 		Use:     "set ENTITY",
 		Aliases: []string{"create"},
 		Short:   "Declare an entity, or change its parent and cascade",
-		Long: `Declare an entity, or change its parent and whether it cascades. Anything that no flag
-names stays as it is, and so do the entity's limits; --parent "" removes the parent.
+		Long: `Declare an entity, or change its parent and whether it cascades. Anything that
+no flag names stays as it is, and so do the entity's limits; --parent "" removes the parent.
 
 With --cascade, every charge on the entity is also made on its parent, all or nothing.`,
 		Example: `  weir entity set acme
@@ -109,9 +109,10 @@ With --cascade, every charge on the entity is also made on its parent, all or no
 
 func deleteEntityCommand(a *console.App) *cobra.Command {
 	cmd := entityArgument(&cobra.Command{
-		Use:     "delete ENTITY",
-		Short:   "Remove an entity and its limits",
-		Long:    `Remove an entity and its limits. An entity that is the parent of another one cannot be deleted. Its live leases can still be settled.`,
+		Use:   "delete ENTITY",
+		Short: "Remove an entity and its limits",
+		Long: `Remove an entity and its limits. Its live leases can still be settled. An entity
+that is the parent of another one cannot be deleted.`,
 		Example: "  weir entity delete acme-bot",
 	})
 	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
@@ -181,8 +182,8 @@ func listEntitiesCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the entities that are declared",
-		Long: `List the entities that are declared, in order, one per line. An entity without limits,
-parent and children need not be declared to use the limits of a resource or the system.`,
+		Long: `List the entities that are declared, in order, one per line. An entity without
+limits, parent and children need not be declared to use the limits of a resource or the system.`,
 		Example: `  weir entity list
   weir entity list --parent acme
   weir entity list --with-limits-on gpt-4o

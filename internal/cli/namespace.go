@@ -80,9 +80,11 @@ func namespaceArgument(
 
 func registerNamespaceCommand(a *console.App) *cobra.Command {
 	return namespaceArgument(a, &cobra.Command{
-		Use:     "register NAME",
-		Short:   "Create a namespace",
-		Long:    `Create a namespace: a set of entities, limits and balances in the table that is isolated from all others. A namespace that exists stays as it is. To open it, add ?namespace=NAME to the store's URL.`,
+		Use:   "register NAME",
+		Short: "Create a namespace",
+		Long: `Create a namespace: a set of entities, limits and balances in the table that
+is isolated from all others. A namespace that exists stays as it is. To open it, add
+?namespace=NAME to the store's URL.`,
 		Example: "  weir namespace register prod --store dynamodb://limits",
 	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
 		n, made, err := t.RegisterNamespace(ctx, name)
@@ -146,9 +148,10 @@ default namespace, which programs open by default, needs --yes.`,
 
 func recoverNamespaceCommand(a *console.App) *cobra.Command {
 	return namespaceArgument(a, &cobra.Command{
-		Use:     "recover ID",
-		Short:   "Restore a deleted namespace",
-		Long:    `Restore a deleted namespace under its name, with all its data. This fails if the name has been registered again, or if a purge has begun.`,
+		Use:   "recover ID",
+		Short: "Restore a deleted namespace",
+		Long: `Restore a deleted namespace under its name, with all its data. This fails if
+the name has been registered again, or if a purge has begun.`,
 		Example: "  weir namespace recover 37b3m1eXQTY --store dynamodb://limits",
 	}, "ID", func(ctx context.Context, t *dynamodb.Table, id string) (*namespaceBody, error) {
 		return namespaceResult(t.RecoverNamespace(ctx, id))
@@ -178,9 +181,11 @@ func listNamespacesCommand(a *console.App) *cobra.Command {
 
 func orphanNamespacesCommand(a *console.App) *cobra.Command {
 	return listOfNamespaces(a, &cobra.Command{
-		Use:     "orphans",
-		Short:   "List the namespaces that have data but no name",
-		Long:    `List the namespaces that have data but no name: deleted ones, those whose purge was interrupted (purging), and those whose name entry is missing (lost). If the column NAMESPACE is empty, the table no longer has the name.`,
+		Use:   "orphans",
+		Short: "List the namespaces that have data but no name",
+		Long: `List the namespaces that have data but no name: deleted ones, those whose
+purge was interrupted (purging), and those whose name entry is missing (lost). If the column
+NAMESPACE is empty, the table no longer has the name.`,
 		Example: "  weir namespace orphans --store dynamodb://limits",
 	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
 }

@@ -81,7 +81,8 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (connect.Action, 
 	case f.wait < 0:
 		return nil, console.UsageError(cmd, "--wait %v: must not be negative", f.wait)
 	case f.wait > 0 && f.leaseID != "":
-		return nil, console.UsageError(cmd, "--lease-id cannot be combined with --wait: each attempt makes a lease ID of its own")
+		return nil, console.UsageError(cmd,
+			"--lease-id cannot be combined with --wait: each attempt makes a lease ID of its own")
 	case f.quiet && cmd.Flags().Changed("output"):
 		return nil, console.UsageError(cmd, "--quiet cannot be combined with --output")
 	}

@@ -43,8 +43,8 @@ and one with the role admin can also change limits.
 
 Once the server listens, it prints its URL on standard output. Everything else is logged to
 standard error. At level debug this includes each request and denial, with the names of
-entities. If OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces are
-sent there, by OTLP over HTTP.`
+entities. If OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces
+are sent there, by OTLP over HTTP.`
 
 // serveOptions are the flags of serve.
 type serveOptions struct {

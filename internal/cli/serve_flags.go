@@ -30,7 +30,8 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 		"how long a DynamoDB table or TigerBeetle cluster may take to answer")
 	f.BoolVar(&o.putInForce, "put-in-force", false,
 		"put the limits of --limits in force even if other limits have replaced them before; only on TigerBeetle")
-	console.GroupFlags(cmd, "Limits and store", "limits", "store", "watch", "cache-ttl", "store-timeout", "put-in-force")
+	console.GroupFlags(cmd, "Limits and store", "limits", "store", "watch", "cache-ttl",
+		"store-timeout", "put-in-force")
 
 	f.StringVar(&o.Listen, "listen", connect.DefaultListen, "listen on `HOST:PORT`; port 0 picks a free one")
 	f.StringVar(&o.ProbeListen, "probe-listen", "",
@@ -45,26 +46,32 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	console.GroupFlags(cmd, "Who may call", "tokens", "insecure-no-tokens")
 
 	f.DurationVar(&l.LeaseLifetime, "lease-lifetime", time.Hour, "how long a lease lives unless it is extended")
-	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "how long to remember an ended lease")
-	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases of all callers")
+	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute,
+		"how long to remember an ended lease")
+	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000,
+		"remember at most `N` ended leases of all callers")
 	f.IntVar(&l.MaxLeases, "max-leases", 1_000_000, "allow at most `N` live leases of all callers")
 	f.IntVar(&l.MaxLeasesPerCaller, "max-leases-per-caller", 0,
 		"allow at most `N` live leases of one caller, which is a bearer token or, without --tokens, an address "+
 			"(default a tenth of --max-leases, or nine tenths for the only caller)")
-	f.IntVar(&l.CascadeDepth, "cascade-depth", 1, "charge at most `N` ancestors of an entity, up to 8")
-	console.GroupFlags(cmd, "Leases", "lease-lifetime", "lease-memory", "lease-memory-size", "max-leases",
+	f.IntVar(&l.CascadeDepth, "cascade-depth", 1,
+		"charge at most `N` ancestors of an entity, up to 8")
+	console.GroupFlags(cmd, "Leases", "lease-lifetime", "lease-memory", "lease-memory-size",
+		"max-leases",
 		"max-leases-per-caller", "cascade-depth")
 
 	f.IntVar(&b.MaxConcurrent, "max-concurrent", b.MaxConcurrent, "serve at most `N` requests at once")
 	f.IntVar(&b.MaxConnections, "max-connections", b.MaxConnections, "keep at most `N` connections open")
 	f.Int64Var(&b.MaxBody, "max-body", b.MaxBody, "accept at most `BYTES` in the body of a request")
-	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader, "accept at most `BYTES` in the headers of a request")
+	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader,
+		"accept at most `BYTES` in the headers of a request")
 	f.DurationVar(&b.HeaderTimeout, "header-timeout", b.HeaderTimeout, "how long the headers of a request may take to arrive")
 	f.DurationVar(&b.ReadTimeout, "read-timeout", b.ReadTimeout, "how long a whole request may take to arrive")
 	f.DurationVar(&b.WriteTimeout, "write-timeout", b.WriteTimeout,
 		"how long a request may take from its headers to the end of the answer")
 	f.DurationVar(&b.IdleTimeout, "idle-timeout", b.IdleTimeout, "how long a connection may be idle between requests")
-	console.GroupFlags(cmd, "Bounds on requests and connections", "max-concurrent", "max-connections", "max-body",
+	console.GroupFlags(cmd, "Bounds on requests and connections", "max-concurrent",
+		"max-connections", "max-body",
 		"max-header", "header-timeout", "read-timeout", "write-timeout", "idle-timeout")
 
 	f.DurationVar(&b.ShutdownDelay, "shutdown-delay", b.ShutdownDelay,
@@ -74,7 +81,8 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	console.GroupFlags(cmd, "Shutdown", "shutdown-delay", "shutdown-timeout")
 
 	f.Var(o.format, "log-format", "format of the log")
-	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn or error")
+	f.StringVar(&o.logLevel, "log-level", "info",
+		"lowest `LEVEL` to log: debug, info, warn or error")
 	console.GroupFlags(cmd, "Log", "log-format", "log-level")
 }
 

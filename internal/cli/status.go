@@ -16,7 +16,9 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-const statusHelp = `Print the limits of an entity on a resource, and what is available of each; a negative number is a debt. Without RESOURCE, print every resource on which the entity has limits of its own or units in use. The command changes nothing.`
+const statusHelp = `Print the limits of an entity on a resource, and what is available of each;
+a negative number is a debt. Without RESOURCE, print every resource on which the entity has
+limits of its own or units in use. The command changes nothing.`
 
 func statusCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
@@ -109,7 +111,10 @@ func statusNote(s *weir.LimitStatus) string {
 	return strings.Join(notes, ", ")
 }
 
-const explainHelp = `Print which limits apply to an entity on a resource, and why. Only the limits of the first level that has any apply (the levels are: entity and resource, entity and _default_, resource, system). The limits of weaker levels do not apply, even under other names. A parent that is charged too is explained with its own limits.`
+const explainHelp = `Print which limits apply to an entity on a resource, and why. Only the
+limits of the first level that has any apply (the levels are: entity and resource, entity and
+_default_, resource, system). The limits of weaker levels do not apply, even under other names.
+A parent that is charged too is explained with its own limits.`
 
 func explainCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{

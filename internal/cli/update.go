@@ -36,7 +36,8 @@ the same answer.
 const cancelHelp = `Give everything that a lease reserved back to where it was taken from, and end
 it. The same command again gets the same answer.`
 
-const extendHelp = `Renew a lease and those of its slots that have not timed out. They then last as long as they did when they were reserved.`
+const extendHelp = `Renew a lease and those of its slots that have not timed out. They then
+last as long as they did when they were reserved.`
 
 const chargesHelp = `For a lease with several charges, give a set of NAME=N for each of
 them, in the order of the request, with a + between them. One set is enough if no name
@@ -171,7 +172,7 @@ func denialAnswer(e *weir.DeniedError) *connect.Answer {
 		if e.AtLeast {
 			atLeast = "at least "
 		}
-		fmt.Fprintf(b, "denied: it would fit after %s%v\n", atLeast, e.RetryAfter)
+		fmt.Fprintf(b, "denied: it would be admitted after %s%v\n", atLeast, e.RetryAfter)
 		if e.Contended {
 			b.WriteString("other writers won every retry\n")
 		}

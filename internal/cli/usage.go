@@ -62,7 +62,9 @@ func listUsageCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [ENTITY]",
 		Short: "List usage by hour, day and month, the latest first",
-		Long:  `List what an entity used in each hour, day and month that was counted, the latest first on each resource. With --resource and without ENTITY, list what all entities used of the resource.` + usageHelp,
+		Long: `List what an entity used in each hour, day and month that was counted, the
+latest first on each resource. With --resource and without ENTITY, list what all entities used
+of the resource.` + usageHelp,
 		Example: `  weir usage list acme --store dynamodb://limits
   weir usage list acme --resource gpt-4o --start 2026-01-01 \
     --store dynamodb://limits
@@ -88,7 +90,8 @@ func summarizeUsageCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "summary [ENTITY]",
 		Short: "Print the sum of usage",
-		Long:  `Print the sum of what an entity used, or of what all entities used of a resource, over all windows of one length.` + usageHelp,
+		Long: `Print the sum of what an entity used, or of what all entities used of a
+resource, over all windows of one length.` + usageHelp,
 		Example: `  weir usage summary acme --window monthly --store dynamodb://limits
   weir usage summary --resource gpt-4o --start 2026-01-01 --end 2026-02-01 \
     --store dynamodb://limits`,

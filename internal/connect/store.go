@@ -76,19 +76,23 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 	case IsTable(t.store) && t.limits != "":
 		return console.UsageError(cmd, "--limits %s", LimitsOnTable)
 	case memory && !kept:
-		return console.UsageError(cmd, "--store %s: the state would be lost at the end of the command: name a file with "+
-			"memory:?snapshot=FILE, or a server with --server", t.store)
+		return console.UsageError(cmd,
+			"--store %s: the state would be lost at the end of the command: name a file with "+
+				"memory:?snapshot=FILE, or a server with --server", t.store)
 	case memory && t.does == Configures:
-		return console.UsageError(cmd, "--store memory: takes its limits from the limits file, and a change would "+
-			"be lost at the end of the command: change the file, or a server's limits with --server")
+		return console.UsageError(cmd,
+			"--store memory: takes its limits from the limits file, and a change would "+
+				"be lost at the end of the command: change the file, or a server's limits with --server")
 	case memory && t.limits == "":
-		return console.UsageError(cmd, "give the store's limits with --limits FILE: a snapshot does not contain them")
+		return console.UsageError(cmd,
+			"give the store's limits with --limits FILE: a snapshot does not contain them")
 	case isEmulator(t.store):
 		return console.UsageError(cmd, "--store %s: the state would be lost at the end of the command: name a cluster's addresses "+
 			"with tigerbeetle://HOST:PORT, or a server with --server", t.store)
 	case IsCluster(t.store) && t.does == Configures:
-		return console.UsageError(cmd, "--store %s takes its limits from the limits file: change the file, and reload the "+
-			"servers", tigerBeetleScheme)
+		return console.UsageError(cmd,
+			"--store %s takes its limits from the limits file: change the file, and reload the "+
+				"servers", tigerBeetleScheme)
 	case IsCluster(t.store) && t.limits == "":
 		return console.UsageError(cmd, "--limits %s", LimitsOfCluster)
 	case t.does == Reserves || file == "":
@@ -124,8 +128,8 @@ const deepest = 8
 const LimitsOfCluster = "must name a limits file: a TigerBeetle cluster does not store the names of limits and entities"
 
 // LimitsOnTable is the reason in the error of a table with a limits file.
-const LimitsOnTable = "is for a store that keeps no limits itself: those of a table are on it, and " +
-	"weir system, resource and entity set-limits change them"
+const LimitsOnTable = "cannot be used with a DynamoDB table, which has its own limits: " +
+	"change them with weir system, resource and entity set-limits"
 
 // snapshotFile returns the file that a memory store's URL names. A malformed name is refused when
 // the store is opened, before anything is created.

@@ -35,7 +35,8 @@ func FlagSections(cmd *cobra.Command) []FlagSection {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	defer func() { flags.SortFlags = true }()
-	titles, byTitle := []string{}, map[string]*cobra.Command{} // each command holds the flags of a section
+	titles, byTitle := []string{},
+		map[string]*cobra.Command{} // each command holds the flags of a section
 	add := func(title string) *cobra.Command {
 		if byTitle[title] == nil {
 			titles, byTitle[title] = append(titles, title), &cobra.Command{}

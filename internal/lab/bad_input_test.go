@@ -53,7 +53,7 @@ func TestBadInputReplayFlags(t *testing.T) {
 		{"negative patience", "--retry --patience -1s", misuse, "--patience -1s"},
 		{"patience that never ends", "--retry --patience 1000000h", misuse, "--patience 1000000h0m0s"},
 		{"patience that is none", "--retry --patience long", misuse, `"long"`},
-		{"decisions to standard output", "--decisions -", misuse, "--decisions -: the decisions must go to a file"},
+		{"decisions to standard output", "--decisions -", misuse, "--decisions -: name a file for the decisions"},
 		{"decisions to a folder", "--decisions .", wrong, "--decisions .: is not a regular file"},
 		{"a page to a folder", "--html .", wrong, "--html .: is not a regular file"},
 		{"a sort that is none", "--sort=perhaps", misuse, "must be true or false"},

@@ -249,7 +249,7 @@ func (d *demoRun) keepRunning(ctx context.Context) error {
 	if printed {
 		return nil // if a lease has ended early, the user has settled it
 	}
-	return fmt.Errorf("the lines to try need the entity %q as in examples/demo.yaml: %w",
+	return fmt.Errorf("the example calls need the entity %q as in examples/demo.yaml: %w",
 		demoEntity, err)
 }
 
@@ -318,7 +318,7 @@ func (d *demoRun) check(ctx context.Context) error {
 			err = need.missing(e.Limits)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: the lines to try need the entity %q as in examples/demo.yaml: %w",
+			return fmt.Errorf("%s: the example calls need the entity %q as in examples/demo.yaml: %w",
 				d.flags.file, demoEntity, err)
 		}
 	}
@@ -340,7 +340,7 @@ func (n *demoRequirement) missing(limits []weir.Limit) error {
 		case n.kind != "" && l.Kind != n.kind:
 			reason = fmt.Sprintf("is a %s, and must be a %s", l.Kind, n.kind)
 		case n.most > 0 && (l.Capacity > n.most || l.Shadow):
-			reason = fmt.Sprintf("must deny what is above %d", n.most)
+			reason = fmt.Sprintf("must deny a cost above %d", n.most)
 		case l.Capacity < n.least:
 			reason = fmt.Sprintf("its capacity is %d, and must be at least %d", l.Capacity, n.least)
 		default:

@@ -293,7 +293,7 @@ func TestDemoMistakes(t *testing.T) {
 		},
 		{
 			[]string{"--trace", trace, "--limits", "../../examples/limits.yaml", "--listen", "127.0.0.1:0"},
-			console.ExitFailed, "../../examples/limits.yaml: the lines to try need the entity \"you\" as in " +
+			console.ExitFailed, "../../examples/limits.yaml: the example calls need the entity \"you\" as in " +
 				`examples/demo.yaml: limit "parallel" on resource "one-at-a-time": is missing`,
 		},
 		{[]string{"--trace", ""}, console.ExitMisused, "--trace must not be empty"},

@@ -49,7 +49,8 @@ repetitions if no answer comes. A denial is an answer, an error is not. After a 
 in a row it gives up. Stopped with an interrupt, it settles the calls in progress and reports
 what it has measured. The leases of calls that failed are cancelled at the end.
 
-It asks the server at --server (or WEIR_SERVER; ` + connect.DefaultServer + ` by default). The bearer token is in WEIR_TOKEN, or in a file named with --token-file.`
+It asks the server at --server (or WEIR_SERVER; ` + connect.DefaultServer + ` by default). The bearer
+token is in WEIR_TOKEN, or in a file named with --token-file.`
 
 // loadtestFlags are the flags of `weir loadtest`.
 type loadtestFlags struct {
@@ -85,17 +86,20 @@ func LoadtestCommand(a *console.App) *cobra.Command {
 		"a kind of request, as `TEXT` like '3x acme gpt-4o rpm=1' (repeatable)")
 	flags.StringVar(&f.mix, "mix", "", "`FILE` with such a text on each line, or - for standard input")
 	flags.DurationVar(&f.options.Duration, "duration", loadtest.DefaultDuration, "how long to measure")
-	flags.DurationVar(&f.options.Warmup, "warmup", 0, "make calls for this `DURATION` first, without measuring them")
+	flags.DurationVar(&f.options.Warmup, "warmup", 0,
+		"make calls for this `DURATION` first, without measuring them")
 	flags.IntVar(&f.options.Concurrency, "concurrency", loadtest.DefaultConcurrency,
 		"`N` callers; with --rate, at most N requests at one time")
 	flags.Int64Var(&f.options.Rate, "rate", 0, "begin `N` calls a second: an open loop")
 	flags.Var(&f.options.Think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
 	flags.IntVar(&f.options.CancelPercent, "cancel", 0, "cancel `N` of a hundred leases, complete the others")
-	flags.Uint64Var(&f.options.Seed, "seed", 0, "make the same calls as an earlier run with seed `S` (default random)")
+	flags.Uint64Var(&f.options.Seed, "seed", 0,
+		"make the same calls as an earlier run with seed `S` (default random)")
 	f.output = console.OutputFlag(cmd)
 	console.GroupFlags(cmd, "Server", "server", "token-file", "ca-cert")
 	console.GroupFlags(cmd, "What the calls ask for", "request", "mix", "seed")
-	console.GroupFlags(cmd, "How the calls come", "concurrency", "rate", "think", "cancel", "warmup", "duration")
+	console.GroupFlags(cmd, "How the calls come", "concurrency", "rate", "think", "cancel",
+		"warmup", "duration")
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		if err := f.check(cmd, args); err != nil {
 			return err
@@ -117,9 +121,11 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	switch named := len(f.requests) > 0 || f.mix != ""; {
 	case len(args) == 0 && !named:
-		return console.UsageError(cmd, "give what the calls ask for: ENTITY RESOURCE [NAME=N...], --request or --mix")
+		return console.UsageError(cmd,
+			"give what the calls ask for: ENTITY RESOURCE [NAME=N...], --request or --mix")
 	case len(args) > 0 && named:
-		return console.UsageError(cmd, "%q cannot be combined with --request or --mix: name all requests there",
+		return console.UsageError(cmd,
+			"%q cannot be combined with --request or --mix: name all requests there",
 			text.Shorten(strings.Join(args, " "), 64))
 	case given("duration") && f.options.Duration == 0:
 		return console.UsageError(cmd, "--duration 0s: must be from 1ms to 24h")

@@ -130,7 +130,8 @@ func ReplayCommand(a *console.App) *cobra.Command {
 	f.target.AddServerFlags(cmd, "`URL` of a server to send the calls to instead")
 	flags.Int64Var(&f.speed, "speed", 1, "with --server: `N` times as fast as recorded")
 	flags.IntVar(&f.entities, "entities", 1, "spread the calls over `N` tenants")
-	flags.Uint64Var(&f.seed, "seed", 0, "spread the calls as in an earlier run with seed `S` (default random)")
+	flags.Uint64Var(&f.seed, "seed", 0,
+		"spread the calls as in an earlier run with seed `S` (default random)")
 	flags.Var(&f.latency, "latency", "how long calls last, like 400ms+15ms")
 	flags.Var(f.costs, "cost", "what a call costs on a limit by name (repeatable)")
 	flags.Var(&f.estimate, "estimate",
@@ -149,11 +150,14 @@ func ReplayCommand(a *console.App) *cobra.Command {
 		"with --suggest: `FILE` to write the limits to with the capacities that were found")
 	traceFlags(cmd, &f.read)
 	f.output = console.OutputFlag(cmd)
-	console.GroupFlags(cmd, "What to replay against", "limits", "compare", "server", "token-file", "ca-cert", "speed")
-	console.GroupFlags(cmd, "The calls", "entities", "seed", "resource", "latency", "cost", "estimate", "retry",
+	console.GroupFlags(cmd, "What to replay against", "limits", "compare", "server", "token-file",
+		"ca-cert", "speed")
+	console.GroupFlags(cmd, "The calls", "entities", "seed", "resource", "latency", "cost",
+		"estimate", "retry",
 		"patience")
 	console.GroupFlags(cmd, "Results", "html", "decisions", "suggest", "suggest-file", "output")
-	console.GroupFlags(cmd, "The form of the trace", "time-column", "input-column", "output-column", "entity-column",
+	console.GroupFlags(cmd, "The form of the trace", "time-column", "input-column", "output-column",
+		"entity-column",
 		"model-column", "duration-column", "time-unit", "duration-unit", "sort")
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		return (&replayRun{replayFlags: f, app: a, trace: args[0]}).run(cmd)

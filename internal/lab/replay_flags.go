@@ -53,9 +53,12 @@ func traceFlags(cmd *cobra.Command, o *trace.Options) {
 		usage       string
 	}{
 		{&o.Time, "time-column", "TIMESTAMP", "column `NAME` with the time of a call"},
-		{&o.Input, "input-column", "ContextTokens", "column `NAME` with the number of input tokens"},
-		{&o.Output, "output-column", "GeneratedTokens", "column `NAME` with the number of output tokens"},
-		{&o.Entity, "entity-column", "", "column `NAME` with the calling entity, instead of --entities"},
+		{&o.Input, "input-column", "ContextTokens",
+			"column `NAME` with the number of input tokens"},
+		{&o.Output, "output-column", "GeneratedTokens",
+			"column `NAME` with the number of output tokens"},
+		{&o.Entity, "entity-column", "",
+			"column `NAME` with the calling entity, instead of --entities"},
 		{&o.Model, "model-column", "", "column `NAME` with the resource, instead of --resource"},
 		{
 			&o.Duration, "duration-column", "",
@@ -109,7 +112,8 @@ func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 		{onServer && f.compare != "", "--compare needs --limits: a server has one set of limits"},
 		{f.compare != "" && f.decisions != "", "--compare and --decisions cannot be combined: " +
 			"replay against each limits file to have its decisions"},
-		{inFile && given("speed"), "--speed needs --server: virtual time is as fast as can be"},
+		{inFile && given("speed"),
+			"--speed needs --server: a replay in virtual time runs as fast as it can"},
 		{inFile && (given("token-file") || given("ca-cert")),
 			"--token-file and --ca-cert need --server"},
 		{f.speed < 1 || f.speed > replay.MaxSpeed,
@@ -128,7 +132,8 @@ func (f *replayFlags) callRules(cmd *cobra.Command) []mistake {
 			"--resource cannot be combined with --model-column, which names the resource of each call"},
 		{f.read.Duration != "" && given("latency"),
 			"--latency cannot be combined with --duration-column, which has the duration of each call"},
-		{f.read.Duration == "" && given("duration-unit"), "--duration-unit needs --duration-column"},
+		{f.read.Duration == "" && given("duration-unit"),
+			"--duration-unit needs --duration-column"},
 		{f.entities < 1 || f.entities > trace.MaxEntities,
 			fmt.Sprintf("--entities %d: must be between 1 and %s",
 				f.entities, text.FormatInt(trace.MaxEntities))},
@@ -159,9 +164,9 @@ func (f *replayFlags) suggestRules() []mistake {
 	return []mistake{
 		{f.suggestFile != "" && !f.suggests, report.SuggestFileFlag + " needs --suggest"},
 		{f.suggestFile == console.StandardInput,
-			report.SuggestFileFlag + " -: the limits must be a file, the report goes to standard output"},
+			report.SuggestFileFlag + " -: name a file for the limits, because the report goes to standard output"},
 		{f.suggests && f.limits == "",
-			"--suggest needs --limits: a server's limits are not tried out"},
+			"--suggest needs --limits: other limits cannot be tried on a server"},
 		{f.suggests && f.compare != "", "--suggest and --compare cannot be combined: " +
 			"write the suggested limits to a file, and compare with that"},
 	}
@@ -177,15 +182,15 @@ func (f *replayFlags) fileRules(tracePath string) []mistake {
 		{f.compare == stdin && (tracePath == stdin || f.limits == stdin),
 			"only one of trace, --limits and --compare can come from standard input"},
 		{f.decisions == stdin,
-			"--decisions -: the decisions must go to a file, the report goes to standard output"},
-		{f.html == stdin, "--html -: the page must be a file, the report goes to standard output"},
+			"--decisions -: name a file for the decisions, because the report goes to standard output"},
+		{f.html == stdin, "--html -: name a file for the page, because the report goes to standard output"},
 	}
 	written := [][2]string{{"--decisions", f.decisions}, {"--html", f.html}, {report.SuggestFileFlag, f.suggestFile}}
 	for i, w := range written {
 		flag, name := w[0], w[1]
 		for _, other := range []string{tracePath, f.limits, f.compare} {
 			rules = append(rules, mistake{sameFile(name, other),
-				fmt.Sprintf("%s %s: would replace what is read", flag, name)})
+				fmt.Sprintf("%s %s: would overwrite a file that the replay reads", flag, name)})
 		}
 		for _, other := range written[:i] {
 			rules = append(rules, mistake{sameFile(name, other[1]),

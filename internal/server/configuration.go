@@ -99,7 +99,8 @@ func (s *Server) announceLimits(ctx context.Context, file string) {
 	case err == nil:
 		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "limits are in force", slog.String("file", file))
 	case errors.Is(err, weir.Superseded):
-		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits of the file are not in force: the store has others", slog.String("file", file))
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn,
+			"limits of the file are not in force: the store has others", slog.String("file", file))
 	default: // the error is logged when the server finds that it is not ready
 		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits may not be in force", slog.String("file", file))
 	}

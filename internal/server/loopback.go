@@ -40,7 +40,8 @@ func listen(ctx context.Context, option, address string, open bool) (net.Listene
 // listenError returns the error of an address that cannot be listened on, without the part of net's
 // error that names the address again.
 func listenError(option, address string, err error) *weir.Error {
-	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be opened for listening", Err: err}
+	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address,
+		Reason: "cannot be opened for listening", Err: err}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		e.Reason, e.Err = "is already in use: choose another address, or stop the process that listens there", nil
 	} else if operation, ok := errors.AsType[*net.OpError](err); ok {
@@ -114,7 +115,8 @@ func probesOnly(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		default:
 			r.Pattern = "/"
-			httphandler.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()), "is not a path of this server"))
+			httphandler.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()),
+				"is not a path of this server"))
 		}
 	})
 }

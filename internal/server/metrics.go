@@ -34,13 +34,15 @@ type metrics struct {
 func newMetrics(version string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.left = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "weir_requests_left_total", Help: "HTTP requests whose client disconnected before the answer.",
+		Name: "weir_requests_left_total",
+		Help: "HTTP requests whose client disconnected before the answer.",
 	})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_requests_in_flight", Help: "HTTP requests that are being served.",
 	})
 	m.reloads = m.counters("weir_reloads_total",
-		"Reloads of files, by their content and the outcome; a refused file changes nothing.", "what", "outcome")
+		"Reloads of files, by their content and the outcome; a refused file changes nothing.",
+		"what", "outcome")
 	m.lastReload = m.gauges("weir_reload_last_success_timestamp_seconds",
 		"When the content that is in force was loaded.", "what")
 	m.gauges("weir_build_info", "Always 1; the label is the version of the program.", "version").
@@ -95,9 +97,11 @@ func (m *metrics) watchLimiter(l *limiter.Limiter) {
 		func() float64 { return float64(l.LeaseStats().MaxLive) })
 	m.counter("weir_leases_refused_total", "Reservations refused because too many leases were live.",
 		func() float64 { return float64(l.LeaseStats().Refused) })
-	m.counter("weir_resolution_cache_hits_total", "Lookups of a subject's limits that the cache answered.",
+	m.counter("weir_resolution_cache_hits_total",
+		"Lookups of a subject's limits that the cache answered.",
 		func() float64 { return float64(l.CacheStats().Hits) })
-	m.counter("weir_resolution_cache_misses_total", "Lookups of a subject's limits that had to ask the store.",
+	m.counter("weir_resolution_cache_misses_total",
+		"Lookups of a subject's limits that had to ask the store.",
 		func() float64 { return float64(l.CacheStats().Misses) })
 	m.gauge("weir_resolution_cache_size", "Subjects whose limits are in the cache.",
 		func() float64 { return float64(l.CacheStats().Size) })

@@ -125,7 +125,8 @@ func (o *Options) withDefaults() (Options, error) {
 		errs = append(errs, invalid("watch", out.Watch, fmt.Sprintf("must be at least %v", LeastWatch)))
 	}
 	if out.LimitsFile == "-" {
-		errs = append(errs, invalid("limits", "-", "must be a regular file, because the server reads it again when it changes"))
+		errs = append(errs, invalid("limits", "-",
+			"must be a regular file, because the server reads it again when it changes"))
 	}
 	return out, errors.Join(append(errs, out.Bounds.setDefaults())...)
 }

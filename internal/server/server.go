@@ -288,7 +288,8 @@ func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 	select {
 	case <-watched:
 	case <-time.After(watchTimeout):
-		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the files are still being read: shutting down without waiting for them")
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn,
+			"the files are still being read: shutting down without waiting for them")
 	}
 }
 
@@ -296,7 +297,8 @@ func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 func (s *Server) announce(ctx context.Context) {
 	log := s.options.Logger
 	if s.tokens == nil && s.options.NoTokens {
-		log.LogAttrs(ctx, slog.LevelWarn, "no bearer tokens: every client that reaches this address is admin")
+		log.LogAttrs(ctx, slog.LevelWarn,
+			"no bearer tokens: every client that reaches this address is admin")
 	}
 	if s.volatile && s.options.LimitsFile == "" {
 		log.LogAttrs(ctx, slog.LevelWarn, "no limits file: nothing is admitted until an admin sets limits")

@@ -293,7 +293,8 @@ func (r *tokenReader) hash(n ast.Node, path, text string) tokenDigest {
 		return tokenDigest{}
 	}
 	if tokenDigest(digest) == sha256.Sum256(nil) {
-		r.add(n.GetToken(), path, hidden, "is the SHA-256 of an empty text, which is not a bearer token")
+		r.add(n.GetToken(), path, hidden,
+			"is the SHA-256 of an empty text, which is not a bearer token")
 	}
 	return tokenDigest(digest)
 }

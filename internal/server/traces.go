@@ -184,7 +184,8 @@ func RouteTelemetry(ctx context.Context, env func(string) string, logger *slog.L
 	}))
 	setZero(otel.SetLogger) // a zero logger discards
 	for _, v := range unusable(env) {
-		logger.LogAttrs(ctx, slog.LevelWarn, "an environment variable for traces is invalid and ignored",
+		logger.LogAttrs(ctx, slog.LevelWarn,
+			"an environment variable for traces is invalid and ignored",
 			slog.String("variable", v.name), slog.Any("reason", v.err))
 	}
 }

@@ -158,7 +158,8 @@ func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) 
 		}
 		seen[at] = true
 		if at == name {
-			return client.Fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q, which is a cycle", name))
+			return client.Fault(weir.Invalid, field, parent,
+				fmt.Sprintf("leads back to %q, which is a cycle", name))
 		}
 		item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, at), true)
 		if err != nil {

@@ -34,8 +34,9 @@ func (a *Admin) WriteLimits(
 		return err
 	}
 	if at.Entity != "" && schema.RegistryKeeps(at.Resource) {
-		return client.Fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table uses "+
-			"this name in its registry")
+		return client.Fault(weir.Invalid, "resource", at.Resource,
+			"cannot have limits of an entity: the table uses "+
+				"this name in its registry")
 	}
 	err = a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
 		return a.PlanLimits(ctx, t, at, stored)

@@ -148,7 +148,8 @@ func (c *commit) judgeError(m *Waiter) error {
 func (c *commit) dropRereads() {
 	c.endUpdates(func(r *Update) (bool, error) {
 		return r.Reread && len(r.Deltas) == 0,
-			&weir.Error{Code: weir.Unavailable, Reason: "other writers changed the item during every attempt"}
+			&weir.Error{Code: weir.Unavailable,
+				Reason: "other writers changed the item during every attempt"}
 	})
 }
 

@@ -99,7 +99,8 @@ func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	}.Normalize()
 	if err != nil {
 		return limit, &weir.Error{
-			Code: weir.Unsupported, Field: place, Reason: "is a limit that weir cannot enforce: set it again", Err: err,
+			Code: weir.Unsupported, Field: place,
+			Reason: "is a limit that weir cannot enforce: set it again", Err: err,
 		}
 	}
 	return limit, nil
@@ -107,8 +108,9 @@ func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 
 // UnsupportedAttribute returns the error for an attribute that weir cannot judge by.
 func UnsupportedAttribute(place, attribute string) error {
-	return client.Fault(weir.Unsupported, place, attribute, "is an attribute that weir does not support, and without "+
-		"it weir could admit too much: set the limits again without it, or use only the Python library here")
+	return client.Fault(weir.Unsupported, place, attribute,
+		"is an attribute that weir does not support, and without "+
+			"it weir could admit too much: set the limits again without it, or use only the Python library here")
 }
 
 // placeName returns the place of a configuration as a limits file writes it.

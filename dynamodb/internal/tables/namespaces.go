@@ -230,7 +230,8 @@ func (c *Table) changed(field, value string, err error) error {
 	case client.WriteApplied:
 		return nil
 	case client.WriteRefused:
-		return client.Fault(weir.Conflict, field, value, "was changed by another writer at the same time: check it, and try again")
+		return client.Fault(weir.Conflict, field, value,
+			"was changed by another writer at the same time: check it, and try again")
 	}
 	return client.Classify(err)
 }
@@ -254,8 +255,9 @@ func (c *Table) RecoverNamespace(ctx context.Context, id string) (*schema.Namesp
 		}
 	}
 	if n.Name == "" {
-		return nil, client.Fault(weir.Conflict, "namespace_id", id, "cannot be recovered, because the table has "+
-			"lost its name: run weir namespace purge "+id+" to delete the rest of its data")
+		return nil, client.Fault(weir.Conflict, "namespace_id", id,
+			"cannot be recovered, because the table has "+
+				"lost its name: run weir namespace purge "+id+" to delete the rest of its data")
 	}
 	taken, err := c.ByName(ctx, n.Name)
 	switch {

@@ -58,8 +58,9 @@ func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
 	case err != nil:
 		return nil, err
 	case name != "":
-		return nil, client.Fault(weir.Conflict, "namespace_id", p.ID, "is the ID of the namespace "+name+
-			", which is not deleted: only a deleted namespace can be purged: run weir namespace delete "+name)
+		return nil, client.Fault(weir.Conflict, "namespace_id", p.ID,
+			"is the ID of the namespace "+name+
+				", which is not deleted: only a deleted namespace can be purged: run weir namespace delete "+name)
 	case n == nil, n.Status == schema.StatusPurging:
 		return n, nil
 	case n.Status != schema.StatusDeleted && n.Name != "":
@@ -97,8 +98,9 @@ func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	p.requireNoName(t, n)
 	err := p.transact(ctx, t)
 	if client.OutcomeOf(err).Kind == client.WriteRefused {
-		return client.Fault(weir.Conflict, "namespace_id", p.ID, "was recovered by another program at the same time, "+
-			"and some of its data is deleted: keep using the rest, or delete and purge it again")
+		return client.Fault(weir.Conflict, "namespace_id", p.ID,
+			"was recovered by another program at the same time, "+
+				"and some of its data is deleted: keep using the rest, or delete and purge it again")
 	}
 	return client.Classify(err)
 }

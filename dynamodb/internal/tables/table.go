@@ -80,7 +80,8 @@ func Usable(table string, status types.TableStatus) error {
 	case types.TableStatusActive, types.TableStatusUpdating:
 		return nil
 	case types.TableStatusCreating:
-		return client.Fault(weir.Unavailable, "store.table", table, "is still being created: try again in a moment")
+		return client.Fault(weir.Unavailable, "store.table", table,
+			"is still being created: try again in a moment")
 	}
 	return client.Fault(weir.Unavailable, "store.table", table,
 		"cannot be used: its status is "+string(status))

@@ -41,7 +41,8 @@ func CheckVersion(table string, v *schema.Version) error {
 	has, ok := ParseVersion(v.Schema)
 	switch {
 	case !ok:
-		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is not a version number")
+		return client.Fault(weir.Unsupported, "schema_version", v.Schema,
+			"of table "+table+" is not a version number")
 	case has[0] != Version(schema.SchemaVersion)[0]:
 		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is "+
 			versionRelation(has)+" than the "+schema.SchemaVersion+" that this weir works with: "+advice(has))

@@ -52,7 +52,7 @@ func (f *FirstCalls) Reserved(a *replay.Attempt, v *replay.Decision) error {
 			a.Entity, a.Resource, text.FormatMap(a.Costs, text.FormatInt)))
 	case v.Denied != nil && !f.denied:
 		f.denied = true
-		f.Out.note(fmt.Sprintf("first denied:   %s on %s, by %s; it would fit in %s",
+		f.Out.note(fmt.Sprintf("first denied:   %s on %s, by %s; it would be admitted in %s",
 			a.Entity, a.Resource, strings.Join(exceeded(v.Limits), " and "),
 			text.FormatMS(v.Denied.RetryAfter.Milliseconds())))
 	}

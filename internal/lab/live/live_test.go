@@ -89,7 +89,7 @@ func TestWatchLive(t *testing.T) {
 		}
 		notes := []string{
 			"first admitted: tenant-1 on llm, rpm=1",
-			"first denied:   tenant-1 on llm, by rpm of tenant-1; it would fit in 59m59.6s",
+			"first denied:   tenant-1 on llm, by rpm of tenant-1; it would be admitted in 59m59.6s",
 		}
 		if !slices.Equal(g.notes, notes) {
 			t.Errorf("got notes %q, want %q", g.notes, notes)

@@ -203,7 +203,7 @@ func ParseMix(name string, data []byte) ([]Template, error) {
 			continue
 		}
 		if len(mix) == maxTemplates {
-			errs = append(errs, fmt.Errorf("%s:%d: is the line after %d requests, which are the most",
+			errs = append(errs, fmt.Errorf("%s:%d: is one request too many: a file has at most %d",
 				name, line, maxTemplates))
 			break
 		}

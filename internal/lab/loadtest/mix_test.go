@@ -137,7 +137,7 @@ func TestParseMix(t *testing.T) {
 		"# nothing\n":                   "m.txt: has no requests",
 		"a llm\nb\n\nc llm x=y":         "m.txt:2: weir: invalid: request \"b\": must be [Nx] ENTITY RESOURCE [NAME=N...]\nm.txt:4: weir: invalid: costs.x \"y\": must be a whole number in decimal digits, or two like 500..4000",
 		"a llm x=y y=z":                 "m.txt:1: weir: invalid: costs.x \"y\": must be a whole number in decimal digits, or two like 500..4000\nm.txt:1: weir: invalid: costs.y \"z\": must be a whole number in decimal digits, or two like 500..4000",
-		strings.Repeat("a llm\n", 1001): "m.txt:1001: is the line after 1000 requests, which are the most",
+		strings.Repeat("a llm\n", 1001): "m.txt:1001: is one request too many: a file has at most 1000",
 	} {
 		if mix, err := loadtest.ParseMix("m.txt", []byte(text)); err == nil || err.Error() != want || mix != nil {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)

@@ -56,7 +56,7 @@ func newSizer(
 	s.told.Limits = len(s.sized)
 	if len(s.sized) > maxSized {
 		return nil, UnfitError("--suggest: the calls have " + text.FormatInt(int64(len(s.sized))) +
-			" limits to size, and " + text.FormatInt(maxSized) + " are the most")
+			" limits to size: at most " + text.FormatInt(maxSized) + " are possible")
 	}
 	n := &costCounter{of: s.of, total: map[subjectLimit]int64{}}
 	if err := s.replay(ctx, s.boundWorkload, nil, s.firstAttempts(unbounded), n); err != nil {
@@ -218,8 +218,8 @@ func (s *sizer) search(ctx context.Context, d *sizedLimit, allowed int64) (count
 		case err != nil || ok:
 			return top, err
 		case top == largest:
-			return 0, UnfitError("--suggest: no capacity of " + d.field() +
-				" denies so few calls: they cost more than such a limit can hold")
+			return 0, UnfitError("--suggest: even the largest capacity of " + d.field() +
+				" denies too many calls, because they cost more than such a limit can hold")
 		}
 	}
 }

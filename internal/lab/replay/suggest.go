@@ -154,7 +154,7 @@ func (s *sizer) searchTogether(ctx context.Context) (part int64, sizes []int64, 
 	return part, sizes, nil
 }
 
-var errNotTogether = errors.New("suggest: limits that deny nothing alone deny calls together")
+var errNotTogether = errors.New("suggest: limits deny calls together, although each alone denies none")
 
 // suggestions replays the limits as they are and with the capacities that were found, and reports
 // what became of both.
@@ -181,7 +181,7 @@ func (s *sizer) suggestions(ctx context.Context, part int64, sizes []int64) (*Su
 		Replays: s.told.Replays, Definitions: found,
 	}
 	if after > out.MayDeny {
-		return nil, fmt.Errorf("suggest: a second replay denies %d calls, and %d are the most",
+		return nil, fmt.Errorf("suggest: a second replay denies %d calls, more than %d",
 			after, out.MayDeny)
 	}
 	for i, d := range s.sized {

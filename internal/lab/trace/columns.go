@@ -55,9 +55,9 @@ func describeHeader(header []string) string {
 		return "is not UTF-8 text: save the file as UTF-8"
 	case len(header) > 1: // three columns are the least
 	case strings.Contains(first, ";"):
-		return "has semicolons between its columns: put commas there"
+		return "has semicolons between its columns: use commas"
 	case strings.Contains(first, "\t"):
-		return "has tabs between its columns: put commas there"
+		return "has tabs between its columns: use commas"
 	}
 	return ""
 }
@@ -118,7 +118,8 @@ func name(n *numbers[string], name string, check func(string) string) (number in
 	}
 	number, ok := n.add(strings.Clone(name)) // the name is a part of its whole line
 	if !ok {
-		return 0, fmt.Sprintf("is one too many: there may be %s of them", text.FormatInt(int64(n.most)))
+		return 0, fmt.Sprintf("is one too many: a trace has at most %s of them",
+			text.FormatInt(int64(n.most)))
 	}
 	return number, ""
 }

@@ -81,7 +81,7 @@ func TestTooManyNames(t *testing.T) {
 		fmt.Fprintf(&text, "1,1,1,m%d\n", i)
 	}
 	_, err := Read(t.Context(), "t.csv", strings.NewReader(text.String()), &Options{Model: "m"})
-	want := `t.csv:1002: m "m1000": is one too many: there may be 1,000 of them`
+	want := `t.csv:1002: m "m1000": is one too many: a trace has at most 1,000 of them`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

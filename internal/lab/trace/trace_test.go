@@ -92,9 +92,9 @@ func TestReadTraceMistakes(t *testing.T) {
 		traceHeader + "\"a,1,1\nb,2,2\n": `t.csv:3: at byte 7: has a quote that is never closed, or closed ` +
 			"before the field ends; the call begins on line 2",
 		"TIMESTAMP;ContextTokens;GeneratedTokens\n1;2;3\n": `t.csv:1: header ` +
-			`"TIMESTAMP;ContextTokens;GeneratedTokens": has semicolons between its columns: put commas there`,
+			`"TIMESTAMP;ContextTokens;GeneratedTokens": has semicolons between its columns: use commas`,
 		"TIMESTAMP\tContextTokens\n": `t.csv:1: header "TIMESTAMP\tContextTokens": ` +
-			"has tabs between its columns: put commas there",
+			"has tabs between its columns: use commas",
 		"\xff\xfea\x00,\x00b\x00\n\x00": `t.csv:1: header "�a\x00,\x00b\x00": ` +
 			"is not UTF-8 text: save the file as UTF-8",
 		"\x00a,b,c\n":                            `t.csv:1: header "\x00a,b,c": is not UTF-8 text: save the file as UTF-8`,

@@ -89,7 +89,8 @@ func resolve(
 func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Err: cause,
-		Reason: fmt.Sprintf("no replica answered at %s as TigerBeetle cluster %s", strings.Join(addresses, ","), cluster),
+		Reason: fmt.Sprintf("no replica answered at %s as TigerBeetle cluster %s",
+			strings.Join(addresses, ","), cluster),
 	}
 }
 

@@ -65,7 +65,8 @@ func explain(err error) error {
 		e.Reason = "TigerBeetle's client could not be started: it needs io_uring, which this system lacks " +
 			"or forbids, or the system is out of memory or of files"
 	case errors.Is(err, tb.ErrInvalidAddress):
-		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are not addresses that TigerBeetle accepts"
+		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses",
+			"are not addresses that TigerBeetle accepts"
 	case errors.Is(err, tb.ErrAddressLimitExceeded):
 		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are more than a cluster can have"
 	}
