@@ -418,7 +418,7 @@ function deniedBy(d) {
     x.entity !== d.entity || x.resource !== d.resource ? entityLink(x.entity, x.resource) : null, " ",
     element("span", "note", `asked ${whole.format(x.requested)} · ${amount(x)}`)));
   if (d.more) items.push(element("li", "note", `and ${whole.format(d.more)} more`));
-  if (d.contended) items.push(element("li", "", "other writers, who were faster"));
+  if (d.contended) items.push(element("li", "", "other writers, which were faster"));
   return element("ul", "by", ...items);
 }
 
