@@ -38,5 +38,5 @@ func ExampleOpen() {
 	fmt.Println(err)
 	// Output:
 	// 59 left
-	// weir: invalid: store "redis:": is no store: there are memory:, dynamodb: and tigerbeetle:
+	// weir: invalid: store "redis:": is not a store: use memory:, dynamodb: or tigerbeetle:
 }
