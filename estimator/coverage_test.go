@@ -55,7 +55,7 @@ func quantile(calls []int64, share int64) int64 {
 func covered(s estimator.Score) int64 { return s.Covered * 1_000_000 / s.Calls }
 
 // TestCoverageEqualsTheShare plays calls of known distributions. The coverage must be near the
-// share on both sides. The tokens reserved in vain and the loss must not be far above those of the
+// share on both sides. The tokens reserved and not used and the loss must not be far above those of the
 // true quantile, so that an estimator that asks for a huge number fails.
 func TestCoverageEqualsTheShare(t *testing.T) {
 	t.Parallel()
@@ -107,14 +107,14 @@ func judge(t *testing.T, share int64, calls []int64) {
 		t.Errorf("covers %d ppm, want %d to %d", c, share-allowed, covered(high))
 	}
 	if got.Over > high.Over {
-		t.Errorf("reserves %d in vain, at most %d is fair", got.Over, high.Over)
+		t.Errorf("reserves %d that are not used, want at most %d", got.Over, high.Over)
 	}
 	loss, least := got.Loss(share), ideal.Loss(share)
 	bin := (1_000_000 - share) * got.Calls / 1_000_000 * best / 16
 	if loss > least+least/10+bin {
 		t.Errorf("loss %d, the true quantile's %d", loss, least)
 	}
-	t.Logf("covers %d of %d ppm, in vain %d (true quantile %d), loss %d (%d)",
+	t.Logf("covers %d of %d ppm, not used %d (true quantile %d), loss %d (%d)",
 		covered(got), share, got.Over, ideal.Over, loss, least)
 }
 

@@ -30,9 +30,6 @@ func quote(name string) string {
 	return strconv.Quote(clip.Text(name))
 }
 
-// The faults below say what is wrong with a name, or nothing. The rules are those of the root
-// package, asked by way of the smallest configuration that has the name.
-
 // The functions below return what is wrong with a name, or "". The rules are those of package weir:
 // each function normalizes the smallest configuration that has the name.
 func entityFault(name string) string {

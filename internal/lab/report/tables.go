@@ -181,7 +181,7 @@ func totalsTable(a, b *replay.Report) *text.Table {
 	if x, y := a.Estimates, b.Estimates; x != nil && y != nil {
 		count("calls within their estimate", x.Covered, y.Covered)
 		count("overruns", x.Overruns, y.Overruns)
-		sum("tokens reserved in vain", x.TokensOver, y.TokensOver)
+		sum("tokens reserved and not used", x.TokensOver, y.TokensOver)
 		sum("tokens not reserved", x.TokensUnder, y.TokensUnder)
 	}
 	return t
