@@ -54,7 +54,7 @@ func (w *tableWorld) admitImages(ps ...*process) int {
 	return admitted
 }
 
-// imagesBumped: Python doubles the shards without regard to the smallest limit.
+// imagesBumped has Python double the shards without regard to the smallest limit.
 func imagesBumped(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(images()...)
@@ -76,7 +76,7 @@ func imagesBumped(shards int) func(w *tableWorld) {
 	}
 }
 
-// imagesAdded: weir splits the bucket of the large limit, and then the small limit is added.
+// imagesAdded has weir split the bucket of the large limit, and then adds the small limit.
 func imagesAdded(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(images()[1])
@@ -110,8 +110,8 @@ func imagesAdded(shards int) func(w *tableWorld) {
 	}
 }
 
-// costAboveShare: a cost above a share is admitted if all shards together have it, and is refunded
-// to the shards that it was taken from.
+// costAboveShare checks that a cost above a share is admitted if all shards together have it, and
+// is refunded to the shards that it was taken from.
 func costAboveShare(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		capacity := int64(12 * shards)
@@ -144,7 +144,8 @@ func costAboveShare(shards int) func(w *tableWorld) {
 	}
 }
 
-// wholeCapacity: the whole capacity can be taken at once, even if no share is a whole number.
+// wholeCapacity checks that the whole capacity can be taken at once, even if no share is a whole
+// number.
 func wholeCapacity(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		const capacity = 101

@@ -23,7 +23,7 @@ func generalCases() []mistakeCase {
 	}
 }
 
-// together: 64 callers in each of two processes ask for five times the capacity.
+// together has 64 callers in each of two processes ask for five times the capacity.
 func together(shards int, parent bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		const capacity = 120
@@ -75,7 +75,8 @@ func together(shards int, parent bool) func(w *tableWorld) {
 	}
 }
 
-// leaked: units that a process took and never settled stay charged, and return with the refill.
+// leaked checks that units that a process took and never settled stay charged, and return with the
+// refill.
 func leaked(w *tableWorld) {
 	w.system(per("rpm", 60, 60, time.Minute))
 	gone := w.process()
@@ -91,8 +92,8 @@ func leaked(w *tableWorld) {
 	equal(w, "admitted after another", p.drain(testEntity, "rpm", 100), 60)
 }
 
-// deniedCharged: a request that one limit denies is not charged on any: not on another limit, on
-// the child, or in another charge.
+// deniedCharged checks that a request that one limit denies is not charged on any: not on another
+// limit, on the child, or in another charge.
 func deniedCharged(w *tableWorld) {
 	w.system(noRefill("a", 100), noRefill("b", 5))
 	w.family(testEntity, "parent")
@@ -122,7 +123,8 @@ func deniedCharged(w *tableWorld) {
 	p.admit(testEntity, weir.Costs{"a": 100})
 }
 
-// overReserved: units that were not used are free for all processes after the settlement.
+// overReserved checks that units that were not used are free for all processes after the
+// settlement.
 func overReserved(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()
@@ -134,7 +136,7 @@ func overReserved(w *tableWorld) {
 	other.deny(testEntity, weir.Costs{"n": 1})
 }
 
-// refundedOnce: a lease that is cancelled many times at once is refunded once.
+// refundedOnce checks that a lease that is cancelled many times at once is refunded once.
 func refundedOnce(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()

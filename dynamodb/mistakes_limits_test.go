@@ -40,8 +40,8 @@ func testPlaces() map[string]weir.Subject {
 // cacheTime is the time for which a limiter uses the configuration that it has read.
 const cacheTime = time.Minute
 
-// addedLimit: a limit that is added to an existing item starts full, and is then judged like any
-// other.
+// addedLimit checks that a limit that is added to an existing item starts full, and is then judged
+// like any other.
 func addedLimit(at weir.Subject) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.limits(at, noRefill("n", 100))
@@ -68,8 +68,8 @@ func addedLimit(at weir.Subject) func(w *tableWorld) {
 	}
 }
 
-// loweredLimit: the first write after the cache time trims a lowered limit to its capacity, for all
-// processes.
+// loweredLimit checks that the first write after the cache time trims a lowered limit to its
+// capacity, for all processes.
 func loweredLimit(at weir.Subject) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.limits(at, noRefill("n", 100))
@@ -91,7 +91,8 @@ func loweredLimit(at weir.Subject) func(w *tableWorld) {
 	}
 }
 
-// reached: a busy bucket is judged by a changed default after the cache time at the latest.
+// reached checks that a busy bucket is judged by a changed default after the cache time at the
+// latest.
 func reached(at weir.Subject) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.limits(at, noRefill("n", 100))
@@ -160,7 +161,8 @@ func negativeCosts(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 40_000)
 }
 
-// broughtLimits: a request that brings a lower limit is held to it, on an item that has more.
+// broughtLimits checks that a request that brings a lower limit is held to it, on an item that has
+// more.
 func broughtLimits(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p := w.process()
@@ -187,7 +189,7 @@ func broughtLimits(w *tableWorld) {
 	equal(w, "capacity", w.stored(testEntity, 0, "n").Capacity, 100_000)
 }
 
-// removedLimit: the next write that refills removes all attributes of a removed limit.
+// removedLimit checks that the next write that refills removes all attributes of a removed limit.
 func removedLimit(w *tableWorld) {
 	w.system(noRefill("n", 100), noRefill("gone", 100))
 	p := w.process()
@@ -205,7 +207,7 @@ func removedLimit(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 99_000)
 }
 
-// backAndForth: changing a capacity and changing it back refills nothing.
+// backAndForth checks that changing a capacity and changing it back refills nothing.
 func backAndForth(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()

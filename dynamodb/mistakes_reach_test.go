@@ -62,7 +62,7 @@ func (w *tableWorld) once(entity string, c weir.Costs, o ...processOptions) (*we
 	return l, err
 }
 
-// reachOneShot: 33 processes of one call each after a default was lowered.
+// reachOneShot runs 33 processes that make one call each after a default was lowered.
 func reachOneShot(o Options) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.onResource(perDay(100))
@@ -81,8 +81,8 @@ func reachOneShot(o Options) func(w *tableWorld) {
 	}
 }
 
-// reachRaised: after a default was raised, a bucket keeps its use and refills at the new rate. A
-// new bucket has the new capacity.
+// reachRaised checks that after a default was raised, a bucket keeps its use and refills at the new
+// rate. A new bucket has the new capacity.
 func reachRaised(o Options) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.onResource(per("n", 10, 10, 10*time.Second))
@@ -107,7 +107,7 @@ func reachRaised(o Options) func(w *tableWorld) {
 	}
 }
 
-// reachRestarted: a process that has just started reserves on many entities.
+// reachRestarted has a process that has just started reserve on many entities.
 func reachRestarted(w *tableWorld) {
 	const entities = 50
 	name := func(i int) string { return fmt.Sprintf("e%d", i) }
@@ -134,7 +134,7 @@ func reachRestarted(w *tableWorld) {
 	}
 }
 
-// reachIdle: a process that runs throughout, and is idle for longer than the cache time.
+// reachIdle tests a process that runs throughout, and is idle for longer than the cache time.
 func reachIdle(ttl time.Duration) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.onResource(perDay(100))
@@ -149,8 +149,8 @@ func reachIdle(ttl time.Duration) func(w *tableWorld) {
 	}
 }
 
-// reachRemoved: a subject whose limits were all removed is refused by every process, and nothing is
-// charged.
+// reachRemoved checks that a subject whose limits were all removed is refused by every process, and
+// nothing is charged.
 func reachRemoved(w *tableWorld) {
 	w.onResource(noRefill("n", 100))
 	idle := w.process(processOptions{limiter: limiter.Options{CacheTTL: time.Second}})
@@ -168,7 +168,8 @@ func reachRemoved(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 90_000)
 }
 
-// reachRemovedOne: a request for a removed limit is refused, and nothing of it is charged.
+// reachRemovedOne checks that a request for a removed limit is refused, and nothing of it is
+// charged.
 func reachRemovedOne(w *tableWorld) {
 	w.onResource(noRefill("m", 50), noRefill("n", 100))
 	w.process().admit(testEntity, weir.Costs{"m": 1, "n": 10})
@@ -184,7 +185,7 @@ func reachRemovedOne(w *tableWorld) {
 	}
 }
 
-// reachParent: the parent in the configuration is charged, and no other.
+// reachParent checks that the parent in the configuration is charged, and no other.
 func reachParent(w *tableWorld) {
 	w.onResource(noRefill("n", 100))
 	for _, parent := range []string{"old", "new"} {
@@ -207,8 +208,8 @@ func reachParent(w *tableWorld) {
 	equal(w, "left of the child", w.stored("child", 0, "n").Balance, 39_000)
 }
 
-// reachForgotten: a bucket that was full for more than a minute counts as never used, and has the
-// whole of a raised capacity.
+// reachForgotten checks that a bucket that was full for more than a minute counts as never used,
+// and has the whole of a raised capacity.
 func reachForgotten(w *tableWorld) {
 	w.onResource(per("n", 10, 10, time.Second))
 	w.process().admit(testEntity, weir.Costs{"n": 5})
@@ -221,8 +222,8 @@ func reachForgotten(w *tableWorld) {
 	}
 }
 
-// reachCallers: all callers that ask at once in a process without a configuration are judged by the
-// one that it reads, and it reads once.
+// reachCallers checks that all callers that ask at once in a process without a configuration are
+// judged by the one that it reads, and it reads once.
 func reachCallers(w *tableWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(testEntity, weir.Costs{"n": 1})
@@ -245,8 +246,8 @@ func reachCallers(w *tableWorld) {
 	equal(w, "admitted", sum, 10)
 }
 
-// reachProcesses: processes that start together write before any of them has the configuration, and
-// one of them trims the bucket after the others have taken of it.
+// reachProcesses tests processes that start together: they write before any of them has the
+// configuration, and one of them trims the bucket after the others have taken units from it.
 func reachProcesses(w *tableWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(testEntity, weir.Costs{"n": 1})
@@ -274,7 +275,7 @@ func reachProcesses(w *tableWorld) {
 	equal(w, "admitted", sum, 100)
 }
 
-// reachReads: a process reads the configuration of a bucket once in a cache time.
+// reachReads checks that a process reads the configuration of a bucket once in a cache time.
 func reachReads(w *tableWorld) {
 	w.onResource(noRefill("n", 1000))
 	w.process().admit(testEntity, weir.Costs{"n": 1})
@@ -290,9 +291,9 @@ func reachReads(w *tableWorld) {
 	equal(w, "reads in three minutes", counter.Snapshot().Reads(), 3)
 }
 
-// undeclaredParent: a child that the Python library has declared may name a parent that was never
-// declared. The parent is charged by the limits that apply to it, whether or not the configuration
-// is known.
+// undeclaredParent checks that a child that the Python library has declared may name a parent that
+// was never declared. The parent is charged by the limits that apply to it, whether or not the
+// configuration is known.
 func undeclaredParent(w *tableWorld) {
 	w.onResource(noRefill("n", 100))
 	w.family("child", "ghost")

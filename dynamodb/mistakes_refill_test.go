@@ -21,7 +21,7 @@ func refillCases() []mistakeCase {
 	}
 }
 
-// starvation: after 1,500 refills, a limit of ten a day has its whole gain.
+// starvation checks that after 1,500 refills, a limit of ten a day has its whole gain.
 func starvation(w *tableWorld) {
 	// The other limit has a capacity of one, so that each reservation needs a refill.
 	w.system(per("daily", 10, 10, 24*time.Hour), per("minute", 1, 12, time.Minute))
@@ -52,7 +52,7 @@ func starvation(w *tableWorld) {
 	}
 }
 
-// refillDropped: a refill for one limit credits the others too.
+// refillDropped checks that a refill for one limit credits the others too.
 func refillDropped(w *tableWorld) {
 	w.system(per("a", 60, 60, time.Minute), per("b", 600, 600, time.Minute))
 	p := w.process()
@@ -66,7 +66,7 @@ func refillDropped(w *tableWorld) {
 	other.admit(testEntity, weir.Costs{"b": 200})
 }
 
-// skewed: refills go by the clock that is ahead, and no time is credited twice.
+// skewed checks that refills use the clock that is ahead, and no time is credited twice.
 func skewed(w *tableWorld) {
 	w.system(per("rpm", 60, 60, time.Minute))
 	slow := processOptions{store: Options{NoSpeculation: true}}
@@ -98,8 +98,8 @@ func skewed(w *tableWorld) {
 	}
 }
 
-// tenMinutesFast: the answers show a process that its clock is wrong. The case uses the real time,
-// because the table does.
+// tenMinutesFast checks that the answers show a process that its clock is wrong. The case uses the
+// real time, because the table does.
 func tenMinutesFast(w *tableWorld) {
 	w.system(per("hourly", 60, 60, time.Hour))
 	sound := w.process(processOptions{limiter: limiter.Options{Now: time.Now}})
@@ -118,7 +118,7 @@ func tenMinutesFast(w *tableWorld) {
 	}
 }
 
-// refundAbove: a late refund finds the bucket full.
+// refundAbove tests a late refund that finds the bucket full.
 func refundAbove(w *tableWorld) {
 	w.system(per("rpm", 100, 100, time.Minute))
 	a, b := w.process(), w.process()
@@ -135,7 +135,7 @@ func refundAbove(w *tableWorld) {
 	equal(w, "consumed", w.stored(testEntity, 0, "rpm").Consumed, 130_000)
 }
 
-// refundAboveShare: a late refund finds its shard full.
+// refundAboveShare tests a late refund that finds its shard full.
 func refundAboveShare(w *tableWorld) {
 	const shards = 4
 	w.system(per("rpm", 100, 100, time.Minute))

@@ -87,7 +87,7 @@ func (w *tableWorld) both(left int64) (a, b *process) {
 	return a, b
 }
 
-// twoRefills: of two processes, one is credited the gain since the last refill.
+// twoRefills checks that of two processes, one is credited the gain since the last refill.
 func twoRefills(w *tableWorld) {
 	a, b := w.both(0)
 	w.clock.Advance(4 * time.Second)
@@ -99,8 +99,8 @@ func twoRefills(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "rpm").Balance, 20_000)
 }
 
-// refillBesideRefund: another writer's refund that the process has not seen does not lift a refill
-// above the capacity.
+// refillBesideRefund checks that another writer's refund that the process has not seen does not
+// lift a refill above the capacity.
 func refillBesideRefund(w *tableWorld) {
 	w.system(per("rpm", 100, 100, time.Minute))
 	a, b := w.process(), w.process()
@@ -116,7 +116,8 @@ func refillBesideRefund(w *tableWorld) {
 	equal(w, "admitted", a.drain(testEntity, "rpm", 200), 85)
 }
 
-// chargeBesideRefund: nor does such a refund make a charge miss that the bucket is full.
+// chargeBesideRefund checks that such a refund does not keep a charge from noticing that the bucket
+// is full.
 func chargeBesideRefund(w *tableWorld) {
 	a, b := w.both(100)
 	l := a.admit(testEntity, weir.Costs{"rpm": 60})
@@ -149,7 +150,8 @@ func coldCharge(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 0)
 }
 
-// definitionChanged: Python rewrites the definition in place, and neither trims nor moves rf.
+// definitionChanged has Python rewrite the definition in place, which neither trims the balance nor
+// moves rf.
 func definitionChanged(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p := w.process()
@@ -163,7 +165,7 @@ func definitionChanged(w *tableWorld) {
 	equal(w, "admitted", p.drain(testEntity, "n", 50), 10)
 }
 
-// staleShards: a process that does not know of a split refills no more than a share.
+// staleShards checks that a process that does not know of a split refills no more than a share.
 func staleShards(w *tableWorld) {
 	a, _ := w.both(0)
 	w.edit(testEntity, 0, map[string]int64{schema.AttrShardCount: 2})
@@ -175,7 +177,8 @@ func staleShards(w *tableWorld) {
 	equal(w, "shards", w.bucket(testEntity, 0).Shards, 2)
 }
 
-// creationRace: the second of two processes that create an item takes what the first has left.
+// creationRace checks that the second of two processes that create an item takes what the first has
+// left.
 func creationRace(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	first := w.process()
@@ -207,7 +210,7 @@ func switchedOffBucket(w *tableWorld) {
 	p.admit(testEntity, weir.Costs{"n": 1})
 }
 
-// stampedItem: an item with vu is refilled and trimmed before it is used again.
+// stampedItem checks that an item with vu is refilled and trimmed before it is used again.
 func stampedItem(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p := w.process()
@@ -221,7 +224,8 @@ func stampedItem(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 88_000)
 }
 
-// expiredItem: an item that DynamoDB may delete at any moment is not charged without a new ttl.
+// expiredItem checks that an item that DynamoDB may delete at any moment is not charged without a
+// new ttl.
 func expiredItem(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p := w.process()
@@ -235,7 +239,7 @@ func expiredItem(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 70_000)
 }
 
-// debtOutlives: an item is not deleted while it has a debt.
+// debtOutlives checks that an item is not deleted while it has a debt.
 func debtOutlives(w *tableWorld) {
 	w.system(per("rpm", 100, 100, time.Minute))
 	p := w.process()
@@ -250,7 +254,7 @@ func debtOutlives(w *tableWorld) {
 	p.admit(testEntity, weir.Costs{"rpm": 1})
 }
 
-// deletedItem: nothing is counted on an item that was deleted.
+// deletedItem checks that nothing is counted on an item that was deleted.
 func deletedItem(w *tableWorld) {
 	w.limits(weir.Subject{Entity: testEntity, Resource: testResource}, noRefill("n", 100))
 	p := w.process()
@@ -267,8 +271,8 @@ func deletedItem(w *tableWorld) {
 	equal(w, "admitted", p.drain(testEntity, "n", 200), 100)
 }
 
-// refillSetBack: an rf that another writer has set back does not refill a full bucket a second
-// time.
+// refillSetBack checks that an rf that another writer has set back does not refill a full bucket a
+// second time.
 func refillSetBack(w *tableWorld) {
 	a, _ := w.both(60)
 	w.clock.Advance(time.Second)

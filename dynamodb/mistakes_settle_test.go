@@ -32,8 +32,8 @@ func settleCases() []mistakeCase {
 	}
 }
 
-// cancelledMidway: a caller that leaves while the write is in flight gets no lease, and nothing
-// stays charged.
+// cancelledMidway checks that a caller that leaves while the write is in flight gets no lease, and
+// nothing stays charged.
 func cancelledMidway(cascade bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 100))
@@ -116,7 +116,8 @@ func (w *tableWorld) faultyIn(
 	return w.process(o), broken
 }
 
-// storeGone: no process counts on its own while the table does not answer. Denials stay denials.
+// storeGone checks that no process counts on its own while the table does not answer. Denials stay
+// denials.
 func storeGone(policy weir.Policy) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 10))
@@ -149,8 +150,8 @@ func storeGone(policy weir.Policy) func(w *tableWorld) {
 	}
 }
 
-// failedComplete: an overrun that could not be written is an error, and counts when the call is
-// repeated.
+// failedComplete checks that an overrun that could not be written is an error, and counts when the
+// call is repeated.
 func failedComplete(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, broken := w.faulty(processOptions{}, testkit.NoConnection)
@@ -169,8 +170,8 @@ func failedComplete(w *tableWorld) {
 	w.process().deny(testEntity, weir.Costs{"n": 0})
 }
 
-// unansweredCharge: a charge whose answer is lost is made once or not at all, is not reported as
-// made, and is counted as ambiguous.
+// unansweredCharge checks that a charge whose answer is lost is made once or not at all, is not
+// reported as made, and is counted as ambiguous.
 func unansweredCharge(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, broken := w.faulty(processOptions{}, testkit.LostAnswer)
@@ -190,7 +191,7 @@ func unansweredCharge(w *tableWorld) {
 	equal(w, "admitted", int64(p.drain(testEntity, "n", 200))*1000, 90_000-over)
 }
 
-// unansweredRefund: a refund that may have been made is not made again.
+// unansweredRefund checks that a refund that may have been made is not made again.
 func unansweredRefund(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, broken := w.faulty(processOptions{}, testkit.LostAnswer)
@@ -315,8 +316,8 @@ func refundAfterChange(w *tableWorld) {
 	equal(w, "given back", before-w.stored(testEntity, 0, "n").Consumed, 30_000)
 }
 
-// entityLeftovers: nothing is left of a deleted entity except its audit, and a lease that outlives
-// it creates no item.
+// entityLeftovers checks that nothing is left of a deleted entity except its audit, and a lease
+// that outlives it creates no item.
 func entityLeftovers(w *tableWorld) {
 	at := weir.Subject{Entity: testEntity, Resource: testResource}
 	w.limits(at, noRefill("n", 100))
@@ -346,7 +347,7 @@ func entityLeftovers(w *tableWorld) {
 	}
 }
 
-// namespaceLeftovers: a purge leaves no items, whatever program wrote them.
+// namespaceLeftovers checks that a purge leaves no items, whatever program wrote them.
 func namespaceLeftovers(w *tableWorld) {
 	w.limits(weir.Subject{Entity: testEntity, Resource: testResource}, noRefill("n", 100))
 	w.system(noRefill("n", 100))

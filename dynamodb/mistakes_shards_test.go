@@ -66,8 +66,8 @@ func (w *tableWorld) sum(entity, limit string) (balance, consumed int64) {
 	return balance, consumed
 }
 
-// writesCredited: 500 writes a second, half of the capacity of an item, do not split a bucket,
-// however long they last.
+// writesCredited checks that 500 writes a second, half of the capacity of an item, do not split a
+// bucket, however long they last.
 func writesCredited(w *tableWorld) {
 	w.system(noRefill("n", 1_000_000))
 	p := w.process()
@@ -87,7 +87,7 @@ func writesCredited(w *tableWorld) {
 	equal(w, "milli-writes", w.bucket(testEntity, 0).Writes.Consumed, int64(writes-1)*1000)
 }
 
-// writesUndivided: each shard has the whole thousand writes a second.
+// writesUndivided checks that each shard has the whole thousand writes a second.
 func writesUndivided(w *tableWorld) {
 	const shards = 8
 	w.system(noRefill("n", 1_000_000))
@@ -110,8 +110,8 @@ func writesUndivided(w *tableWorld) {
 	equal(w, "shards", len(w.shards(testEntity)), shards)
 }
 
-// shardsExist: a crowded bucket is split, up to a bound, and the first request on a new shard
-// creates it.
+// shardsExist checks that a crowded bucket is split, up to a bound, and the first request on a new
+// shard creates it.
 func shardsExist(w *tableWorld) {
 	w.system(per("n", 1_000_000, bucketitem.MaxShards, noRefillPeriod*time.Second)) // divisible by 32
 	p := w.process()

@@ -17,7 +17,7 @@ func shardDenialCases() []mistakeCase {
 	}
 }
 
-// deniedAgain: a remembered denial has the sum of all shards.
+// deniedAgain checks that a remembered denial has the sum of all shards.
 func deniedAgain(w *tableWorld) {
 	limit := []weir.Limit{per("n", 100, 60, time.Minute)}
 	w.system(limit...)
@@ -36,7 +36,7 @@ func deniedAgain(w *tableWorld) {
 	}
 }
 
-// deniedByTheSame: a denial does not name a limit that had enough.
+// deniedByTheSame checks that a denial does not name a limit that had enough.
 func deniedByTheSame(w *tableWorld) {
 	limits := []weir.Limit{per("a", 100, 60, time.Minute), per("b", 1000, 1, 24*time.Hour)}
 	w.system(limits...)
@@ -57,8 +57,8 @@ func deniedByTheSame(w *tableWorld) {
 	}
 }
 
-// halvedStamped: a shard with vu is brought to the configuration before it is used, and half of it
-// is not moved under the old one.
+// halvedStamped checks that a shard with vu is brought to the configuration before it is used, and
+// half of it is not moved under the old one.
 func halvedStamped(w *tableWorld) {
 	was := []weir.Limit{noRefill("a", 100), noRefill("b", 100)}
 	w.system(noRefill("a", 50), noRefill("b", 100)) // lowered
@@ -82,7 +82,7 @@ func halvedStamped(w *tableWorld) {
 	}
 }
 
-// stampedUnknown: a configuration that was read before the vu was set is read again.
+// stampedUnknown checks that a configuration that was read before the vu was set is read again.
 func stampedUnknown(w *tableWorld) {
 	w.system(noRefill("a", 100))
 	p := w.process()

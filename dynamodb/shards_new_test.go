@@ -27,8 +27,8 @@ func newShardCases() []mistakeCase {
 	}
 }
 
-// halvedBeside: units that another process takes while a shard is created are not moved into it
-// too.
+// halvedBeside checks that units that another process takes while a shard is created are not moved
+// into it too.
 func halvedBeside(has, takes int64, known bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		limit := []weir.Limit{noRefill("n", 100)}
@@ -55,8 +55,8 @@ func halvedBeside(has, takes int64, known bool) func(w *tableWorld) {
 	}
 }
 
-// overtakenTwice: no empty shard is created beside one that keeps the whole, because it would gain
-// its share in addition.
+// overtakenTwice checks that no empty shard is created beside one that keeps the whole, because it
+// would gain its share in addition.
 func overtakenTwice(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
@@ -84,7 +84,7 @@ func overtakenTwice(w *tableWorld) {
 	p.exactly(testEntity, "n", 320, 320)
 }
 
-// countJumped: the shard that a new one would be split from may not exist, if no request picked it.
+// countJumped tests a new shard whose source does not exist, because no request picked it.
 func countJumped(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
@@ -98,8 +98,8 @@ func countJumped(w *tableWorld) {
 	p.exactly(testEntity, "n", 320, 160)
 }
 
-// deniesOnceMade: a request whose shard is created with too little goes on to the shard that it was
-// split from, and finds the rest there.
+// deniesOnceMade checks that a request whose shard is created with too little goes on to the shard
+// that it was split from, and finds the rest there.
 func deniesOnceMade(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
@@ -114,8 +114,8 @@ func deniesOnceMade(w *tableWorld) {
 	}
 }
 
-// allGone: an idle bucket whose items have expired is full again, also for a process that knows its
-// shard count.
+// allGone checks that an idle bucket whose items have expired is full again, also for a process
+// that knows its shard count.
 func allGone(w *tableWorld) {
 	limit := []weir.Limit{per("n", 100, 100, time.Minute)}
 	w.system(limit...)
@@ -139,8 +139,8 @@ func allGone(w *tableWorld) {
 	}
 }
 
-// firstRecreated: a first shard of four that is created again leaves a quarter of the hundred to
-// each other shard that exists.
+// firstRecreated checks that a first shard of four that is created again leaves a quarter of the
+// hundred to each other shard that exists.
 func firstRecreated(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
@@ -166,7 +166,7 @@ func firstRecreated(w *tableWorld) {
 	}
 }
 
-// listedCount: a listing shows which shards exist, and not the shard count.
+// listedCount checks that a listing shows which shards exist, and not the shard count.
 func listedCount(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
@@ -188,8 +188,8 @@ func listedCount(w *tableWorld) {
 	}
 }
 
-// settledCount: a process that has forgotten a bucket learns from the shard of a lease that it was
-// split.
+// settledCount checks that a process that has forgotten a bucket learns from the shard of a lease
+// that it was split.
 func settledCount(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	w.drained(testEntity)
@@ -206,8 +206,8 @@ func settledCount(w *tableWorld) {
 	equal(w, "consumed", b.Limit("n").Consumed, 5000)
 }
 
-// firstStays: the first shard of several never expires. A process without state begins with it, and
-// would create it full beside the others.
+// firstStays checks that the first shard of several never expires. A process without state begins
+// with it, and would create it full beside the others.
 func firstStays(w *tableWorld) {
 	w.system(per("n", 1000, 1000, time.Minute))
 	p := w.process()
@@ -235,7 +235,7 @@ func firstStays(w *tableWorld) {
 	}
 }
 
-// firstRecreatedStays: the same for a first shard that had expired and is created beside the
+// firstRecreatedStays checks the same for a first shard that had expired and is created beside the
 // others.
 func firstRecreatedStays(w *tableWorld) {
 	limit := []weir.Limit{per("n", 1000, 1000, time.Minute)}

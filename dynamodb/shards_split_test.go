@@ -64,8 +64,8 @@ func wroteFirst(writes []loggedWrite) bool {
 	return false
 }
 
-// splitsTo: a limit is not divided further than it divides evenly. A remainder would be lost, and
-// the whole capacity denied for ever.
+// splitsTo checks that a limit is not divided further than it divides evenly. A remainder would be
+// lost, and the whole capacity denied for ever.
 func splitsTo(shards int, limits ...weir.Limit) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(limits...)
@@ -80,7 +80,8 @@ func splitsTo(shards int, limits ...weir.Limit) func(w *tableWorld) {
 	}
 }
 
-// splitsByAdded: a limit counts that is configured and that no write has brought to the item yet.
+// splitsByAdded checks that a configured limit counts even if no write has brought it to the item
+// yet.
 func splitsByAdded(w *tableWorld) {
 	w.system(per("n", 32_000, 32_000, time.Minute))
 	p := w.process()

@@ -38,8 +38,8 @@ func (w *tableWorld) transactional() *process {
 	return w.process(processOptions{store: Options{Transactional: true}})
 }
 
-// transactionsSpread: all shards are used. A shard that no request picks would not gain, and its
-// share would be denied to all.
+// transactionsSpread checks that all shards are used. A shard that no request picks would not gain,
+// and its share would be denied to all.
 func transactionsSpread(w *tableWorld) {
 	const shards = 8
 	w.system(per("n", 1000, 1000, time.Minute))
@@ -62,7 +62,8 @@ func transactionsSpread(w *tableWorld) {
 	}
 }
 
-// transactionsLarge: a cost is admitted if all shards together have it, though no single one does.
+// transactionsLarge checks that a cost is admitted if all shards together have it, though no single
+// one does.
 func transactionsLarge(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
@@ -76,7 +77,7 @@ func transactionsLarge(w *tableWorld) {
 	w.together(testEntity, "n", 0)
 }
 
-// transactionsFamily: no units stay taken on a child if its parent's shards deny.
+// transactionsFamily checks that no units stay taken on a child if its parent's shards deny.
 func transactionsFamily(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
@@ -105,8 +106,8 @@ func (p *process) bring(l weir.Limit, cost int64) error {
 	return err
 }
 
-// broughtCeiling: a request with a ceiling of fifty of a hundred gets fifty units, one by one, from
-// shards of twenty-five.
+// broughtCeiling checks that a request with a ceiling of fifty of a hundred gets fifty units, one
+// by one, from shards of twenty-five.
 func broughtCeiling(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	share := units{"n": 25}
@@ -130,7 +131,7 @@ func broughtCeiling(w *tableWorld) {
 	p.exactly(testEntity, "n", 100, 40) // the capacity of the limit is a hundred
 }
 
-// broughtLarge: the same for a request that is taken in parts.
+// broughtLarge checks the same for a request that is taken in parts.
 func broughtLarge(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	share := units{"n": 25}
@@ -151,8 +152,8 @@ func broughtLarge(w *tableWorld) {
 	w.together(testEntity, "n", 50_000)
 }
 
-// nothingInDebt: a cost of 0 is judged like any other (docs/semantics.md, 3.6), even if another
-// limit is taken in parts.
+// nothingInDebt checks that a cost of 0 is judged like any other (docs/semantics.md, 3.6), even if
+// another limit is taken in parts.
 func nothingInDebt(w *tableWorld) {
 	limits := []weir.Limit{noRefill("a", 100), noRefill("b", 100)}
 	w.system(limits...)
@@ -218,8 +219,8 @@ func parted(w *tableWorld, first func(send func() error) error) (*process, error
 	return p, err
 }
 
-// partUnknown: a caller relies on a denial to mean that nothing is charged, so a part whose answer
-// is lost is not a denial.
+// partUnknown checks that a part whose answer is lost is not reported as a denial, because a caller
+// relies on a denial to mean that nothing is charged.
 func partUnknown(w *tableWorld) {
 	p, err := parted(w, func(send func() error) error {
 		if err := send(); err != nil {
@@ -245,9 +246,10 @@ func partDenied(w *tableWorld) {
 	p.exactly(testEntity, "n", 100, 30)
 }
 
-// partOfSome: one shard gives all of a and a part of n, and the other shard the rest of n. The
-// first part is denied, so the rest of n is refunded. The amount of the refund depends on what that
-// shard had of n, not on what the first shard had of a when the whole request was tried.
+// partOfSome tests a request for which one shard gives all of a and a part of n, and the other
+// shard the rest of n. The first part is denied, so the rest of n is refunded. The amount of the
+// refund depends on what that shard had of n, not on what the first shard had of a when the whole
+// request was tried.
 func partOfSome(w *tableWorld) {
 	limits := []weir.Limit{noRefill("a", 1000), noRefill("n", 100)}
 	w.system(limits...)
@@ -274,7 +276,8 @@ func partOfSome(w *tableWorld) {
 	p.exactly(testEntity, "n", 100, 30)
 }
 
-// countLearned: a process that knows two shards learns of four shards only from the second read.
+// countLearned tests a process that knows two shards and learns of four shards only from the second
+// read.
 func countLearned(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
@@ -291,8 +294,9 @@ func countLearned(w *tableWorld) {
 	}
 }
 
-// keptAbove: a process first learns of a new shard count, and then of a refund by another process
-// from before it. The whole refund counts: the shard keeps its balance above its share.
+// keptAbove tests a process that first learns of a new shard count, and then of a refund that
+// another process made before that count. The whole refund counts: the shard keeps its balance
+// above its share.
 func keptAbove(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)

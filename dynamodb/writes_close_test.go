@@ -24,8 +24,8 @@ func writesClose() []mistakeCase {
 	}
 }
 
-// closedUnderDenial: the parent denies while the store is being closed. The child's compensation is
-// on the table when Close returns.
+// closedUnderDenial has the parent deny while the store is being closed. The child's compensation
+// is on the table when Close returns.
 func closedUnderDenial(w *tableWorld) {
 	w.system(noRefill("n", 1000))
 	w.limits(weir.Subject{Entity: "parent", Resource: testResource}, noRefill("n", 10))
@@ -65,7 +65,7 @@ func closedUnderDenial(w *tableWorld) {
 	}
 }
 
-// afterClose: calls after Close neither read nor write.
+// afterClose checks that calls after Close neither read nor write.
 func afterClose(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p := w.process()
@@ -112,8 +112,8 @@ func afterClose(w *tableWorld) {
 	equal(w, "consumed", w.stored(testEntity, 0, "n").Consumed, consumed)
 }
 
-// deniedAsked: a full limit is forgotten a minute after it was last asked, even if another limit
-// denied that request.
+// deniedAsked checks that a full limit is forgotten a minute after it was last asked, even if
+// another limit denied that request.
 func deniedAsked(o Options) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		for _, tc := range []struct {
@@ -138,8 +138,9 @@ func deniedAsked(o Options) func(w *tableWorld) {
 	}
 }
 
-// coldChain: the Python library lets a parent have a parent. A request over more levels than weir
-// charges is an error and is charged nothing, also in a process that has not seen the items.
+// coldChain tests a parent that has a parent, which the Python library allows. A request over more
+// levels than weir charges is an error and is charged nothing, also in a process that has not seen
+// the items.
 func coldChain(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	chain := []string{"a", "b", "c"}

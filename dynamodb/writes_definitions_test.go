@@ -35,7 +35,7 @@ func (p *process) reread(entity string) {
 	}
 }
 
-// readBeforeLost: an operator undoes a raise while a process is about to bring the item to it.
+// readBeforeLost has an operator undo a raise while a process is about to bring the item to it.
 func readBeforeLost(w *tableWorld) {
 	at := weir.Subject{Resource: testResource}
 	w.limits(at, per("n", 100, 100, time.Minute))
@@ -76,8 +76,8 @@ func (c *changing) WriteLimits(
 	return err
 }
 
-// reservedWithinChange: the limiter still has the old limits at that point, and the store does not
-// take them for limits read after the change.
+// reservedWithinChange reserves during a change: the limiter still has the old limits then, and the
+// store must not take them for limits that were read after the change.
 func reservedWithinChange(w *tableWorld) {
 	at := weir.Subject{Resource: testResource}
 	w.limits(at, noRefill("n", 100))
@@ -100,7 +100,7 @@ func reservedWithinChange(w *tableWorld) {
 	}
 }
 
-// setReaches: a process that only sets the limits of an entity brings its item to them.
+// setReaches checks that a process that only sets the limits of an entity brings its item to them.
 func setReaches(o Options) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.limits(testSubject(), noRefill("n", 100))
@@ -114,7 +114,7 @@ func setReaches(o Options) func(w *tableWorld) {
 	}
 }
 
-// setUnanswered: a caller whose change of limits succeeds can rely on the item.
+// setUnanswered checks that a caller whose change of limits succeeds can rely on the item.
 func setUnanswered(w *tableWorld) {
 	w.limits(testSubject(), noRefill("n", 100))
 	var lost atomic.Bool
@@ -153,8 +153,8 @@ func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketite
 	return m
 }
 
-// differentlyKnown: two requests wait for an item that the process has not seen. Only the one that
-// holds the item's definition is charged without another read of the item.
+// differentlyKnown has two requests wait for an item that the process has not seen. Only the one
+// that holds the item's definition is charged without another read of the item.
 func differentlyKnown(first, second int64) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 100))

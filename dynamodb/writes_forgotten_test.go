@@ -47,7 +47,8 @@ func (p *process) has(entity, limit string, want int64) {
 	}
 }
 
-// deniedBeside: another limit denies twice, the second time from memory, and the clock steps back.
+// deniedBeside has another limit deny twice, the second time from memory, and has the clock step
+// back.
 func deniedBeside(o processOptions) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		spent := noRefill("spent", 1)
@@ -64,7 +65,8 @@ func deniedBeside(o processOptions) func(w *tableWorld) {
 	}
 }
 
-// deniedAbove: the child's item is charged or created before the parent denies, and then refunded.
+// deniedAbove tests a child's item that is charged or created before the parent denies, and is then
+// refunded.
 func deniedAbove(o processOptions) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(per("n", 10, 10, time.Minute))
@@ -89,8 +91,9 @@ func deniedAbove(o processOptions) func(w *tableWorld) {
 	}
 }
 
-// fullWhenLowered: a request that a parent denies still touches the child's bucket. If the capacity
-// was lowered, the touch trims the bucket, which is then full, and forgotten a minute later.
+// fullWhenLowered checks that a request that a parent denies still touches the child's bucket. If
+// the capacity was lowered, the touch trims the bucket, which is then full, and forgotten a minute
+// later.
 func fullWhenLowered(o processOptions) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 10))
@@ -108,7 +111,7 @@ func fullWhenLowered(o processOptions) func(w *tableWorld) {
 	}
 }
 
-// neverNamed: a limit that is on the item only because a request named another one.
+// neverNamed tests a limit that is on the item only because a request named another one.
 func neverNamed(o processOptions) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		asked := noRefill("asked", 10)

@@ -23,8 +23,8 @@ func testSubject() weir.Subject {
 	return weir.Subject{Entity: testEntity, Resource: testResource}
 }
 
-// leftOfRemoved: an adjustment for a limit that is no longer on the item leaves a balance without a
-// definition. The item stays usable for all processes.
+// leftOfRemoved tests a balance without a definition, which an adjustment leaves for a limit that
+// is no longer on the item. The item stays usable for all processes.
 func leftOfRemoved(at weir.Subject) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		a, b := per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute)
@@ -55,8 +55,8 @@ func leftOfRemoved(at weir.Subject) func(w *tableWorld) {
 	}
 }
 
-// countedOnStub: an adjustment of an item that was deleted creates a stub. Units that are added to
-// it after a process has read it are charged too.
+// countedOnStub tests a stub, which an adjustment of a deleted item creates. Units that are added
+// to it after a process has read it are charged too.
 func countedOnStub(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	w.add(testEntity, adjusted("n", 5))
@@ -73,7 +73,8 @@ func countedOnStub(w *tableWorld) {
 	p.admit(testEntity, weir.Costs{"n": 44})
 }
 
-// uncountedItem: if an update counts neither units nor a write, it only checks the balances.
+// uncountedItem checks that if an update counts neither units nor a write, it only checks the
+// balances.
 func uncountedItem(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	b, err := schema.NewBucket(w.id(testEntity, 0), w.clock.Now().UnixMilli(), []schema.Limit{

@@ -38,7 +38,8 @@ func (p *process) tenOf(ask func(units int64) error) {
 	}
 }
 
-// ownLimits: the limiter's own limits are not stored, so no read of the table finds them.
+// ownLimits checks that the limiter's own limits are not stored, so no read of the table finds
+// them.
 func ownLimits(o limiter.Options) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		o.Limits = []weir.Limit{noRefill("n", 10)}
@@ -63,8 +64,8 @@ func broughtEachTime(o limiter.Options) func(w *tableWorld) {
 	}
 }
 
-// uncachedReads: a process without a cache reads once for each reservation, at the same time as its
-// write, and uses only a configuration that it has just read.
+// uncachedReads checks that a process without a cache reads once for each reservation, at the same
+// time as its write, and uses only a configuration that it has just read.
 func uncachedReads(w *tableWorld) {
 	w.system(noRefill("n", 1000))
 	w.process().admit(testEntity, weir.Costs{"n": 1})

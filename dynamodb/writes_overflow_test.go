@@ -22,7 +22,7 @@ func writesOverflow() []mistakeCase {
 // largestUnits is the largest capacity and cost of a bucket.
 const largestUnits = maxUnits
 
-// hugeCost: such a cost is not ignored because the item has no such limit.
+// hugeCost checks that such a cost is not ignored if the item has no such limit.
 func hugeCost(w *tableWorld) {
 	w.system(noRefill("a", 100), noRefill("b", 100))
 	w.process().admit(testEntity, weir.Costs{"a": 1, "b": 1})
@@ -47,7 +47,7 @@ func (p *process) refused(c weir.Costs) {
 	}
 }
 
-// hugeTogether: three requests wait for a first write, as if the table throttled it. Two of them
+// hugeTogether has three requests wait for a first write, as if the table throttled it. Two of them
 // together do not pass the limit; all three do, and overflow an integer.
 func hugeTogether(w *tableWorld) {
 	const cost = 4_000_000_000_000_000
@@ -73,7 +73,7 @@ func hugeTogether(w *tableWorld) {
 	fresh.admit(testEntity, weir.Costs{"n": 1})
 }
 
-// hugeGrowth: each of two charges fits a balance, and both together do not.
+// hugeGrowth tests two charges that fit a balance one by one, and do not fit it together.
 func hugeGrowth(w *tableWorld) {
 	w.limits(testSubject(), per("n", largestUnits, 1, time.Hour))
 	p := w.process()
@@ -99,8 +99,8 @@ func hugeGrowth(w *tableWorld) {
 	w.process().deny(testEntity, weir.Costs{"n": 1})
 }
 
-// refusedInPart: one limit overflows, on the same item or only on the parent's. Nothing is then
-// refunded of the other limit or on the child.
+// refusedInPart tests a limit that overflows, on the same item or only on the parent's. Nothing is
+// then refunded of the other limit or on the child.
 func refusedInPart(parent bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 20), noRefill("t", 1000))

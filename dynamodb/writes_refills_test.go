@@ -19,8 +19,8 @@ func writesRefills() []mistakeCase {
 	}
 }
 
-// filledOnce: the gain of a limit stops at its capacity. If another process then uses the limit, it
-// matters when it was full.
+// filledOnce checks that the gain of a limit stops at its capacity. If another process then uses
+// the limit, it matters when it was full.
 func filledOnce(w *tableWorld) {
 	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
 	p, q := w.process(), w.process()
@@ -39,7 +39,7 @@ func filledOnce(w *tableWorld) {
 	}
 }
 
-// regainedUnseen: by the image of b, only ten of the thirty units gained fit.
+// regainedUnseen tests a gain of thirty units, of which only ten fit by the image of b.
 func regainedUnseen(w *tableWorld) {
 	w.system(per("fast", 1000, 1000, time.Minute), per("slow", 100, 10, time.Hour))
 	a, b := w.process(), w.process()
@@ -56,7 +56,7 @@ func regainedUnseen(w *tableWorld) {
 	a.admit(testEntity, weir.Costs{"slow": 30})
 }
 
-// raisedAfterTaken: only a limit that was unused for a minute returns full.
+// raisedAfterTaken checks that only a limit that was unused for a minute returns full.
 func raisedAfterTaken(w *tableWorld) {
 	at := weir.Subject{Resource: testResource}
 	w.limits(at, noRefill("n", 100), noRefill("x", 100))
@@ -73,7 +73,7 @@ func raisedAfterTaken(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 0)
 }
 
-// debtMeanwhile: another process makes a debt while a refill by an older image is in flight.
+// debtMeanwhile has another process make a debt while a refill by an older image is in flight.
 func debtMeanwhile(w *tableWorld) {
 	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
 	var armed atomic.Bool
@@ -103,8 +103,8 @@ func debtMeanwhile(w *tableWorld) {
 	}
 }
 
-// availableAfterOthers: the write that admits returns the item, and so the takes and refunds of
-// other processes.
+// availableAfterOthers checks that the write that admits returns the item, and so the takes and
+// refunds of other processes.
 func availableAfterOthers(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, q := w.process(), w.process()
@@ -120,8 +120,8 @@ func availableAfterOthers(w *tableWorld) {
 	equal(w, "available when nobody came between", found[0].Available, 68)
 }
 
-// nothingKept: a settlement that changes nothing writes nothing, and the process keeps no record of
-// it.
+// nothingKept checks that a settlement that changes nothing writes nothing, and the process keeps
+// no record of it.
 func nothingKept(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p := w.process()
