@@ -15,35 +15,35 @@ type Code string
 
 // The codes. None of them means that a limit denied the request: that is a [*DeniedError].
 const (
-	// Invalid: the request is malformed; nothing was charged. Do not repeat it.
+	// Invalid means that the request is malformed; nothing was charged. Do not repeat it.
 	Invalid Code = "invalid"
-	// UnknownLimit: a cost names a limit that no charged entity has.
+	// UnknownLimit means that a cost names a limit that no charged entity has.
 	UnknownLimit Code = "unknown limit"
-	// NoLimits: nothing is configured for the charged entities.
+	// NoLimits means that nothing is configured for the charged entities.
 	NoLimits Code = "no limits configured"
-	// NotFound: an entity that something refers to does not exist.
+	// NotFound means that an entity that something refers to does not exist.
 	NotFound Code = "not found"
-	// UnknownLease: no live or remembered lease has this ID.
+	// UnknownLease means that no live or remembered lease has this ID.
 	UnknownLease Code = "unknown lease"
-	// Conflict: the lease ID was used with other content.
+	// Conflict means that the lease ID was used with other content.
 	Conflict Code = "conflict"
-	// Ended: the lease was completed or cancelled or has expired, and no longer changes.
+	// Ended means that the lease was completed or cancelled or has expired, and no longer changes.
 	Ended Code = "ended"
-	// NeverSatisfiable: the sum of the costs is above what the limit can ever hold.
+	// NeverSatisfiable means that the sum of the costs is above what the limit can ever hold.
 	NeverSatisfiable Code = "never satisfiable"
-	// Unavailable: the store did not answer, so the outcome is unknown. Repeat with the same
+	// Unavailable means that the store did not answer, so the outcome is unknown. Repeat with the same
 	// lease ID.
 	Unavailable Code = "unavailable"
-	// Superseded: the definitions that the server was given are not the ones in force on its store.
-	// Nothing was reserved, whatever the policy is. A server that has the definitions in force can
-	// reserve; settlements work on this one too.
+	// Superseded means that the definitions that the server was given are not the ones in force on its
+	// store. Nothing was reserved, whatever the policy is. A server that has the definitions in force
+	// can reserve; settlements work on this one too.
 	Superseded Code = "superseded"
-	// Overloaded: the limiter or its server has no capacity for the call, and did nothing. Repeat
-	// the call after [Error.RetryAfter].
+	// Overloaded means that the limiter or its server has no capacity for the call, and did nothing.
+	// Repeat the call after [Error.RetryAfter].
 	Overloaded Code = "overloaded"
-	// PermissionDenied: the store refused the caller.
+	// PermissionDenied means that the store refused the caller.
 	PermissionDenied Code = "permission denied"
-	// Unsupported: the store does not support this.
+	// Unsupported means that the store does not support what the call asks for.
 	Unsupported Code = "unsupported"
 )
 

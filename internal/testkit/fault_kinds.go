@@ -10,39 +10,41 @@ type Fault int
 
 // The faults. Unless its comment says otherwise, the request does not reach the server.
 const (
-	// LostAnswer: the request is performed, and then the connection breaks.
+	// LostAnswer means that the request is performed, and then the connection breaks.
 	LostAnswer Fault = iota + 1
-	// LostRequest: the connection breaks before the server gets the request. The caller cannot tell
-	// it from LostAnswer.
+	// LostRequest means that the connection breaks before the server gets the request. The caller
+	// cannot tell it from LostAnswer.
 	LostRequest
-	// NoConnection: the connection is refused, so that the caller knows that nothing was sent.
+	// NoConnection means that the connection is refused, so that the caller knows that nothing was
+	// sent.
 	NoConnection
 	// Cut is NoConnection for this request and for all later ones, until Heal.
 	Cut
-	// DelayedAnswer: the request is performed, and the answer comes after the caller's deadline.
+	// DelayedAnswer means that the request is performed, and the answer comes after the caller's
+	// deadline.
 	DelayedAnswer
-	// DelayedRequest: the caller's deadline passes before the server gets the request, which is
-	// dropped.
+	// DelayedRequest means that the caller's deadline passes before the server gets the request, which
+	// is dropped.
 	DelayedRequest
-	// LateRequest: the caller's deadline passes before the server gets the request, which is then
-	// performed.
+	// LateRequest means that the caller's deadline passes before the server gets the request, which is
+	// then performed.
 	LateRequest
-	// Throttle: 400 with the code of the rule.
+	// Throttle answers 400 with the code of the rule.
 	Throttle
-	// Refuse: 400 with the code of the rule, which the SDK does not repeat.
+	// Refuse answers 400 with the code of the rule, which the SDK does not repeat.
 	Refuse
-	// Fail: 500 InternalServerError, and the request is not performed.
+	// Fail answers 500 InternalServerError; the request is not performed.
 	Fail
-	// FailAfter: 500 InternalServerError, although the request is performed.
+	// FailAfter answers 500 InternalServerError, although the request is performed.
 	FailAfter
-	// Conflict: 400 TransactionConflictException, to the write of one item.
+	// Conflict answers 400 TransactionConflictException, to the write of one item.
 	Conflict
-	// Cancel: 400 TransactionCanceledException with reasons, to a transaction.
+	// Cancel answers 400 TransactionCanceledException with reasons, to a transaction.
 	Cancel
-	// Unprocessed: half of a batch is performed, or none of a batch of one, and the rest is named
-	// as unprocessed.
+	// Unprocessed means that half of a batch is performed, or none of a batch of one, and the rest is
+	// named as unprocessed.
 	Unprocessed
-	// ShortPage: a query or scan returns one item a page, as if items were large.
+	// ShortPage means that a query or scan returns one item a page, as if items were large.
 	ShortPage
 )
 
