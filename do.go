@@ -12,8 +12,8 @@ import (
 const settleGrace = 10 * time.Second
 
 // Do reserves, runs call under the lease, and settles; see [Lease.Do]. If the reservation is
-// denied, Do returns the denial and does not run call. If the context has ended when the lease is
-// there, Do cancels the lease, returns the context's error, and does not run call.
+// denied, Do returns the denial and does not run call. If the context has ended by the time the
+// lease is granted, Do cancels the lease, returns the context's error, and does not run call.
 func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *Lease) error) error {
 	lease, err := s.Reserve(ctx, r)
 	if err != nil {
@@ -98,10 +98,10 @@ func (l *Lease) settleReported(ctx context.Context, succeeded bool) error {
 	return err
 }
 
-// keepAlive extends the lease each time a third of its remaining lifetime, or of its slots' if that
-// is shorter, has passed. So two extensions in a row may fail before anything is lost. It ends when
-// stop is called or the lease has ended. stop returns after the last extension, so that none comes
-// after the lease is settled.
+// keepAlive extends the lease whenever a third of its remaining lifetime has passed, or of the time
+// until its slots time out if that is shorter. So two extensions in a row may fail before anything
+// is lost. It ends when stop is called or the lease has ended. stop returns after the last
+// extension, so that none comes after the lease is settled.
 func (l *Lease) keepAlive(ctx context.Context, renewed *Receipt) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

@@ -2,7 +2,7 @@
 //
 // Before a call, [Service.Reserve] takes what the call may use (requests, tokens, concurrency
 // slots, money) from every limit that applies, or nothing at all, and returns a [Lease]. After the
-// call, [Lease.Complete] replaces what was reserved by what was used, and [Lease.Cancel] gives
+// call, [Lease.Complete] replaces what was reserved with what was used, and [Lease.Cancel] gives
 // everything back. [Do] does this around a function, and [Wait] retries a denied reservation until
 // it fits.
 //

@@ -28,8 +28,8 @@ type Service interface {
 	// above that of the last adjust applied, nothing changes and the last answer is repeated.
 	// totals are one Costs for all charges, or one for each charge in the request's order.
 	Adjust(ctx context.Context, id LeaseID, seq int64, totals []Costs) (*Receipt, error)
-	// Complete replaces what was reserved by what was used, and ends the lease. A limit that
-	// actuals do not name keeps what it stands for: unknown is not zero.
+	// Complete replaces what was reserved with what was used, and ends the lease. A limit that actuals
+	// do not name keeps what it stands for: unknown is not zero.
 	Complete(ctx context.Context, id LeaseID, actuals []Costs) (*Receipt, error)
 	// Cancel gives back everything that the lease stands for, and ends it.
 	Cancel(ctx context.Context, id LeaseID) (*Receipt, error)

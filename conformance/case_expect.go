@@ -102,7 +102,8 @@ func (s *caseWorld) exactly(r *weir.Request, ideal, tries int) {
 	s.admitted(s.drain(r, tries), ideal)
 }
 
-// admitted judges a number of admissions. If answers are bounds, one in a hundred may be missing.
+// admitted checks a number of admissions. If the harness is inexact, up to one in a hundred may be
+// missing.
 func (s *caseWorld) admitted(got, ideal int) {
 	s.Helper()
 	least := ideal

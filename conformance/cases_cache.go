@@ -73,8 +73,8 @@ func (s *faultyWorld) secondProcess() *caseWorld {
 	return &caseWorld{T: s.T, World: s.opens.front(w), h: s.h}
 }
 
-// reachLowered checks that a request is refused by the lowered capacity although the bucket has the
-// units, and that none of it is charged.
+// reachLowered checks that a request is refused because of the lowered capacity although the bucket
+// has the units, and that none of it is charged.
 func reachLowered(s *faultyWorld, later func(*faultyWorld) *caseWorld) {
 	s.admit(ask("a", cost(2)))
 	s.configureElsewhere(slowLimit(weir.Bucket, "n", 5))

@@ -75,7 +75,8 @@ func oneForm(s *caseWorld) {
 	s.expectAvailable("a", cost(9))
 }
 
-// oddNames checks that subjects are kept apart whose names a careless key would make equal.
+// oddNames checks that subjects stay separate although a careless key would be the same for their
+// names.
 func oddNames(t T, h Harness) {
 	for _, k := range h.Traits.Kinds {
 		limits := system(slowLimit(k, "n-1", 10), slowLimit(k, "n.1", 10), slowLimit(k, "n", 10), slowLimit(k, "n_1", 10))

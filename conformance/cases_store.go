@@ -269,7 +269,7 @@ func planUnlocked(s *storeDriver) {
 }
 
 // coldProcess has a new limiter reserve on limits that were used before: unchanged, raised, and
-// lowered. A store that reserves unplanned goes by the old limits.
+// lowered. A store that reserves unplanned uses the old limits.
 func coldProcess(s *storeDriver) {
 	for _, tt := range []struct {
 		entity                string

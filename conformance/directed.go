@@ -267,7 +267,7 @@ func newSet() Set {
 	}}
 }
 
-// kindWords returns a replacer of the names of slow limits by their text.
+// kindWords returns a replacer that replaces the names of slow limits with their text.
 func kindWords(h *Harness) *strings.Replacer {
 	slow := map[weir.Kind]string{
 		weir.Bucket: "bucket/1/240h", weir.Window: "window/240h",
@@ -284,7 +284,7 @@ func kindWords(h *Harness) *strings.Replacer {
 	return strings.NewReplacer(words...)
 }
 
-// addFor adds what definitions need, and more limits beside them.
+// addFor adds the needs of definitions, and of more limits.
 func (n *Needs) addFor(d *weir.Definitions, more []weir.Limit) {
 	all := slices.Concat(d.System, more)
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {

@@ -28,8 +28,8 @@ type callerT struct {
 
 func (t callerT) Context() context.Context { return t.ctx }
 
-// parseWhere parses a block that is played if a store has a leeway or trait ("where"), or if it has
-// not ("unless").
+// parseWhere parses a block that is played if a store has a leeway or trait ("where"), or if it
+// does not ("unless").
 func parseWhere(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	word := in.name()
 	has := map[string]func(h *Harness) bool{

@@ -221,7 +221,7 @@ func (f *familyTree) legal(name string, to *parentLink) bool {
 	return true
 }
 
-// reach returns how many ancestors a charge on an entity charges too.
+// reach returns the number of ancestors that a charge on an entity also charges.
 func (f *familyTree) reach(name string) int {
 	n := 0
 	for at := f.now[name]; at.cascade; at = f.now[at.parent] {
@@ -230,9 +230,9 @@ func (f *familyTree) reach(name string) int {
 	return n
 }
 
-// checkEdit returns an error for definitions that a limiter of a depth, over a store with some
-// traits, would refuse on the way, so that a mistake in them changes nothing. The definitions have
-// no cycles.
+// checkEdit returns an error for definitions that a limiter with the given depth, over a store with
+// the given traits, would refuse during the edit, so that a mistake in them changes nothing. The
+// definitions have no cycles.
 func checkEdit(d *weir.Definitions, traits *driver.Traits, depth int) error {
 	var errs []error
 	refuse := func(code weir.Code, field, value, reason string) {

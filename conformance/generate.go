@@ -252,8 +252,8 @@ func (m *machine) simple() Op {
 	return Op{Verb: opReserve, ID: m.newID(0), Charges: []weir.Charge{c}}
 }
 
-// newID returns a lease ID whose time is off the clock's by some milliseconds. The rest of the ID
-// counts up, because rapid would shrink random bits to IDs that are the same.
+// newID returns a lease ID whose time differs from the clock's by some milliseconds. The rest of
+// the ID counts up, because rapid would shrink random bits to equal IDs.
 func (m *machine) newID(off int64) weir.LeaseID {
 	return m.idAt(m.model.Now().UnixMilli() + off)
 }

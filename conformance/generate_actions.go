@@ -83,7 +83,8 @@ func toPeriodEnd(h *Harness) *rapid.Generator[action] {
 	})
 }
 
-// toLeaseEvent advances to when something happens to a lease, and may then ask about it.
+// toLeaseEvent advances to the next instant at which something happens to a lease, and may then ask
+// about it.
 func toLeaseEvent() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		event := sample(t, "event", "units return", "it is forgotten", "it expires", "its slots time out",

@@ -95,8 +95,8 @@ func lowest(chain []weir.LimitStatus, name string) int64 {
 	return most
 }
 
-// drawNewID draws how far the time in a new lease ID is off the clock: not at all, a little older,
-// or up to a minute ahead.
+// drawNewID draws the difference between the time in a new lease ID and the clock: not at all, a
+// little older, or up to a minute ahead.
 func drawNewID() *rapid.Generator[func(m *machine) weir.LeaseID] {
 	return rapid.Custom(func(t *rapid.T) func(m *machine) weir.LeaseID {
 		how, ms := between(t, "how", 0, 31), between(t, "ms", 1, 60_000)

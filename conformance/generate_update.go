@@ -82,9 +82,9 @@ func drawRepeat() *rapid.Generator[action] {
 }
 
 // growAndShrink has a lease take units at several instants and give some back, and watches them
-// return. Half of the time the lease's first units of windows have returned before. Only then can
-// it be seen which units are given back, because units that are taken earlier return with the first
-// ones.
+// return. Half of the time the lease's first units of windows have returned before. Only then do
+// the answers show which units are given back, because units that are taken earlier return with the
+// first ones.
 func growAndShrink() *rapid.Generator[action] {
 	return rapid.Custom(func(t *rapid.T) action {
 		which, number := rapid.Uint8().Draw(t, "lease"), rapid.Uint8().Draw(t, "number")
@@ -264,7 +264,7 @@ func (m *machine) twice() *trackedLease {
 	return m.live(is)
 }
 
-// slots reports whether a name is one of a concurrency limit, whose use cannot grow.
+// slots reports whether a name is that of a concurrency limit, whose use cannot grow.
 func (e *trackedLease) slots(name string) bool {
 	return slices.ContainsFunc(e.limits, func(l weir.LimitStatus) bool {
 		return l.Limit == name && l.Kind == weir.Concurrency

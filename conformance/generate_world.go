@@ -221,7 +221,7 @@ func changes(h *Harness) *rapid.Generator[definitionsChange] {
 			}
 		}),
 		rapid.Map(rapid.Uint16(), func(which uint16) definitionsChange {
-			return func(d *weir.Definitions) { // limits of another level show through, or none are left
+			return func(d *weir.Definitions) { // limits of another level apply, or none are left
 				n := 0
 				relevel(d, func(limits []weir.Limit) []weir.Limit {
 					return slices.DeleteFunc(limits, func(weir.Limit) bool { n++; return chosen(which, n) })

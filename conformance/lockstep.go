@@ -105,7 +105,7 @@ func (l *lockstep) remember(o *Op, a answer) {
 
 // resolve has the limiter read the configuration for a lease that is about to be settled, if it has
 // changed. A limiter does not read the configuration from a store outside the process while it
-// settles: it would go by the limits that were in force when the lease was reserved.
+// settles: it would use the limits that were in force when the lease was reserved.
 func (l *lockstep) resolve(ctx context.Context, o *Op) {
 	lease, known := l.leases[o.ID]
 	if !l.remote || !known || o.Verb == opReserve || lease.changes == l.changes {

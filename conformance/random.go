@@ -129,7 +129,7 @@ func (r *scriptSearch) example(seed uint64) *difference {
 	return d
 }
 
-// rapidSeed returns a seed that is not 0, because rapid replaces 0 by a random seed.
+// rapidSeed returns a seed that is not 0, because rapid replaces 0 with a random seed.
 func rapidSeed(seed uint64) uint64 { return max(1, seed+1) }
 
 // Replay plays the script that a failing run has printed.

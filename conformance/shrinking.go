@@ -19,7 +19,7 @@ const (
 	shrinkTime = 50 * time.Second
 	shrinkOps  = 200_000 // operations in all
 	shrinkIdle = 40_000  // operations after the last attempt that made the script smaller
-	shrinkOpen = 20      // operations that an attempt counts as, besides its own
+	shrinkOpen = 20      // operations that an attempt costs in addition to its own
 	// A script with fewOps operations or fewer has its definitions shrunk too. Each attempt at that
 	// plays all operations again.
 	fewOps = 40

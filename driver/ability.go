@@ -182,7 +182,7 @@ const (
 	LeaseVoided LeaseState = "voided"
 )
 
-// LeaseRecord is everything that another process needs to go on with a lease.
+// LeaseRecord is everything that another process needs to continue a lease.
 type LeaseRecord struct {
 	ID          weir.LeaseID
 	State       LeaseState

@@ -141,8 +141,8 @@ func (p *Plan) Holdings(out *Outcome) []Holding {
 	return holdings
 }
 
-// Clone returns a copy of the plan, with subjects, takes and parts of its own. A store that goes on
-// with a plan after Reserve has returned needs one. Definitions are shared.
+// Clone returns a copy of the plan, with subjects, takes and parts of its own. A store that uses a
+// plan after Reserve has returned needs one. Definitions are shared.
 func (p *Plan) Clone() *Plan {
 	c := *p
 	c.Subjects, c.Takes = slices.Clone(p.Subjects), make([]*Take, len(p.Takes))
@@ -157,7 +157,8 @@ func (p *Plan) Clone() *Plan {
 // Reserved sets the holding to what a store has taken for t. It shares t's parts, unless the store
 // could not count the units: then it has parts of its own with 0 units.
 func (h *Holding) Reserved(t *Take, taken *Taken) {
-	if h.Pieces = taken.Pieces; t != &h.Take { // the engine may have planned in the holding
+	// the engine may have built the plan in the memory of the holding
+	if h.Pieces = taken.Pieces; t != &h.Take {
 		h.Take = *t
 	}
 	if taken.Units > 0 || t.Cost() == 0 {

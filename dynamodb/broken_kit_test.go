@@ -121,7 +121,7 @@ func (u *bucketUpdate) of(attribute string) func(clause string) bool {
 	}
 }
 
-// unbounded replaces every BETWEEN by its one bound that is not removed.
+// unbounded replaces every BETWEEN with its one bound that is not removed.
 func (u *bucketUpdate) unbounded(lower, upper bool) {
 	for i, c := range u.requires {
 		words := strings.Fields(c) // #n BETWEEN :low AND :high

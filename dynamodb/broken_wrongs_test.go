@@ -21,7 +21,7 @@ func wrongs() []*wrong {
 	return slices.Concat(unconditional(), miscounted(), misdirectedWrites(), wrongItems(), wrongWrites(), missedChanges())
 }
 
-// dropped returns a wrong that removes a condition.
+// dropped returns a fault that removes a condition.
 func dropped(name, attribute, caught string) *wrong {
 	return &wrong{name: name, caught: []string{caught}, update: func(u *bucketUpdate) {
 		u.requires = without(u.requires, u.of(attribute))

@@ -335,9 +335,10 @@ func (s *Store) editAfterPython(t *testing.T) {
 	)
 }
 
-// TestPythonRefuses checks the docs on what the Python library refuses on a table of weir's, where
-// lambda_version is null because the library's functions are not deployed: everything that these
-// functions would have to respect. The library writes nothing of that, and everything else works.
+// TestPythonRefuses checks what the docs say that the Python library refuses on a table that weir
+// made. There lambda_version is null, because the library's functions are not deployed. So the
+// library refuses every change that these functions would have to respect, and writes none of it.
+// Everything else works.
 func TestPythonRefuses(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)

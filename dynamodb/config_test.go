@@ -136,8 +136,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLimitsRemoved checks that removing limits leaves nothing, in the registries either, and that
-// removing limits that do not exist changes nothing.
+// TestLimitsRemoved checks that removing limits leaves nothing, not even in the registries, and
+// that removing limits that do not exist changes nothing.
 func TestLimitsRemoved(t *testing.T) {
 	t.Parallel()
 	s := configured(t)

@@ -53,8 +53,8 @@ func TestCostOfCreationRace(t *testing.T) {
 	s.holds("solo", "tpm", 100_000, 200)
 }
 
-// TestStaleConfiguration makes a process go by a configuration that another process has changed.
-// The item shows it the change; it reads once, and never writes its old definitions back.
+// TestStaleConfiguration makes a process use a configuration that another process has changed. The
+// item shows it the change; it reads once, and never writes its old definitions back.
 func TestStaleConfiguration(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

@@ -149,8 +149,8 @@ func (s faultLoad) prepare(t *testing.T) *faultRun {
 	return r
 }
 
-// split splits buckets into four shards, which begin empty: a shard would keep a balance above its
-// share.
+// split splits buckets into four shards, which begin empty, because a shard would keep a balance
+// above its share.
 func (r *faultRun) split(t *testing.T) {
 	t.Helper()
 	side := r.side(t, "splitting", Options{}, limiter.Options{}, nil)

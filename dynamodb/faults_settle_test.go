@@ -73,9 +73,9 @@ func TestFaultsSettleRepeated(t *testing.T) {
 	}
 }
 
-// TestFaultsReserveRepeated checks the docs on a reserve that is repeated under its ID after a lost
-// answer: if the write was made, it is charged twice and the lease refunds one of the two charges.
-// No charge is made twice without being counted.
+// TestFaultsReserveRepeated checks what the docs say about a reserve that is repeated under its ID
+// after a lost answer: if the write was made, it is charged twice and the lease refunds one of the
+// two charges. No charge is made twice without being counted.
 func TestFaultsReserveRepeated(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -106,7 +106,7 @@ func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, 
 // deleted. It takes as long as ctx allows; the next call continues an interrupted purge. With scan
 // it reads the whole table to find items that no index lists, at the cost of reading the table.
 // Without scan it finds only those of them that the Python library's provisioner is known to leave.
-// progress, if not nil, is called with the count now and then.
+// progress, if not nil, is called with the count from time to time.
 func (t *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (int64, error) {

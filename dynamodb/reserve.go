@@ -160,7 +160,7 @@ func (s *Store) executeParallel(ctx context.Context, op *reserveOp) {
 
 // results reports whether all charges were taken. If not, it reports whether the plan is stale, and
 // returns the error of a charge that failed. An error that is not [weir.Unavailable] wins, because
-// it cannot be mended by a repetition.
+// a repetition cannot help.
 func (op *reserveOp) results() (all, stale bool, err error) {
 	all = true
 	for _, ic := range op.charges {

@@ -110,7 +110,7 @@ func (p *process) exactly(entity, limit string, capacity, want int64) {
 }
 
 // meanwhile calls f with the number of the transaction before each transaction of a process is
-// sent: the process has then read what it goes by.
+// sent: the process has then read what it decides by.
 func meanwhile(f func(n int)) *wrong {
 	n := 0
 	return &wrong{update: func(u *bucketUpdate) {

@@ -37,8 +37,8 @@ type shardModel struct {
 	leases []*weir.Lease
 	// balance is the balance of the exact bucket at the instant at (Unix ms), in milli-units.
 	balance, at int64
-	// all is the sum of the shards when they were last read. owes is true if one of them was in
-	// debt, and there is the number of existing shards out of count.
+	// all is the sum of the shards when they were last read. owes is true if one of them was in debt,
+	// and the field there has the number of existing shards out of count.
 	all          int64
 	owes         bool
 	there, count int
@@ -227,8 +227,8 @@ func (m *shardModel) wait() {
 	m.note("waited %s", d)
 }
 
-// double doubles the shards. A process that does not know of it refunds to a shard more than others
-// would.
+// double doubles the shards. A process that does not know the new number may refund more to a shard
+// than its share.
 func (m *shardModel) double(p *process) {
 	was := m.count
 	if was == bucketitem.MaxShards {

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestPythonDoublingCreatesCapacity checks the docs on buckets that the Python library splits: each
-// new shard begins with a whole share that is not taken from the others. If the library changes
-// that, the docs have to follow.
+// TestPythonDoublingCreatesCapacity checks what the docs say about buckets that the Python library
+// splits: each new shard begins with a whole share that is not taken from the others. If the
+// library changes that, the docs have to follow.
 func TestPythonDoublingCreatesCapacity(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()

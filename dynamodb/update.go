@@ -214,7 +214,7 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 	}
 }
 
-// finish takes in the result of one item update.
+// finish records the result of one item update.
 func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

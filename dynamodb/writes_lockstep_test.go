@@ -14,7 +14,7 @@ import (
 )
 
 // TestWritesLockstep checks that several processes that know an item and make one call after the
-// other get the same answers as one process that has its item alone and reads it each time: the
+// other get the same answers as one process that has its item to itself and reads it each time: the
 // same units, and the same retry-after in milliseconds. The suite compares that one with the model.
 func TestWritesLockstep(t *testing.T) {
 	t.Parallel()

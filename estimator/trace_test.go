@@ -42,7 +42,7 @@ func TestTrace(t *testing.T) {
 	t.Parallel()
 	calls := trace(t)
 	show := func(name string, s estimator.Score) {
-		t.Logf("%-13s covers %6.2f %%, not used %4d a call, overruns %4d calls with %6d tokens",
+		t.Logf("%-13s covers %6.2f %%, in vain %4d a call, overruns %4d calls with %6d tokens",
 			name, float64(covered(s))/10_000, s.Over/s.Calls, s.Calls-s.Covered, s.Under)
 	}
 	for _, tokens := range []int64{64, 256, 1_024, 4_096} {
@@ -51,7 +51,7 @@ func TestTrace(t *testing.T) {
 	tests := []struct {
 		share    int64
 		from, to int64 // coverage, in parts per million
-		over     int64 // reserved and not used, in per cent of the best constant's
+		over     int64 // units reserved and not used, in per cent of those of the best constant estimate
 	}{
 		{900_000, 897_000, 910_000, 115},
 		{950_000, 947_000, 960_000, 120},
@@ -67,7 +67,7 @@ func TestTrace(t *testing.T) {
 			t.Errorf("share %d covers %d, want %d to %d", test.share, c, test.from, test.to)
 		}
 		if s.Over > best.Over*test.over/100 {
-			t.Errorf("share %d reserves %d that are not used, the best constant %d", test.share, s.Over, best.Over)
+			t.Errorf("share %d reserves %d in vain, the best constant %d", test.share, s.Over, best.Over)
 		}
 		if loss, least := s.Loss(test.share), best.Loss(test.share); loss > least*120/100 {
 			t.Errorf("share %d loses %d, the best constant %d", test.share, loss, least)

@@ -116,7 +116,7 @@ func (c *Client) Adjust(
 	return c.update(ctx, "/v1/adjust", id, &apijson.AdjustRequest{LeaseID: id, Seq: seq, Totals: body})
 }
 
-// Complete replaces what was reserved by what was used and ends the lease; see [weir.Service].
+// Complete replaces what was reserved with what was used and ends the lease; see [weir.Service].
 func (c *Client) Complete(
 	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {

@@ -110,7 +110,7 @@ type proxiedWorld struct {
 	proxy *proxy
 }
 
-// Reserve fulfils [weir.Service], as the methods below.
+// Reserve and the methods below implement [weir.Service].
 func (w *proxiedWorld) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	defer w.proxy.over()
 	return w.clientWorld.Reserve(ctx, r)

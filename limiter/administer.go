@@ -162,7 +162,7 @@ func (l *Limiter) editor() (driver.ConfigEditor, error) {
 		"can only replace its configuration as a whole")
 }
 
-// Configure replaces the store's whole configuration by d, from the next call on; see "Changed
+// Configure replaces the store's whole configuration with d, from the next call on; see "Changed
 // limits" in docs/semantics.md. If there are mistakes in d, Configure returns all of them, joined,
 // and changes nothing. If the store's configuration cannot be replaced, the error has code
 // [weir.Unsupported].

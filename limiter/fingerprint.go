@@ -9,7 +9,7 @@ import (
 
 // fingerprint is a hash that is the same in every process, so that a store can keep it with a lease
 // and another server can compare it. It is not cryptographic: a caller can construct two requests
-// with one fingerprint, but can only confuse its own leases by that.
+// with one fingerprint, but it can only confuse its own leases that way.
 type fingerprint hash.Hash
 
 const fingerprintSeed = fingerprint(hash.Seed)

@@ -339,7 +339,7 @@ func (s *leaseSegment) expire(t *leaseTable, e *leaseEntry) {
 	s.moveToEnded(t, e)
 }
 
-// moveToEnded replaces an entry by a record in the queue of ended leases. If there are then too
+// moveToEnded replaces an entry with a record in the queue of ended leases. If there are then too
 // many, it forgets the oldest lease of the caller that has the most, so that one caller cannot make
 // the segment forget the leases of others.
 func (s *leaseSegment) moveToEnded(t *leaseTable, e *leaseEntry) {

@@ -262,7 +262,8 @@ func TestCallerLeaves(t *testing.T) {
 	}
 }
 
-// TestStatusWithoutConfiguration: if the configuration cannot be read, the store is not asked.
+// TestStatusWithoutConfiguration checks that the store is not asked if the configuration cannot be
+// read.
 func TestStatusWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 	store := newFakeStore()

@@ -150,7 +150,7 @@ func (t *unplannedTake) find(want *driver.Take) int {
 	return -1
 }
 
-// fill makes out the outcome of p from the store's outcome of its own plan, which p matches. Takes
+// fill fills in the outcome of p from the store's outcome of its own plan, which p matches. Takes
 // may be in another order. The level and ceiling are those of p, because the store's records may
 // not have them.
 func (t *unplannedTake) fill(p *driver.Plan, out *driver.Outcome) {

@@ -19,7 +19,7 @@ func (l *Limiter) Adjust(ctx context.Context, id weir.LeaseID, seq int64, totals
 	return l.update(ctx, updateOp{verb: weir.VerbAdjust, id: id, seq: seq, totalsName: "totals", totals: totals})
 }
 
-// Complete replaces what was reserved by what was used and ends the lease; see [weir.Service].
+// Complete replaces what was reserved with what was used and ends the lease; see [weir.Service].
 func (l *Limiter) Complete(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
 	return l.update(ctx, updateOp{verb: weir.VerbComplete, id: id, totalsName: "actuals", totals: actuals})
 }

@@ -6,7 +6,7 @@
 // (text.go, scan.go). The tokens become a tree of mappings and scalars, the part of YAML that a
 // limits file uses (tree.go, mapping.go, node.go). The tree is decoded into a [Manifest], which has
 // the definitions and the position of each part in the file (decode.go, decode_limit.go,
-// parents.go). A step records its mistakes and goes on where it can, so that all of them are
+// parents.go). A step records its mistakes and continues if it can, so that all of them are
 // reported, not only the first. The rules for names and limits are those of package weir: decoding
 // calls [weir.Limit.Validate] and [weir.Definitions.Normalize] instead of repeating them.
 //

@@ -69,7 +69,7 @@ func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error 
 }
 
 // editConfig puts a changed copy of the configuration in force. Other calls may still read the old
-// one, so change must replace maps and slices by copies instead of modifying them. The map of
+// one, so change must replace maps and slices with copies instead of modifying them. The map of
 // entities is copied here.
 func (s *Store) editConfig(change func(d *weir.Definitions) error) error {
 	s.editing.Lock()

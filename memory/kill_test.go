@@ -184,8 +184,8 @@ func (log *killLog) read(t *testing.T, line string) {
 	log.workers[worker] = append(log.workers[worker], lease)
 }
 
-// verifyKilled opens the file that the child left, and returns by how many units more than the
-// capacity will have been admitted when the limits are full.
+// verifyKilled opens the file that the child left, and returns the number of units beyond the
+// capacity that will have been admitted when the limits are full.
 func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 	t.Helper()
 	l := openKilled(t, file)

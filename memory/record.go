@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// leaseRecord is a lease as a snapshot has it, so that another process can go on with it. Its
+// leaseRecord is a lease as a snapshot has it, so that another process can continue it. Its
 // holdings are copies, because those of an outcome belong to the limiter. Its limits are shared
 // with the answer to the caller, and are not changed.
 type leaseRecord struct {

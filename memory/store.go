@@ -18,7 +18,7 @@
 // bounded number of subject states, one stripe after another.
 //
 // The configuration is an immutable [weir.Definitions] behind an atomic pointer. A change replaces
-// it by a changed copy.
+// it with a changed copy.
 //
 // # Snapshots
 //

@@ -28,7 +28,7 @@ const (
 	closeTimeout = time.Second
 )
 
-// inflightReserve is a Reserve in progress. It goes on after its caller has left, because a chain
+// inflightReserve is a Reserve in progress. It continues after its caller has left, because a chain
 // cannot be recalled once it was sent.
 type inflightReserve struct {
 	op *reserveOp

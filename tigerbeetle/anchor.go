@@ -214,7 +214,7 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activ
 		if v.created {
 			take.mu.Lock()
 			take.anchorMoved()
-			if take.observed != nil { // the retry-after goes by the new definition
+			if take.observed != nil { // the retry-after is computed with the new definition
 				take.observed.bucket.move(take.nextAnchor, take.fromForgotten)
 			}
 			take.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
-// brokenCase is a case that may catch a wrong.
+// brokenCase is a case that may catch a fault.
 type brokenCase struct {
 	name string
 	run  func(t conformance.T, x *wrong)
@@ -97,7 +97,7 @@ func TestWrongStoresAreCaught(t *testing.T) {
 	t.Logf("%d wrongs caught:\n%s", len(wrongs()), strings.Join(rows, "\n"))
 }
 
-// catchers returns the first two cases that fail with a wrong.
+// catchers returns the first two cases that fail with a fault.
 func catchers(t *testing.T, cases []brokenCase, x *wrong) []string {
 	t.Helper()
 	var names []string
@@ -242,7 +242,7 @@ func (w *tampered) CreateTransfers(
 	return c.answers(results), nil
 }
 
-// tamperedCall is a call that a wrong may change.
+// tamperedCall is a call that a fault may change.
 type tamperedCall struct {
 	w *tampered
 	// meant are the events that the server sent, and all the same events as changed. left says

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrongs returns what the chains could do wrong, with the cases that catch it.
+// wrongs returns the faults that the chains could have, with the cases that catch them.
 func wrongs() []*wrong {
 	all := slices.Concat(unchecked(), wrongHolds(), wrongRefills(), misnamed(), wrongUpdates())
 	for _, x := range all {
@@ -25,7 +25,7 @@ func wrongs() []*wrong {
 	return all
 }
 
-// caughtBy returns, by the name of each wrong, the title of a case that catches it.
+// caughtBy returns, by the name of each fault, the title of a case that catches it.
 func caughtBy() map[string]string {
 	return map[string]string{
 		"what each charge stands for is not reported":       "servers: another one completes",
@@ -78,7 +78,7 @@ func caughtBy() map[string]string {
 	}
 }
 
-// events returns a wrong that does something to each event that which selects.
+// events returns a fault that does something to each event that which selects.
 func events(name string, which func(*tamperedCall, int) bool, do func(*tamperedCall, int)) *wrong {
 	return &wrong{name: name, change: func(c *tamperedCall) {
 		for i := range c.meant {
@@ -125,7 +125,7 @@ func inUpdate(header uint16, which func(*tamperedCall, int) bool) func(*tampered
 	return func(c *tamperedCall, i int) bool { return c.header() == header && which(c, i) }
 }
 
-// unchecked returns wrongs by which takes are checked wrongly, or not all together.
+// unchecked returns faults by which takes are checked wrongly, or not all together.
 func unchecked() []*wrong {
 	held := func(c *tamperedCall, i int) bool { // windows and slots take by another event
 		return c.code(i) == codeCheck && (c.is(i, flagVoid) ||
@@ -211,7 +211,7 @@ func (c *tamperedCall) rename(i int) {
 	c.all[i].ID = id
 }
 
-// misnamed returns wrongs by which events have other IDs, or carry other data.
+// misnamed returns faults by which events have other IDs, or carry other data.
 func misnamed() []*wrong {
 	leases := withCode(codeLease)
 	fixed := func(c *tamperedCall, id *tb.Uint128) {

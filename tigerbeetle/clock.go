@@ -127,8 +127,8 @@ type clockLedger struct {
 	*clusterClock
 }
 
-// CreateAccounts learns the time from the last result, unless it is of an account that exists: that
-// timestamp is of when the account was created.
+// CreateAccounts learns the time from the last result, unless the account existed before: then the
+// timestamp is the time at which it was created.
 func (t clockLedger) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -140,8 +140,8 @@ func (t clockLedger) CreateAccounts(
 	return results, err
 }
 
-// CreateTransfers learns the time from the last result, unless it is of a transfer that exists:
-// that timestamp is of when the transfer was created.
+// CreateTransfers learns the time from the last result, unless the transfer existed before: then
+// the timestamp is the time at which it was created.
 func (t clockLedger) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {

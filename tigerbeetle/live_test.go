@@ -42,7 +42,7 @@ func liveNamespace() string {
 	return "w" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
 }
 
-// liveHarness opens each world in a namespace of its own, on a server that goes by its own clock.
+// liveHarness opens each world in a namespace of its own, on a server that uses its own clock.
 func liveHarness(t testing.TB) conformance.StoreHarness {
 	t.Helper()
 	ledger := connected(t)

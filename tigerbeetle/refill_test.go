@@ -99,7 +99,7 @@ func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *li
 }
 
 // TestRefillIdle checks that idle servers write nothing for limits in use, in debt, and with holds
-// that end, although five servers poll every second which definitions are in force.
+// that end, although five servers poll the definitions in force every second.
 func TestRefillIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

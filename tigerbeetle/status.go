@@ -15,7 +15,7 @@ import (
 )
 
 // Status returns the statuses of limits as they are on the cluster. All accounts that one lookup
-// returns are of one instant. It creates nothing.
+// returns are from one instant. It creates nothing.
 func (s *Store) Status(
 	ctx context.Context, _ time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {

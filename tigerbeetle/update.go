@@ -71,7 +71,7 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *driver.Update, out *
 	}
 	defer s.exit()
 	c := newUpdateOp(s, u)
-	// The chain goes on after the context has ended, and its results are still counted.
+	// The chain continues after the context has ended, and its results are still counted.
 	found, err := client.Await(ctx, func() (*driver.Outcome, error) { return c.run(ctx) })
 	if err == nil {
 		*out = *found

@@ -43,7 +43,7 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, in *os.File, errs *byte
 	return cmd, in, errs
 }
 
-// TestProgram: arguments, standard streams and the exit code reach the process.
+// TestProgram checks the arguments, the standard streams and the exit code of a process.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	cmd, in, errs := start(t, "limits", "check", "-")
@@ -60,14 +60,15 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestInterrupt: the first signal ends the program in its own words, even while it waits for input.
+// TestInterrupt checks that the program ends with a message of its own after the first signal, even
+// while it waits for input.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be sent an interrupt there")
 	}
 	cmd, in, errs := start(t, "limits", "check", "-")
-	// More than a pipe holds: once it is written, the program is reading, and minds signals.
+	// This is more than a pipe holds. Once it is written, the program is reading, and handles signals.
 	if _, err := in.WriteString(strings.Repeat("#\n", 1<<19)); err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func subject(c weir.Charge) weir.Subject {
 // shortName returns the name of the limit in a full name.
 func shortName(name string) string { return name[strings.LastIndexByte(name, '#')+1:] }
 
-// shortNames replaces full names by the names of the limits.
+// shortNames replaces full names with the names of the limits.
 func shortNames(totals []weir.Costs) []weir.Costs {
 	var short []weir.Costs
 	for _, set := range totals {

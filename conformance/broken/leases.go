@@ -233,8 +233,8 @@ func tableRules() []pointVariant {
 	)
 }
 
-// cell replaces the right reaction of a cell by a replay, or by a conflict if a replay is right. If
-// the content does not count in the cell, the variant applies to any content.
+// cell replaces the right reaction of a cell with a replay, or with a conflict if a replay is
+// right. If the content does not count in the cell, the variant applies to any content.
 func cell(v weir.Verb, s driver.LeaseState, same bool, right model.Reaction, counts bool) pointVariant {
 	wrong := model.Replay
 	if right == model.Replay || s == "" {

@@ -81,7 +81,7 @@ func degraded(w *wrongWorld, r *weir.Request) *weir.Lease {
 	}
 }
 
-// degrade replaces the answer by a lease that stands for nothing.
+// degrade replaces the answer with a lease that stands for nothing.
 func (a *answer) degrade() { a.lease, a.err = degraded(a.w, a.request), nil }
 
 // counting admits by a count of its own while the store does not answer, up to ten units of each

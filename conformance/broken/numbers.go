@@ -180,7 +180,7 @@ func (l skewedWorld) Advance(d time.Duration) {
 	l.World.Advance(l.read(l.clock.Now()).Sub(l.World.Now()))
 }
 
-// clock reads the time wrongly, and the model goes by that.
+// clock reads the time wrongly, and the model uses the result.
 func clock(read func(time.Time) time.Time) func(w *wrongWorld) {
 	return func(w *wrongWorld) {
 		var start time.Time

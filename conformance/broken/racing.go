@@ -38,7 +38,7 @@ func twoSteps(w *wrongWorld) {
 	}
 }
 
-// inParts takes what is asked of m after everything else.
+// inParts reserves the cost on m in a second step, after all other costs.
 func inParts(w *wrongWorld) {
 	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 		later := r.Costs["m"]
@@ -57,8 +57,8 @@ func inParts(w *wrongWorld) {
 	}
 }
 
-// takeInFlightForDone lets a call that comes while another one on its lease ID is in flight take on
-// its own.
+// takeInFlightForDone treats a call that comes while another one on its lease ID is in flight as a
+// new reservation.
 func takeInFlightForDone(w *wrongWorld) {
 	var mu sync.Mutex
 	busy := map[weir.LeaseID]bool{}

@@ -12,7 +12,7 @@ import (
 
 // Recording returns a store that records the limits by which each subject was last reserved. It
 // reserves unplanned by these records, whatever is configured now, and its configuration has
-// versions. Nothing is wrong in it.
+// versions. It has no faults.
 func Recording(b driver.Store) driver.Store { return newRecording(b) }
 
 // recording is a [driver.UnplannedReserver] over a store in the process.

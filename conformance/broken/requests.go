@@ -195,7 +195,7 @@ func requestFronts() []wrappedVariant {
 	}
 }
 
-// leave replaces the answer by a lease with the request's ID that stands for nothing.
+// leave replaces the answer with a lease with the request's ID that stands for nothing.
 func (a *answer) leave(id weir.LeaseID) {
 	_, _ = a.w.World.Reserve(context.Background(),
 		&weir.Request{LeaseID: id, Entity: a.request.Entity, Resource: a.request.Resource})

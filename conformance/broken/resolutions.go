@@ -45,7 +45,7 @@ func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []*driv
 }
 
 // firstForGood judges by the limits that a subject had when it was first seen, like a store that
-// goes by its items alone.
+// uses only its own items.
 func firstForGood(s *wrongStore) {
 	var first earlierResolutions
 	planning(func(p *driver.Plan) []*driver.Take {
@@ -54,8 +54,8 @@ func firstForGood(s *wrongStore) {
 	})(s)
 }
 
-// takenByBefore takes by the limits that a subject had the last time. If other limits apply now, it
-// takes again by these, without giving the first back.
+// takenByBefore takes units under the limits that a subject had the last time. If other limits
+// apply now, it takes again under these, and does not give the first units back.
 func takenByBefore(s *wrongStore) {
 	var last earlierResolutions
 	s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {

@@ -156,7 +156,7 @@ func answering(change func(a *answer)) func(w *wrongWorld) {
 	}
 }
 
-// fail replaces the answer by an error.
+// fail replaces the answer with an error.
 func (a *answer) fail(err error) { a.lease, a.err = nil, err }
 
 // admitting changes each lease that was reserved.
@@ -208,7 +208,7 @@ func completing(code weir.Code, change func(c *completion)) func(w *wrongWorld) 
 	}
 }
 
-// done replaces the answer by a receipt that says that the lease was completed.
+// done replaces the answer with a receipt that says that the lease was completed.
 func (c *completion) done() { c.receipt, c.err = c.w.done(c.id), nil }
 
 // configuring replaces each change of the definitions. Invalid definitions are refused as before.

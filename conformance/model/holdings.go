@@ -156,7 +156,7 @@ func (h *Holding) clone(l weir.Limit, to []driver.Part) *Holding {
 	return c
 }
 
-// swap replaces pieces of a lease by others.
+// swap replaces pieces of a lease with others.
 func (s *state) swap(old, with []*Piece) {
 	s.pieces = slices.DeleteFunc(s.pieces, func(p *Piece) bool { return slices.Contains(old, p) })
 	s.pieces = append(s.pieces, with...)

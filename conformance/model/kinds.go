@@ -54,8 +54,8 @@ func (m *Model) touch(b Bucket, l *weir.Limit, now int64) Bucket {
 }
 
 // Wait returns the time in milliseconds from now until the balance reaches want, or nil if it never
-// will (4.2). The credit must become what it was at the balance's instant plus what is missing;
-// that is so at the first t with t·r/p of at least that.
+// will (4.2). The credit must grow by what is missing. It has done so at the first t at which t·r/p
+// is at least the credit at the balance's instant plus what is missing.
 func (b Bucket) Wait(want *big.Int, now int64) *big.Int {
 	if want.Cmp(capacityMilli(&b.Limit)) > 0 {
 		return nil
@@ -124,8 +124,7 @@ func (m *Model) extendedUntil(l *weir.Limit, p *Piece, now int64) int64 {
 	return m.points.Until.pass(Expiry{Cause: Extended, From: now, Limit: l, Pieces: []*Piece{p}}, until)
 }
 
-// returned reports whether a piece no longer counts. It is free from the instant on until which it
-// was occupied (2.2).
+// returned reports whether a piece no longer counts. Its units are free from its end on (2.2).
 func (m *Model) returned(p *Piece, now int64) bool {
 	return m.points.Returned.pass(PieceRead{p, now}, p.Until <= now)
 }
@@ -171,8 +170,9 @@ func piecesWait(pieces []*Piece, left *big.Int, now int64) *big.Int {
 	return nil
 }
 
-// shrink returns the pieces after less units were given back, those added last first. What remains
-// keeps its end, and units that have returned by themselves do not return again (7.6).
+// shrink returns the pieces after some units were given back, those added last first; less is their
+// number. What remains keeps its end, and units that have returned by themselves do not return
+// again (7.6).
 func shrink(pieces []*Piece, less int64) []*Piece {
 	out := copies(pieces)
 	for _, p := range slices.Backward(out) {

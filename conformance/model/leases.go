@@ -181,9 +181,9 @@ func (t *leaseTable) forgotEarly(e *lease) { t.horizon = max(t.horizon, idMS(e.i
 // Horizon holds the instants that determine the oldest time that an unknown lease ID may have
 // (6.2).
 type Horizon struct {
-	// Now is the lease table's time, Memory the lease memory.
+	// Now is the lease table's time. Memory is the lease memory.
 	Now, Memory int64
-	// Early is one past the newest ID time that was forgotten early, Opened when the table was
+	// Early is one past the newest ID time that was forgotten early. Opened is when the table was
 	// opened.
 	Early, Opened int64
 }

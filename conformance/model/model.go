@@ -16,7 +16,7 @@
 // definitions.
 //
 // Package broken makes wrong models out of it, to show that the suites catch them: at a few places,
-// a variant may replace a value by a wrong one (see [Points]). A reader of the rules can ignore
+// a variant may replace a value with a wrong one (see [Points]). A reader of the rules can ignore
 // them: a point that is not set returns the value that it is given.
 package model
 
@@ -138,7 +138,7 @@ func (m *Model) readClock() int64 { return unixMS(m.now()) }
 // advanceTable advances the lease table's clock to the time of a call.
 func (m *Model) advanceTable(now int64) { m.table.now = m.clock(now) }
 
-// clock returns the lease table's time after a call that brings now. Leases go by the latest now of
+// clock returns the lease table's time after a call that brings now. Leases use the latest now of
 // any call; but a now that is more than a minute behind means that the clock had been wrong before
 // (1.3).
 func (m *Model) clock(now int64) int64 {

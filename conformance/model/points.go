@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Point replaces a right value of the model by a variant's. The function gets what the value was
+// Point replaces a right value of the model with a variant's. The function gets what the value was
 // computed from, and the right value. A nil Point keeps the right value.
 type Point[Of, V any] func(of Of, right V) V
 
@@ -142,7 +142,7 @@ type Expiry struct {
 	Pieces []*Piece
 	// Length is an option: the lease lifetime or the lease memory.
 	Length int64
-	// Timeout is the longest timeout of a lease's concurrency limits, IDTime the time in its ID.
+	// Timeout is the longest timeout of a lease's concurrency limits. IDTime is the time in its ID.
 	Timeout, IDTime int64
 }
 
@@ -158,8 +158,8 @@ type Judged struct {
 	// Bucket or Pieces, by kind, holds the units in use. Pieces that have returned are left out.
 	Bucket Bucket
 	Pieces []*Piece
-	// Available is the amount that the limit has left under the take's ceiling, and Asked the
-	// amount asked.
+	// Available is the amount that the limit has left under the take's ceiling. Asked is the amount
+	// asked.
 	Available, Asked *big.Int
 	// Wait is the time in milliseconds until the take fits; nil if it never will.
 	Wait *big.Int
@@ -168,7 +168,7 @@ type Judged struct {
 
 // SeenUpdate is the judging of one limit.
 type SeenUpdate struct {
-	// Denied is set if the request was denied, Known if there was a state.
+	// Denied is set if the request was denied. Known is set if there was a state.
 	Denied, Known bool
 }
 

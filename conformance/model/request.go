@@ -11,7 +11,7 @@ import (
 
 // Content is the part of a call that is compared with an earlier call with the same lease ID (6).
 type Content struct {
-	// Charges are the charges of a request, in their order and with their costs, and Brought its
+	// Charges are the charges of a request, in their order and with their costs. Brought are its
 	// limits.
 	Charges []weir.Charge
 	Brought []weir.Limit
@@ -47,7 +47,7 @@ func fault(code weir.Code, field, reason string) *weir.Error {
 	return &weir.Error{Code: code, Field: field, Reason: reason}
 }
 
-// content returns the content of a request, or an error for a mistake that is in the request alone.
+// content returns the content of a request, or an error for a mistake that the request alone shows.
 func (m *Model) content(r *weir.Request) (*Content, error) {
 	charges := r.Charges
 	if len(charges) == 0 {

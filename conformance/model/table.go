@@ -27,7 +27,7 @@ type TableCell struct {
 	State driver.LeaseState
 	// Same is set if the content equals that of the earlier call.
 	Same bool
-	// Seq is the sequence number of an adjust, Last that of the last one applied.
+	// Seq is the sequence number of an adjust. Last is that of the last one applied.
 	Seq, Last int64
 	// Refused is set if a reserve with an unknown ID would be refused (6.1).
 	Refused bool

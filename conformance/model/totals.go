@@ -70,8 +70,8 @@ func none(parts []driver.Part) []driver.Part {
 	return out
 }
 
-// assign replaces what the lease stands for by totals. There is one set for all charges, or one for
-// each in order (7.4). Totals count on the entity and on every ancestor that the cost reached
+// assign replaces what the lease stands for with totals. There is one set for all charges, or one
+// for each in order (7.4). Totals count on the entity and on every ancestor that the cost reached
 // (7.1). A limit that is not named keeps what it stands for (7.2).
 func (m *Model) assign(e *lease, totals []weir.Costs) ([][]driver.Part, error) {
 	if err := checkSets(totals, len(e.content.Charges)); err != nil {

@@ -38,8 +38,8 @@ type Account struct {
 	Refilled map[string]int64
 	// Left is the sum of the final balances. Consumed is the sum of the consumed units (tc).
 	Left, Consumed int64
-	// Off is the difference between Left and Consumed and Made and Refilled. It is 0 if all units
-	// are accounted for.
+	// Off is the sum of Left and Consumed, less the sum of Made and Refilled. It is 0 if all units are
+	// accounted for.
 	Off int64
 	// Writes counts the refills, by side. Broken counts those that do not begin at the rf at which
 	// another one ended.

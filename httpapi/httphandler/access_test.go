@@ -19,7 +19,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// roleTokens authenticates the tests' bearer tokens. A token is the word of its role and "-token".
+// roleTokens authenticates the tests' bearer tokens. A token is the word of its role, followed by
+// "-token".
 func roleTokens(token string) (httphandler.Identity, bool) {
 	for _, role := range []httphandler.Role{
 		httphandler.RoleNone, httphandler.RoleRead, httphandler.RoleCall, httphandler.RoleAdmin,

@@ -24,7 +24,7 @@ func (w *handlerWorld) delete(target string) *answered {
 	return w.ask(sent{method: "DELETE", target: target})
 }
 
-// TestAdminLimits checks that the limits put at a place are returned for it, and judge requests.
+// TestAdminLimits checks that the limits put at a place are returned for it, and apply to requests.
 func TestAdminLimits(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httphandler.Options{AdminNote: "holds until the next reload or restart"})

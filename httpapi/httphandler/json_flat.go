@@ -113,7 +113,8 @@ func (r *reserveBody) word(f *weir.Error) string {
 	return f.Field
 }
 
-// rewordFlat replaces the full name of a limit by its flat key, or by the path of the key's amount.
+// rewordFlat replaces the full name of a limit with its flat key, or with the path of the key's
+// amount.
 func (u *updateBody) rewordFlat(f *weir.Error) {
 	if f.Code == weir.UnknownLease {
 		f.Reason = "is not known as a lease with flat keys"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDirectRoutes checks that directly finds a route exactly if the mux finds the same one.
+// TestDirectRoutes checks that directly finds a route if and only if the mux finds the same one.
 func TestDirectRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(nil, nil)

@@ -163,7 +163,7 @@ func describe(c weir.Code) (status int, title string) {
 }
 
 // Fits reports whether the code goes with the status. It does if describe gives this status for it,
-// if the status is one of plainStatuses, or if the code is of a newer server.
+// if the status is one of plainStatuses, or if the code is that of a newer server.
 func (p *Problem) Fits() bool {
 	for _, m := range p.Errors {
 		if m.Code == "" || m.Code == weir.Unavailable {

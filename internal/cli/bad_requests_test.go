@@ -203,7 +203,7 @@ func checkSecrets(t *testing.T, worlds ...*badWireWorld) {
 	}
 }
 
-// judge compares an answer with the one that the row wants, and returns it in one line.
+// judge compares an answer with the one that the row expects, and returns it in one line.
 func (row badRow) judge(t *testing.T, got *wireAnswer) string {
 	t.Helper()
 	if got.status != row.status || !slices.Equal(got.more, row.more) {

@@ -46,7 +46,7 @@ settles what was really used.
 
 Exit codes: 0 done, 1 failed, 2 misused, 3 denied.`
 
-// helpWidth is how many columns the help has.
+// helpWidth is the width of the help, in columns.
 const helpWidth = 80
 
 // newRoot builds the whole tree of commands.

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits is a command of the scripts: "exits CODE PROGRAM ARG…" runs a program and wants that exit
+// exits is a command of the scripts: "exits CODE PROGRAM ARG…" runs a program and expects that exit
 // code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

@@ -263,8 +263,8 @@ type hiddenLimits struct {
 	text string
 }
 
-// hiddenLevel is a hidden level: those of its limits that the level that wins has too, and those
-// that nothing replaces.
+// hiddenLevel is a hidden level. It divides its limits into those that the winning level has too
+// and those that nothing replaces.
 type hiddenLevel struct {
 	Level      weir.Level `json:"level"`
 	Overridden []string   `json:"overridden,omitempty"`

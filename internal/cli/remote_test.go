@@ -75,7 +75,7 @@ func (s *serverTime) advance(d time.Duration) {
 func clockOf(ts *testscript.TestScript) *serverTime { return ts.Value(remoteClock{}).(*serverTime) }
 
 // scriptServer is a command of the scripts: "server [-tokens] [-tls] FILE" serves the limits in
-// FILE and sets WEIR_SERVER. With -tokens it wants the bearer token of a role:
+// FILE and sets WEIR_SERVER. With -tokens it requires the bearer token of a role:
 // "the-token-of-read", or call, or admin. With -tls it writes its certificate to ca.pem.
 func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -163,8 +163,8 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[3]), body, 0o600))
 }
 
-// scriptSame is a command of the scripts: "same A B" wants two JSON texts to be equal, "same -part
-// A B" wants every member of A in B.
+// scriptSame is a command of the scripts: "same A B" expects two JSON texts to be equal, "same
+// -part A B" expects every member of A in B.
 func scriptSame(ts *testscript.TestScript, neg bool, args []string) {
 	part := len(args) == 3 && args[0] == "-part"
 	if part {

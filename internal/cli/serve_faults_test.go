@@ -69,7 +69,7 @@ func TestServeSnapshotFails(t *testing.T) {
 	s.end(t)
 }
 
-// end asks the server to shut down, and wants exit code 0.
+// end asks the server to shut down, and expects exit code 0.
 func (s *served) end(t *testing.T) {
 	t.Helper()
 	s.signal(t, syscall.SIGTERM)

@@ -85,7 +85,7 @@ func TestServe(t *testing.T) {
 	checkSnapshot(t, state, lease)
 }
 
-// checkSnapshot wants the lease of an answer live in the snapshot that a server left.
+// checkSnapshot checks that the lease of an answer is live in the snapshot that a server left.
 func checkSnapshot(t *testing.T, file, answer string) {
 	t.Helper()
 	var lease struct {
@@ -185,7 +185,7 @@ func (s *served) waitFor(t *testing.T, text string) {
 	}
 }
 
-// ask posts a body and wants a status; it returns the answer's body.
+// ask posts a body and expects a status; it returns the answer's body.
 func (s *served) ask(t *testing.T, path, body string, want int) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), servePatience)

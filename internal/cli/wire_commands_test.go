@@ -97,9 +97,9 @@ func scriptLeaseID(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptJSON is a command of the scripts: "json FILE PATH VALUE" wants that value at the path,
-// "! json FILE PATH" wants nothing there. A VALUE that begins with ~ is a regular expression for
-// all of it. See [lookUpJSON] for paths.
+// scriptJSON is a command of the scripts: "json FILE PATH VALUE" expects that value at the path, "!
+// json FILE PATH" expects nothing there. A VALUE that begins with ~ is a regular expression for all
+// of it. See [lookUpJSON] for paths.
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg && len(args) != 2 || !neg && len(args) != 3 {
 		ts.Fatalf("usage: json FILE PATH VALUE, or ! json FILE PATH")
@@ -208,7 +208,7 @@ func takeLimit(list []any, step string) (any, error) {
 	return found[0], nil
 }
 
-// scriptHeader is a command of the scripts: "header NAME PATTERN" wants exactly one field of that
+// scriptHeader is a command of the scripts: "header NAME PATTERN" expects exactly one field of that
 // name in the last answer's head, all of which matches; "! header NAME" wants none.
 func scriptHeader(ts *testscript.TestScript, neg bool, args []string) {
 	if neg && len(args) != 1 || !neg && len(args) != 2 {

@@ -56,8 +56,8 @@ type App struct {
 	Env     func(string) string
 }
 
-// helpWriter is the writer to which cobra writes help and completions. Cobra does not report errors
-// of that, or only in its own words, so the writer keeps them.
+// helpWriter is the writer to which cobra writes help and completions. Cobra reports the errors of
+// these writes in its own words or not at all, so the writer keeps them.
 type helpWriter struct {
 	to  io.Writer
 	err error

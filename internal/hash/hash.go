@@ -1,11 +1,11 @@
-// Package hash condenses content into 64 bits, quickly and the same in every process. It is no
-// protection: anybody can find two contents with one hash.
+// Package hash condenses content into 64 bits, quickly and the same in every process. It is not
+// cryptographic: anyone can construct two contents with the same hash.
 package hash
 
 import "math/bits"
 
-// Hash is the hash of what has been added so far. Any value may be the first: [Seed] where the
-// result must be the same everywhere, a random one where it need not be.
+// Hash is the hash of what has been added so far. Any value may be the first: [Seed] if the result
+// must be the same everywhere, and a random one if it need not be.
 type Hash uint64
 
 // Seed begins hashes that other processes compare.

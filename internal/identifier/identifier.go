@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The lengths of names in bytes, at most; those of the Python library, with which weir shares
-// tables.
+// The largest lengths of names, in bytes. They are those of the Python library, with which weir
+// shares tables.
 const (
 	MaxEntity   = 256
 	MaxResource = 64
@@ -75,7 +75,8 @@ const (
 	isInPath
 )
 
-// The characters below and above 64, one bit for each.
+// Sets of ASCII characters with one bit for each: digits and dotDash are below 64, letters and
+// under are above.
 const (
 	digits  = 0x3ff << '0'
 	letters = 0x3ffffff<<('A'-64) | 0x3ffffff<<('a'-64)

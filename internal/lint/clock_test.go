@@ -73,7 +73,7 @@ var clockless = []string{
 	"memory", "manifest", "conformance/broken", "conformance/model", "internal/schema", "kernel",
 }
 
-// maxClockLines is the number of lines of the root that may read the clock, because now is read at
+// maxClockLines is the number of lines of the root that may read the clock, because now is read in
 // one place.
 const maxClockLines = 1
 

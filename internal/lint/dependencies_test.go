@@ -10,7 +10,8 @@ import (
 
 const dependencyPage = "docs/dependencies.md"
 
-// dependencyRule wants a reason for each direct requirement of go.mod, and no reason without one.
+// dependencyRule requires a reason for each direct requirement of go.mod, and refuses a reason for
+// anything else.
 var dependencyRule = rule{
 	name:  "dependencies",
 	check: checkDependencies,

@@ -9,7 +9,7 @@ import (
 
 // docRule asks for a comment on every exported name of production code. One comment serves a
 // declaration in parentheses. In a struct or interface, one comment serves a run of members without
-// a blank line, and the type's comment serves them all where none has a comment of its own.
+// a blank line, and the type's comment serves them all if none has a comment of its own.
 var docRule = rule{
 	name:  "doc comments",
 	check: checkDocs,

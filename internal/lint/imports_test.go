@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// importRule holds the files against the import table.
+// importRule compares the imports of the files with the import table.
 var importRule = rule{
 	name:  "imports",
 	check: checkImports,
@@ -127,7 +127,7 @@ func (m *room) allows(imported string, test bool) bool {
 	return false
 }
 
-// isStandard reports whether an import path is of the standard library, not of a module, whose
+// isStandard reports whether an import path belongs to the standard library, not to a module, whose
 // first part has a dot, and not cgo.
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")

@@ -102,9 +102,9 @@ func cells(of func(*store) bool) []*cell {
 
 // figures are the counts of a cell.
 type figures struct {
-	// got counts callers that had a lease and settled it, under those that left while they had one,
-	// and gone those that left without one. The others stayed and got none: a limit denied it, or
-	// the store or a server did not answer.
+	// got counts the callers that had a lease and settled it, under counts those that left while they
+	// had one, and gone counts those that left without one. The others stayed and got none: a limit
+	// denied it, or the store or a server did not answer.
 	got, under, gone, denied, unanswered int
 	// took has the times that it took to get a lease.
 	took []time.Duration

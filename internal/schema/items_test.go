@@ -69,7 +69,7 @@ func TestSamplesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMalformedSamples replaces each attribute of each sample by a value that it never has.
+// TestMalformedSamples replaces each attribute of each sample with a value that it never has.
 func TestMalformedSamples(t *testing.T) {
 	t.Parallel()
 	wrong := &types.AttributeValueMemberB{Value: []byte("?")}

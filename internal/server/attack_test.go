@@ -237,8 +237,9 @@ func (r *repeating) RoundTrip(req *http.Request) (*http.Response, error) {
 // goodTime is the longest time for which the good caller makes calls.
 const goodTime = 90 * time.Second
 
-// good reserves and completes with the caller's own lease IDs, each tenth time on a new connection,
-// and fails the test if a call is not answered with 200, the tenth time it is sent at the latest.
+// good reserves and completes with the caller's own lease IDs, every tenth time on a new
+// connection, and fails the test if a call is not answered with 200, after it was sent at most ten
+// times.
 func (c *attackChild) good(t *testing.T) answerTimes {
 	t.Helper()
 	transport := &repeating{Transport: &http.Transport{}}
@@ -269,8 +270,9 @@ func (c *attackChild) good(t *testing.T) answerTimes {
 }
 
 // TestGoodCallerUnderAttack prints how long a good caller waits for its answers while another one
-// attacks the server, beside the time without an attack. Each is a separate process. The test wants
-// every call answered and none refused. It does not check the times, because machines differ.
+// attacks the server, beside the time without an attack. Each is a separate process. The test
+// requires that every call is answered and none is refused. It does not check the times, because
+// machines differ.
 func TestGoodCallerUnderAttack(t *testing.T) {
 	connections := soak.Amount(256, 8192)
 	memorySize := soak.Amount(5_000, 1_000_000)

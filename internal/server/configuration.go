@@ -83,8 +83,8 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 	return errors.Join(errs...)
 }
 
-// firstLimits puts the limits file in force, unless the store was opened with it and so has
-// decided.
+// firstLimits puts the limits file in force, unless the store was opened with it and has already
+// decided whether it is in force.
 func (s *Server) firstLimits(ctx context.Context, read []fileContent) error {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
 		s.announceLimits(ctx, read[0].name)

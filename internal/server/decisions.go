@@ -192,8 +192,8 @@ func (m *metrics) makeSeries() {
 }
 
 // seriesCache keeps the series of label sets, because looking one up in a vector takes long
-// compared to a decision in memory. Label sets are few and stay, so reading takes no lock. All
-// methods may be called at once.
+// compared with a decision in memory. There are few label sets, and none is ever removed, so
+// reading takes no lock. All methods may be called concurrently.
 type seriesCache[L comparable, M any] struct {
 	find  func(L) M // called once for each label set
 	known atomic.Pointer[map[L]M]

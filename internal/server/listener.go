@@ -337,7 +337,7 @@ func (c *boundedConn) Close() error {
 }
 
 // CloseWrite closes the sending side. net/http calls it after the last answer to a client that may
-// still be sending, and closes the connection half a second later, for which it must not keep
+// still be sending, and closes the connection half a second later, during which it must not keep
 // others out. It is not called over TLS.
 func (c *boundedConn) CloseWrite() error {
 	defer c.listener.moveToAnswered(c)

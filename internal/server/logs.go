@@ -131,7 +131,7 @@ func (h *throttledHandler) WithGroup(name string) slog.Handler {
 }
 
 // StoreFaults logs and counts errors of a store outside of calls. It is made before the store,
-// which must call [StoreFaults.Note]. All methods may be called at once.
+// which must call [StoreFaults.Note]. All methods may be called concurrently.
 type StoreFaults struct {
 	logger *slog.Logger
 	passed passedLines

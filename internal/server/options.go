@@ -48,8 +48,8 @@ type Options struct {
 	// TraceEndpoint is the URL of a collector of traces, by OTLP over HTTP. The standard OTEL_
 	// variables tune the rest. Default: no traces.
 	TraceEndpoint string
-	// StoreFaults counts errors of the store outside of calls, for the metrics. Default: none
-	// happen.
+	// StoreFaults counts errors of the store outside of calls, for the metrics. Default: no errors are
+	// counted.
 	StoreFaults *StoreFaults
 	// Logger is the log. Default: nothing is logged.
 	Logger *slog.Logger

@@ -110,7 +110,7 @@ func (l *loadTally) reserveOnce(w *world, began *atomic.Bool) bool {
 	return true
 }
 
-// checkLeases opens the snapshot that the server left, and wants every lease live in it.
+// checkLeases opens the snapshot that the server left, and checks that every lease is live in it.
 func checkLeases(t *testing.T, file string, want []weir.LeaseID) {
 	t.Helper()
 	store, err := memory.OpenSnapshot(file, nil)

@@ -87,8 +87,8 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// loggedExporter logs failures to export, because OpenTelemetry's error handler is one for the
-// whole process.
+// loggedExporter logs failures to export, because the whole process has only one error handler of
+// OpenTelemetry.
 type loggedExporter struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger
@@ -172,8 +172,8 @@ func (t *traces) shutdown(ctx context.Context) {
 }
 
 // RouteTelemetry sends OpenTelemetry's errors to a logger, and warns of variables that it will
-// ignore. The command must call it before traces are made, because it changes what is one for the
-// whole process.
+// ignore. The command must call it before traces are made, because it changes settings of the whole
+// process.
 //
 // It silences OpenTelemetry's own logger, which writes lines of another form to standard error and
 // quotes variables with secrets, such as OTEL_EXPORTER_OTLP_HEADERS. The warnings do not quote
@@ -190,7 +190,7 @@ func RouteTelemetry(ctx context.Context, env func(string) string, logger *slog.L
 	}
 }
 
-// setZero calls set with a zero value, whose type is of a module that is not imported here.
+// setZero calls set with a zero value, whose type belongs to a module that is not imported here.
 func setZero[T any](set func(T)) {
 	var zero T
 	set(zero)

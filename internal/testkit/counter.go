@@ -13,7 +13,7 @@ import (
 )
 
 // Counter counts the calls of an SDK client to DynamoDB, and the capacity that they consume. Its
-// zero value is ready. It may be used by several clients at once.
+// zero value is ready. It may be used by several clients concurrently.
 type Counter struct {
 	mu  sync.Mutex
 	ops map[string]*Operation

@@ -16,7 +16,8 @@ import (
 const defaultHold = 30 * time.Second
 
 // Faults injects failures between an SDK client and DynamoDB. It is an [http.RoundTripper], so that
-// the SDK's own retries see each fault like a real one. It may be used by several clients at once.
+// the SDK's own retries see each fault like a real one. It may be used by several clients
+// concurrently.
 type Faults struct {
 	base  http.RoundTripper
 	rules []FaultRule

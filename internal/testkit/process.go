@@ -53,7 +53,7 @@ func last(s string) string {
 	return s
 }
 
-// Process is a child process that runs beside a test. Its methods may be called at once.
+// Process is a child process that runs beside a test. Its methods may be called concurrently.
 type Process struct {
 	cmd   *exec.Cmd
 	grace time.Duration // from being asked to end to being killed

@@ -7,7 +7,7 @@
 // changed an item, and the change is planned again from a new read.
 //
 // After a change the Admin informs the bucket store of this process
-// (bucketitem.Store.ApplyConfigChange), so that no reservation goes by an item from before the
+// (bucketitem.Store.ApplyConfigChange), so that no reservation is judged by an item from before the
 // change. Changes that concern more bucket items than a transaction can hold, such as a new parent
 // or the deletion of an entity, are made group by group. Each such change can be repeated after an
 // interruption and makes progress each time.

@@ -149,7 +149,7 @@ func (b *storedBucket) stamped(e *schema.Entity, cascade bool) bool {
 		read.Parent == e.Parent && read.Cascade == cascade
 }
 
-// cascades tells on which resources a charge on an entity is charged on its parent too.
+// cascades reports on which resources a charge on an entity also charges its parent.
 type cascades struct {
 	admin  *Admin
 	entity *schema.Entity

@@ -73,8 +73,8 @@ const (
 	// MaxRounds is the number of rounds after which a reservation is denied as contended.
 	MaxRounds = 4
 	// maxUpdateRounds is the number of rounds after which updates are written without a condition.
-	// Until then they go by the image, because an unconditional refund could lift a balance above
-	// its share (ADR 18).
+	// Until then they use the image, because an unconditional refund could lift a balance above its
+	// share (ADR 18).
 	maxUpdateRounds = 16
 )
 

@@ -166,7 +166,7 @@ func (c *commit) endUpdates(ends func(*Update) (bool, error)) {
 	c.Updates = left
 }
 
-// rejectOverflowing fails the updates that a balance would overflow by.
+// rejectOverflowing fails the updates that would overflow a balance.
 func (c *commit) rejectOverflowing() {
 	sums := make(map[string]int64)
 	c.endUpdates(func(r *Update) (bool, error) {

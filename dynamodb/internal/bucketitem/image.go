@@ -133,7 +133,7 @@ func (m *Image) restricted() bool {
 		slices.ContainsFunc(m.Limits, func(c LimitImage) bool { return len(c.Unjudged) > 0 })
 }
 
-// configExpired reports whether the item's limits are valid no longer (its vu has passed), so that
+// configExpired reports whether the item's limits are no longer valid (its vu has passed), so that
 // the configuration must be read (ADR 17).
 func (m *Image) configExpired(now int64) bool {
 	return m.Item.ValidUntil != nil && *m.Item.ValidUntil <= now

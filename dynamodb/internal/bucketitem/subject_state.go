@@ -31,12 +31,12 @@ type subjectState struct {
 	// if no item was seen.
 	parent      string
 	parentKnown bool
-	// verifiedAt is the number of this process's last change of the configuration before the newest
-	// read of it by which a reservation was planned.
+	// verifiedAt identifies the newest configuration by which a reservation was planned: it is the
+	// number of this process's last change of the configuration before that configuration was read.
 	verifiedAt uint64
-	// config is the configuration that the last plan went by; nil if there was no plan.
+	// config is the configuration that the last plan was made from; nil if there was no plan.
 	config *Config
-	// cascadeParent is the parent of the last plan.
+	// cascadeParent is the parent that the last plan charged too; empty if there was none.
 	cascadeParent string
 	denials       map[string]Denial // by limit
 }
@@ -144,7 +144,7 @@ func (p *subjectState) forgetParent() {
 }
 
 // ItemStale reports whether the item is known to differ from the configuration, so that a
-// reservation without a plan would go by the wrong limits or the wrong parent.
+// reservation without a plan would use the wrong limits or the wrong parent.
 func (p *subjectState) ItemStale() bool {
 	p.mu.Lock()
 	t, moved := p.config, p.parentKnown && p.parent != p.cascadeParent
@@ -237,7 +237,7 @@ func (s *namespaceState) readShards(
 // for [MaxDenialMS].
 type Denial struct {
 	Milli        int64 // the smallest denied cost, plus capacity less the request's own ceiling
-	Since, Until int64 // Unix ms: the denial counts from Since until before Until
+	Since, Until int64 // Unix ms; the denial counts from Since up to but not including Until
 	Total        int64 // the balance of all shards together at Since
 }
 

@@ -21,7 +21,7 @@ type Clock struct{ Known atomic.Pointer[offsetBounds] }
 // offsetBounds bound the offset, which is the duration to add to the process's clock.
 type offsetBounds struct{ least, most time.Duration }
 
-// observe takes in the Date of one answer. It takes no lock and, once the bounds are narrow, writes
+// observe records the Date of one answer. It takes no lock and, once the bounds are narrow, writes
 // nothing.
 func (c *Clock) observe(before, after time.Time, metadata middleware.Metadata) {
 	if date, ok := dateOf(metadata); ok {
@@ -39,8 +39,8 @@ func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 	return date, ok && !date.IsZero()
 }
 
-// narrow takes in the bounds of one answer. If they do not overlap with the known bounds, one of
-// the clocks was set or has drifted, so that the known bounds no longer hold and are dropped.
+// narrow applies the bounds of one answer. If they do not overlap with the known bounds, one of the
+// clocks was set or has drifted, so that the known bounds no longer hold and are dropped.
 func (c *Clock) narrow(b offsetBounds) {
 	for {
 		old := c.Known.Load()

@@ -159,7 +159,7 @@ func OutcomeOf(err error) WriteOutcome {
 }
 
 // cancelledBy returns the outcome for the reasons of a cancelled transaction. A failed condition
-// wins over a conflict, because a retry does not help.
+// takes precedence over a conflict, because a retry does not help.
 func cancelledBy(reasons []types.CancellationReason) WriteKind {
 	kind := WriteApplied
 	for _, r := range reasons {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Expression builds the expressions of one write. It replaces names and values by aliases, because
-// the name of a limit may contain characters that DynamoDB's grammar does not allow.
+// Expression builds the expressions of one write. It replaces names and values with aliases,
+// because the name of a limit may contain characters that DynamoDB's grammar does not allow.
 type Expression struct {
 	Names            map[string]string
 	alias            map[string]string
