@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestWrongStoresAreCaught checks the checks: with each of the wrongs between weir and the table,
-// the cases that are about it fail. A plain run takes a sixth of the wrongs and the first case of
-// each; a long run takes all of them.
+// TestWrongStoresAreCaught checks the cases: with each fault between weir and the table, the cases
+// about that fault fail. A plain run takes a sixth of the faults and the first case of each; a long
+// run takes all of them.
 func TestWrongStoresAreCaught(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)

@@ -189,7 +189,7 @@ func (u *bucketUpdate) refund() bool {
 	return gives
 }
 
-// dropsUpdates returns a wrong that drops the selected updates and reports them as applied.
+// dropsUpdates returns a fault that drops the selected updates and reports them as applied.
 func dropsUpdates(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
 	return func(u *bucketUpdate) {
 		if which(u) {
@@ -306,7 +306,8 @@ type withoutClock struct{ *Store }
 // ClockOffset returns 0.
 func (withoutClock) ClockOffset() time.Duration { return 0 }
 
-// fixedDoubt returns the same for every settlement: whether a refund is in doubt.
+// fixedDoubt gives the same answer for every settlement to the question whether a refund is in
+// doubt.
 type fixedDoubt struct {
 	*Store
 	doubt bool

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDeletionWithLostAnswer checks the rest of a deletion whose answer was lost: a repeated call
+// TestDeletionWithLostAnswer checks what follows a deletion whose answer was lost: a repeated call
 // finishes it, and does nothing to an entity that was not deleted.
 func TestDeletionWithLostAnswer(t *testing.T) {
 	t.Parallel()

@@ -42,8 +42,8 @@ func wrongWrites() []*wrong {
 	}
 }
 
-// skipsOverflow does not charge a cost that would overflow. It reports limits without an end,
-// because otherwise the limiter would refuse such a cost itself.
+// skipsOverflow does not charge a cost that would overflow. It reports the limits with the largest
+// capacity, because otherwise the limiter would refuse such a cost itself.
 type skipsOverflow struct{ *Store }
 
 // ReadConfig returns the limits with the largest capacity.

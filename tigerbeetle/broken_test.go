@@ -63,8 +63,8 @@ func wrongHarness(x *wrong) conformance.StoreHarness {
 	return h
 }
 
-// TestWrongStoresAreCaught checks that each wrong between weir and the cluster makes the cases fail
-// that are about it, and that they pass without it. A check that has never failed proves little.
+// TestWrongStoresAreCaught checks that each fault between weir and the cluster makes the cases
+// about it fail, and that these pass without it. A check that has never failed proves little.
 func TestWrongStoresAreCaught(t *testing.T) {
 	t.Parallel()
 	cases := brokenCases(t)

@@ -187,7 +187,7 @@ func wrongHolds() []*wrong {
 	}
 }
 
-// wrongRefills returns wrongs by which a refill gives too much or too little.
+// wrongRefills returns faults by which a refill gives too much or too little.
 func wrongRefills() []*wrong {
 	refills := withCode(codeRefill)
 	unbalanced := func(c *tamperedCall, i int) { c.all[i].Flags &^= flagBalancing }
@@ -281,7 +281,7 @@ func attemptless(c *tamperedCall) {
 	}
 }
 
-// wrongUpdates returns wrongs by which an update takes or returns something else.
+// wrongUpdates returns faults by which an update takes or returns something else.
 func wrongUpdates() []*wrong {
 	grown, refunds := withCode(codeGrown), withCode(codeRefund)
 	return []*wrong{

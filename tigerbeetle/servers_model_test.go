@@ -100,9 +100,9 @@ func describeAnswer(err error) string {
 	return err.Error()
 }
 
-// explainsDifference reports whether the answers differ only because the server goes by what it
-// knows of a lease that another one has ended: a mistake in the call is reported first, and a lease
-// that is live here has not been forgotten.
+// explainsDifference reports whether the answers differ only because the server uses what it knows
+// of a lease that another one has ended: a mistake in the call is reported first, and a lease that
+// is live here has not been forgotten.
 func explainsDifference(adjusts bool, is, should string) bool {
 	over := []weir.Code{weir.Ended, weir.Conflict, weir.UnknownLease}
 	wrong := append(slices.Clone(over), weir.NeverSatisfiable)

@@ -258,9 +258,9 @@ func TestShutdownFails(t *testing.T) {
 	}
 }
 
-// TestShutdownIncompleteRequests checks that connections without a whole request do not delay the
-// shutdown, for which net/http would wait five seconds, and that one that is accepted too late is
-// closed, too.
+// TestShutdownIncompleteRequests checks that connections without a complete request do not delay
+// the shutdown, although net/http would wait five seconds for them, and that a connection that is
+// accepted too late is closed as well.
 func TestShutdownIncompleteRequests(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{Bounds: Bounds{ShutdownTimeout: 3 * time.Second}})

@@ -99,7 +99,7 @@ func TestFaultOnWrite(t *testing.T) {
 	}
 }
 
-// checkUnanswered wants one Unanswered request if the request was performed, and none otherwise.
+// checkUnanswered expects one Unanswered request if the request was performed, and none otherwise.
 func checkUnanswered(t *testing.T, faults *Faults, fault Fault, performed bool) {
 	t.Helper()
 	unanswered := faults.Unanswered()
