@@ -52,7 +52,7 @@ func (c Code) Error() string { return "weir: " + string(c) }
 
 // Error is any failure except a denial. Field, Value and Reason say what to correct.
 type Error struct {
-	// Code classifies the error; errors.Is compares with it.
+	// Code classifies the error; errors.Is compares its target with the code.
 	Code Code
 	// Field is the part of the input that is wrong, as the HTTP API names it: "costs.tpm".
 	Field string

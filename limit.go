@@ -218,7 +218,7 @@ func (l *Limit) Refill(balanceMilli, from, to int64) int64 {
 }
 
 // RefillWait returns the time until a bucket that was refilled at now has reached want milli-units,
-// if nothing is taken. It returns at most MaxInt64 nanoseconds, also for a want above the capacity.
+// if nothing is taken. It returns at most MaxInt64 nanoseconds, even for a want above the capacity.
 func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
 	return kernel.Duration(l.Definition().Rate().Wait(balanceMilli, want, now))
 }

@@ -238,8 +238,8 @@ func (r *result) runContestant(
 	return nil
 }
 
-// sameCounts returns an error if one side made other requests than the other: if a count per
-// operation differs by more than a fiftieth.
+// sameCounts returns an error if the two sides made different requests: if a count per operation
+// differs by more than a fiftieth.
 func sameCounts(replies []reply) error {
 	for i := range replies {
 		a, b := &replies[0], &replies[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// TestConnectionsAreKept checks the number of idle connections, also with AWS_CA_BUNDLE set. With
+// TestConnectionsAreKept checks the number of idle connections, even with AWS_CA_BUNDLE set. With
 // that, the SDK makes an HTTP client of its own if it is given none. It keeps ten connections, and
 // a burst of calls beyond them would dial again.
 func TestConnectionsAreKept(t *testing.T) {

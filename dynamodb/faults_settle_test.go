@@ -124,7 +124,7 @@ func TestFaultsReserveRepeated(t *testing.T) {
 }
 
 // TestFaultsPartialSettlement makes one half of a settlement on a child and its parent fail. A
-// repetition makes only that half, also with another verb.
+// repetition makes only that half, even with another verb.
 func TestFaultsPartialSettlement(t *testing.T) {
 	t.Parallel()
 	complete := func(n int64) func(context.Context, *weir.Lease) error {

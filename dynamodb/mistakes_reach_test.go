@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// reachCases checks that changed limits reach processes that have no fresh configuration.
+// reachCases returns the cases that check that changed limits reach processes that have no fresh
+// configuration.
 func reachCases() []mistakeCase {
 	cases := []mistakeCase{
 		{"O2: default changes reach a process that restarts", reachRestarted},

@@ -55,8 +55,8 @@ func halvedBeside(has, takes int64, known bool) func(w *tableWorld) {
 	}
 }
 
-// overtakenTwice checks that no empty shard is created beside one that keeps the whole, because it
-// would gain its share in addition.
+// overtakenTwice checks that no empty shard is created beside one that keeps all units, because the
+// new shard would gain its share in addition.
 func overtakenTwice(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
@@ -114,7 +114,7 @@ func deniesOnceMade(w *tableWorld) {
 	}
 }
 
-// allGone checks that an idle bucket whose items have expired is full again, also for a process
+// allGone checks that an idle bucket whose items have expired is full again, even for a process
 // that knows its shard count.
 func allGone(w *tableWorld) {
 	limit := []weir.Limit{per("n", 100, 100, time.Minute)}

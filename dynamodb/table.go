@@ -58,7 +58,7 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	return c.Create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
 }
 
-// Delete deletes the table with all its items, and waits until it is gone. A table with other keys
+// Delete deletes the table with all its items, and waits until it is gone. A table with keys other
 // than weir's is an error and stays; a missing table is [weir.NotFound].
 func (t *Table) Delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)

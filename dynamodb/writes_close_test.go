@@ -139,7 +139,7 @@ func deniedAsked(o Options) func(w *tableWorld) {
 }
 
 // coldChain tests a parent that has a parent, which the Python library allows. A request over more
-// levels than weir charges is an error and is charged nothing, also in a process that has not seen
+// levels than weir charges is an error and is charged nothing, even in a process that has not seen
 // the items.
 func coldChain(w *tableWorld) {
 	w.system(noRefill("n", 100))

@@ -89,8 +89,9 @@ func FuzzEstimate(f *testing.F) {
 	})
 }
 
-// TestEstimateIsTheRankOfTheLatestCalls compares with the definition for calls of every size, from
-// zero to the largest number. They come in runs, so that the answer has to move far.
+// TestEstimateIsTheRankOfTheLatestCalls compares the estimator with the definition for calls of
+// every size, from zero to the largest number. They come in runs, so that the answer has to move
+// far.
 func TestEstimateIsTheRankOfTheLatestCalls(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {

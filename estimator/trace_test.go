@@ -36,8 +36,8 @@ func trace(t testing.TB) []int64 {
 	return out
 }
 
-// TestTrace compares with constant estimates on recorded traffic. The bounds are wide enough for a
-// better method, and too narrow for one that is off by a rank or forgets nothing.
+// TestTrace compares the estimator with constant estimates on recorded traffic. The bounds are wide
+// enough for a better method, and too narrow for one that is off by a rank or forgets nothing.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	calls := trace(t)

@@ -131,7 +131,7 @@ func (r Rate) wait(balanceMilli, wantMilli, nowMS int64) uint64 {
 	return divide(hi+carry, lo, uint64(r.RefillMilli))
 }
 
-// phase returns ms·r mod p, which is at least 0 and below p, also for instants before 1970.
+// phase returns ms·r mod p, which is at least 0 and below p, even for instants before 1970.
 func (r Rate) phase(ms int64) uint64 {
 	distance := uint64(ms)
 	if ms < 0 {

@@ -212,7 +212,8 @@ func leadsToCycle(ctx context.Context, r driver.EntityReader, name, parent strin
 	return false, nil
 }
 
-// cascadeBelow returns the number of levels of descendants that cascade to an entity, at most most.
+// cascadeBelow returns the number of levels of descendants that cascade to an entity, bounded by
+// most.
 func (l *Limiter) cascadeBelow(ctx context.Context, r driver.EntityReader, name string, most int) (int, error) {
 	deepest := 0
 	q := &weir.EntityQuery{Parent: name, Size: maxPage}

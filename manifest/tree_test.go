@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// FuzzTree compares with the YAML library's own parser: what this package parses the library parses
-// too, with the same meaning.
+// FuzzTree compares the parser with that of the YAML library: what this package parses the library
+// parses too, with the same meaning.
 func FuzzTree(f *testing.F) {
 	for _, seed := range treeSeeds() {
 		f.Add(seed)
@@ -30,7 +30,7 @@ func treeSeeds() []string {
 	}
 }
 
-// TestTreeAgainstLibrary compares on texts that are composed of relevant parts.
+// TestTreeAgainstLibrary compares both parsers on texts that are composed of relevant parts.
 func TestTreeAgainstLibrary(t *testing.T) {
 	t.Parallel()
 	for _, text := range treeSeeds() {

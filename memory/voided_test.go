@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestVoidedIDHasEnded checks that an ID that was cancelled before its reserve has ended, also
+// TestVoidedIDHasEnded checks that an ID that was cancelled before its reserve has ended, even
 // after a restart and for a request that cannot be planned.
 func TestVoidedIDHasEnded(t *testing.T) {
 	t.Parallel()

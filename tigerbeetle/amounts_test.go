@@ -106,7 +106,7 @@ func TestAmountsDebt(t *testing.T) {
 }
 
 // TestAmountsAddedLate checks that units added to a lease after its window has ended are occupied
-// for a full window from then on, also on a server that never saw the lease, and whatever the lease
+// for a full window from then on, even on a server that never saw the lease, and whatever the lease
 // was reserved with.
 func TestAmountsAddedLate(t *testing.T) {
 	t.Parallel()

@@ -13,10 +13,11 @@ import (
 // deny writes a denial after the cluster has found a limit exceeded, or returns false if the chain
 // has to be sent again.
 //
-// The cluster names only the first limit, by; those that it checked before are not exceeded. The
-// others that are exceeded by the estimate are read, with one lookup for all and a query for each
-// bucket, each budget, and unknown ends of expiring units. The named limit is read as well if the
-// estimate does not explain the denial or if other servers use the limits.
+// The cluster names only the first exceeded limit, which is by. The limits that it checked before
+// that one are not exceeded. The others that are exceeded by the estimate are read, with one lookup
+// for all and a query for each bucket, each budget, and unknown ends of expiring units. The named
+// limit is read as well if the estimate does not explain the denial or if other servers use the
+// limits.
 func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done bool, err error) {
 	now = max(now, c.s.clock.nowMS())
 	c.markPassed(now, by)

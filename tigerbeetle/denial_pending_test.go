@@ -44,7 +44,7 @@ func TestDenialWaitsForEarlierAttempt(t *testing.T) {
 }
 
 // TestDenialEndsAttemptOfAnotherServer checks that a denial by another server uses up the IDs of a
-// chain that is still in flight, so that the chain fails, also if the lease was denied a few times
+// chain that is still in flight, so that the chain fails, even if the lease was denied a few times
 // before.
 func TestDenialEndsAttemptOfAnotherServer(t *testing.T) {
 	t.Parallel()

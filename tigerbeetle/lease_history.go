@@ -290,8 +290,8 @@ func (h *leaseHistory) token() int64 {
 	return h.step & stepMask
 }
 
-// holding returns a holding of a recovered lease. Its limit is the one that this server knows, as
-// far as it does.
+// holding returns a holding of a recovered lease. It has this server's definition of the limit if
+// the server has one.
 func (s *Store) holding(x *holdingHistory, a *tb.Account) driver.Holding {
 	kind := kindOf(a.Code)
 	limit, subject := s.names(a, kind, x)

@@ -240,7 +240,7 @@ func TestRecoveryEnds(t *testing.T) {
 }
 
 // TestRecoveryExtended checks that a lease that another server has extended is live on the server
-// that reserved it, also after its first hour, and has ended everywhere after its second.
+// that reserved it, even after its first hour, and has ended everywhere after its second.
 func TestRecoveryExtended(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{70 * time.Minute, 91 * time.Minute} {

@@ -38,7 +38,7 @@ func TestReplayAfterUpdate(t *testing.T) {
 }
 
 // TestReplayExtendedElsewhere checks that a lease that one server extends stays live on all of
-// them, also on a server whose own lease table says that it has expired.
+// them, even on a server whose own lease table says that it has expired.
 func TestReplayExtendedElsewhere(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(m *member, r *weir.Request) error{
@@ -162,7 +162,7 @@ func TestReplayRemembered(t *testing.T) {
 }
 
 // TestReplayPartlyNamed checks that an update that names some limits keeps, for the others, what
-// another server has adjusted the lease to, and that the named totals count, also on a server that
+// another server has adjusted the lease to, and that the named totals count, even on a server that
 // knows nothing else of the lease.
 func TestReplayPartlyNamed(t *testing.T) {
 	t.Parallel()

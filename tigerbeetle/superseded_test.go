@@ -88,7 +88,7 @@ func TestSupersededRefuses(t *testing.T) {
 }
 
 // TestSupersededSettles checks that leases are still settled on a superseded server, and that
-// reservations that were carried out before, also by another server, are answered again.
+// reservations that were carried out before, even by another server, are answered again.
 func TestSupersededSettles(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

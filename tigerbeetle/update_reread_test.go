@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnnamedLimitAdjustedElsewhere checks that a limit that an update does not name keeps what the
-// lease stands for now, also if another server has adjusted it.
+// lease stands for now, even if another server has adjusted it.
 func TestUnnamedLimitAdjustedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -111,7 +111,7 @@ func TestEndedDuringReread(t *testing.T) {
 }
 
 // TestMistakeElsewhere checks that an ended lease or a later adjust is reported before a mistake in
-// an update, also if another server caused it.
+// an update, even if another server caused it.
 func TestMistakeElsewhere(t *testing.T) {
 	t.Parallel()
 	wrong := []weir.Costs{{"b": 1, "w": 1}} // the lease has no w

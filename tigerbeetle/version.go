@@ -149,7 +149,7 @@ func (v *version) setInForce(latest *tb.Transfer) {
 	}
 }
 
-// superseded reports whether other definitions than this server's are in force and the cluster has
+// superseded reports whether definitions other than this server's are in force and the cluster has
 // the lease, so that the call is a replay. If it does not have the lease, the reservation is
 // refused: this server would judge it by limits that no longer count.
 func (s *Store) superseded(ctx context.Context, p *driver.Plan) (bool, error) {

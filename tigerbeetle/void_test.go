@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestVoidLease checks that an ID that was voided is refused by every server, also by one that is
+// TestVoidLease checks that an ID that was voided is refused by every server, even by one that is
 // opened later, and that nothing is charged. Voiding it again, on any server, writes nothing more.
 func TestVoidLease(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (t *maxTree) build(node, low, high int) {
 	}
 }
 
-// add adds a number to the places from from to to, both included.
+// add adds a number to the places from the index from to the index to, both included.
 func (t *maxTree) add(from, to int, by int64) {
 	if from <= to {
 		t.addIn(treeNode{1, 0, t.size - 1}, from, to, by)
@@ -66,7 +66,7 @@ func (t *maxTree) addIn(s treeNode, from, to int, by int64) {
 	t.largest[s.node], t.place[s.node] = t.largest[best]+t.pending[s.node], t.place[best]
 }
 
-// prefixMax returns the largest number of the places up to to, included, and its place.
+// prefixMax returns the largest number of the places up to and including to, and its place.
 func (t *maxTree) prefixMax(to int) (value int64, place int) {
 	return t.maxIn(treeNode{1, 0, t.size - 1}, to)
 }

@@ -29,7 +29,7 @@ const (
 	Failed   = "error" // the outcome is unknown
 )
 
-// Settled is the end of a call that consumed other units than it reserved.
+// Settled is the end of a call that consumed units other than those it reserved.
 type Settled struct {
 	// Totals are the units that the call consumed, by limit.
 	Totals map[string]int64 `json:"totals"`

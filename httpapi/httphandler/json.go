@@ -394,7 +394,8 @@ func (d *bodyReader) leaseID() weir.LeaseID {
 	return id
 }
 
-// costs reads at most most amounts by limit name. The service validates the names and signs.
+// costs reads amounts by limit name, and bounds their number by most. The service validates the
+// names and signs.
 func (d *bodyReader) costs(most int) weir.Costs {
 	costs := weir.Costs{}
 	if d.is(jsontext.KindBeginObject) {

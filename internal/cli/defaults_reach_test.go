@@ -150,7 +150,7 @@ func (w *reachWorld) open(t *testing.T) *limiter.Limiter {
 	return l
 }
 
-// ask reserves and returns the units admitted. It fails the test at any other error than a denial
+// ask reserves and returns the units admitted. It fails the test at any error other than a denial
 // or the one that the changed limits give.
 func (w *reachWorld) ask(t *testing.T, l *limiter.Limiter, entity string, units int64) int64 {
 	t.Helper()

@@ -47,7 +47,7 @@ func (s *served) get(t *testing.T, path string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// TestServeTigerBeetle checks that the file is the configuration, also after a hangup signal, and
+// TestServeTigerBeetle checks that the file is the configuration, even after a hangup signal, and
 // that the configuration cannot be changed in another way.
 func TestServeTigerBeetle(t *testing.T) {
 	t.Parallel()
@@ -177,7 +177,7 @@ func TestServeOtherNamespace(t *testing.T) {
 	s.end(t)
 }
 
-// TestPutInForceOnOtherStores checks that the flag is refused on other stores than TigerBeetle, and
+// TestPutInForceOnOtherStores checks that the flag is refused on stores other than TigerBeetle, and
 // that the error names the store for which it is meant.
 func TestPutInForceOnOtherStores(t *testing.T) {
 	t.Parallel()

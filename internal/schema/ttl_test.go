@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// TestBucketSeconds compares with results of the Python library. In about one case of a hundred its
-// doubles differ from the exact result, mostly by a second.
+// TestBucketSeconds compares the seconds with results of the Python library. In about one case of a
+// hundred its doubles differ from the exact result, mostly by a second.
 func TestBucketSeconds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ capacity, refill, seconds, want, exact int64 }{

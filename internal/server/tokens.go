@@ -74,8 +74,8 @@ func checkPrivate(file string, mode os.FileMode) error {
 		file, mode.Perm())
 }
 
-// authenticate returns the owner of a bearer token. It compares with every entry in constant time,
-// so that the time it takes reveals nothing about a guess.
+// authenticate returns the owner of a bearer token. It compares the token with every entry in
+// constant time, so that the time it takes reveals nothing about a guess.
 func (t *tokenSet) authenticate(bearer string) (httphandler.Identity, bool) {
 	digest := tokenDigest(sha256.Sum256([]byte(bearer)))
 	entries := *t.current.Load()

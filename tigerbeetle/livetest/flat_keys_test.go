@@ -167,7 +167,7 @@ func TestFlatKeysAdjustedElsewhere(t *testing.T) {
 }
 
 // TestFlatKeysOfParents checks that keys that cascade to one parent are distinguished on a server
-// that has never seen their lease, also if they have no units of their own.
+// that has never seen their lease, even if they have no units of their own.
 func TestFlatKeysOfParents(t *testing.T) {
 	t.Parallel()
 	keys := []string{"bare", "child", "naked", "parent"}

@@ -138,7 +138,7 @@ func bucketID(row schema.Item) (schema.BucketID, error) {
 	return schema.ParseBucketPK(client.TextOf(row, schema.AttrPK))
 }
 
-// childNames yields the children of an entity whose names sort after after, in order.
+// childNames yields the children of an entity whose names sort after the given one, in order.
 func (a *Admin) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
 	in := a.namesAfter(schema.GSI1, schema.ParentPK(a.config.Namespace, parent), schema.ChildPrefix, after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
@@ -147,7 +147,7 @@ func (a *Admin) childNames(ctx context.Context, parent, after string) iter.Seq2[
 }
 
 // customNames yields the entities with a configuration item on a resource whose names sort after
-// after, in order.
+// the given one, in order.
 func (a *Admin) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
 	in := a.namesAfter(schema.GSI3, schema.EntityConfigPK(a.config.Namespace, resource), "", after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
@@ -156,7 +156,7 @@ func (a *Admin) customNames(ctx context.Context, resource, after string) iter.Se
 }
 
 // namesAfter returns the query for the items of an index whose sort key is prefix and a name that
-// sorts after after.
+// sorts after the given one.
 func (a *Admin) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
 	if after != "" || low == "" { // DynamoDB refuses an empty key

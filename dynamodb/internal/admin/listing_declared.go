@@ -30,8 +30,8 @@ type indexedRows struct {
 	more bool
 }
 
-// declaredNames yields all declared entities whose names sort after after; the caller wants the
-// given number of them. The index also has rows of usage, thousands for one entity. So
+// declaredNames yields all declared entities whose names sort after the given one; the caller wants
+// the given number of them. The index also has rows of usage, thousands for one entity. So
 // declaredNames reads no more rows of an entity than needed, and then reads from the table whether
 // the entity is declared.
 func (a *Admin) declaredNames(

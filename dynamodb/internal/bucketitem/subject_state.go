@@ -41,7 +41,7 @@ type subjectState struct {
 	denials       map[string]Denial // by limit
 }
 
-// publishedItem is the state of a bucket item that other goroutines than the writer of the item may
+// publishedItem is the state of a bucket item that goroutines other than the writer of the item may
 // read.
 type publishedItem struct {
 	// mu guards the fields, and those of the item's [Queue] that have to do with waiting.

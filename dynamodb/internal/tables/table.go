@@ -256,7 +256,7 @@ func (c *Table) enableTTL(ctx context.Context) error {
 	return client.Classify(err)
 }
 
-// AttributeTTL returns the attribute by which items expire, also if it is still being enabled;
+// AttributeTTL returns the attribute by which items expire, even if it is still being enabled;
 // empty if they do not expire.
 func (c *Table) AttributeTTL(ctx context.Context) (string, error) {
 	out, err := c.API.DescribeTimeToLive(ctx, &ddb.DescribeTimeToLiveInput{TableName: &c.TableName})

@@ -135,7 +135,7 @@ const (
 	developmentBytes = 32<<10 - 256
 )
 
-// TestClientLearnsCallSize checks that the size of a call is known before the first one, also on a
+// TestClientLearnsCallSize checks that the size of a call is known before the first one, even on a
 // server with small messages.
 func TestClientLearnsCallSize(t *testing.T) {
 	t.Parallel()
