@@ -85,7 +85,7 @@ func starvation(s *caseWorld) {
 	s.expectRetryAfter(ask("a", cost(1)), 2*time.Millisecond)
 }
 
-// touching denies requests on the slow limit itself all the time, and asks for its status.
+// touching makes requests that the slow limit denies, again and again, and asks for its status.
 func touching(s *caseWorld) {
 	l := bucketOf("n", 10, 10, day)
 	s.admit(ask("a", cost(10)))

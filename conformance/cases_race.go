@@ -38,7 +38,7 @@ func raceCases() []Case {
 	return cases
 }
 
-// bothLimitsAtOnce takes and gives back units of two limits at once. Every status shows the same
+// bothLimitsAtOnce takes and gives back units of two limits together. Every status shows the same
 // use of both.
 func bothLimitsAtOnce(s *caseWorld) {
 	both := ask("a", weir.Costs{"n": 1, "m": 1})

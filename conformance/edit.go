@@ -19,8 +19,8 @@ import (
 // one step if possible. If that would be a cycle, or a cascade deeper than in both configurations,
 // it is first taken from its old parent.
 //
-// The configuration in force must be from. Mistakes in to are found before the first step. If a
-// step fails, the steps before it stay in force.
+// The argument from must be the configuration in force. Mistakes in the argument to are found
+// before the first step. If a step fails, the steps before it stay in force.
 func Edit(ctx context.Context, l *limiter.Limiter, from, to *weir.Definitions) error {
 	was, err := from.Normalize()
 	if err != nil {

@@ -127,7 +127,7 @@ func growAndShrink() *rapid.Generator[action] {
 	})
 }
 
-// resize adjusts a lease to factor times what it reserved, plus more.
+// resize adjusts a lease to factor times the units that it reserved, plus the units in more.
 func (m *machine) resize(e *trackedLease, factor, more int64) {
 	o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
 	for _, c := range e.reserve.Charges {

@@ -34,7 +34,7 @@ func (s *Store) EntityConfigResources(ctx context.Context) ([]string, error) {
 }
 
 // ReadEntity returns the definition of an entity, or nil if it is not declared. It leaves out
-// limits that weir cannot judge by, and reports them to [Options.OnError].
+// limits that weir does not support, and reports them to [Options.OnError].
 func (s *Store) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	return s.admin.ReadEntity(ctx, name)
 }

@@ -265,7 +265,7 @@ func TestLimitsRefused(t *testing.T) {
 	}
 }
 
-// TestUnusableAttributes checks that attributes that weir cannot judge by are an error if their
+// TestUnusableAttributes checks that attributes that weir does not support are an error if their
 // level wins, and none if it is hidden.
 func TestUnusableAttributes(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestCostOfCreationRace makes two processes create the same item at once. The loser gets the item
-// with the refusal and needs one more write.
+// TestCostOfCreationRace makes two processes create the same item at the same time. The loser gets
+// the item with the refusal and needs one more write.
 func TestCostOfCreationRace(t *testing.T) {
 	t.Parallel()
 	s := newCostWorld(t, madeTable(t))

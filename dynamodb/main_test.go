@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain runs twice as many tests at once as there are processors, because the tests wait for
+// TestMain runs twice as many tests in parallel as there are processors, because the tests wait for
 // DynamoDB most of the time.
 func TestMain(m *testing.M) {
 	flag.Parse()

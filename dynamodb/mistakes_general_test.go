@@ -136,7 +136,7 @@ func overReserved(w *tableWorld) {
 	other.deny(testEntity, weir.Costs{"n": 1})
 }
 
-// refundedOnce checks that a lease that is cancelled many times at once is refunded once.
+// refundedOnce checks that a lease that is cancelled many times concurrently is refunded once.
 func refundedOnce(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()

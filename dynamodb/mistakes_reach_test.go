@@ -223,8 +223,8 @@ func reachForgotten(w *tableWorld) {
 	}
 }
 
-// reachCallers checks that all callers that ask at once in a process without a configuration are
-// judged by the one that it reads, and it reads once.
+// reachCallers checks that all callers that ask at the same time in a process without a
+// configuration are judged by the one that it reads, and it reads once.
 func reachCallers(w *tableWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(testEntity, weir.Costs{"n": 1})

@@ -166,7 +166,7 @@ func (s *Store) Close() error {
 // ReadConfig returns the configuration of a subject, with one BatchGetItem; a consistent read costs
 // twice as much. The version is the number of this process's last change of the configuration
 // before the read. ReadConfig fails if the subject is disabled, if the strongest level has limits
-// that weir cannot judge by, and, with [weir.NotFound], if the namespace was deleted.
+// that weir does not support, and, with [weir.NotFound], if the namespace was deleted.
 func (s *Store) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {

@@ -341,7 +341,7 @@ func (w *tableWorld) items() []schema.Item {
 	return found
 }
 
-// concurrently runs f in n goroutines at once and waits for them. f must not end the case.
+// concurrently runs f in n concurrent goroutines and waits for them. f must not end the case.
 func concurrently(n int, f func(i int)) {
 	start := make(chan struct{})
 	var all sync.WaitGroup

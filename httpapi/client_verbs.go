@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Reserve takes the costs of a request, or is denied; see [weir.Service]. The client cancels a
-// reservation that it abandons in the background; see [Client].
+// Reserve takes the costs of a request, or is denied; see [weir.Service]. If the client abandons a
+// reservation, it cancels the reservation in the background; see [Client].
 func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
 		return nil, apijson.Invalid("request", nil, "must be given")

@@ -73,7 +73,7 @@ func (b *Budget) Available(now int64) int64 {
 // AvailableAt implements [Counter].
 func (b *Budget) AvailableAt(now int64, d Definition) int64 { return d.Capacity - b.Used(now) }
 
-// FitsAt implements [Counter]. It is the end of the current period or, after a change of the
+// FitsAt implements [Counter]. It returns the end of the current period or, after a change of the
 // calendar, of a later one.
 func (b *Budget) FitsAt(now, n int64) int64 {
 	at := max(now, b.SeenMS)

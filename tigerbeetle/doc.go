@@ -13,7 +13,7 @@
 //
 //  1. The plan. The engine passes a [driver.Plan] to [Store.Reserve]. If an earlier reservation
 //     with the same lease ID was abandoned by its caller, the call waits until its outcome is
-//     known (abandoned.go). If other definitions are in force than this server's, the call is
+//     known (abandoned.go). If definitions other than this server's are in force, the call is
 //     refused (version.go, docs/adr/0029-superseded-limits.md). The plan is then copied into a
 //     reserveOp, because its chain may outlive the call, and each take gets its limitState, this
 //     server's estimate of one limit (limit_state.go, estimate.go).
@@ -40,8 +40,8 @@
 //
 // An update of a lease is one chain too (update.go, update_chain.go). The chain of the reservation
 // makes the lease's token, a pending transfer. Each update ends the token and, unless it ends the
-// lease, makes a new one; so of two servers that update a lease at once only one succeeds. A server
-// that does not know a lease rebuilds it from the lease's transfers (lease_history.go).
+// lease, makes a new one; so of two servers that update a lease at the same time only one succeeds.
+// A server that does not know a lease rebuilds it from the lease's transfers (lease_history.go).
 //
 // A limitState's mutex guards its estimate and is never held during a call to the cluster. What
 // chains in flight may change is counted beside the estimate. A bucket's anchor is claimed by one

@@ -112,8 +112,8 @@ func yieldsAt(start time.Time) yieldingEmulator {
 	return yieldingEmulator{emulator.New(&emulator.Options{Now: now, Tick: time.Millisecond})}
 }
 
-// TestHistoriesServers checks that calls made at once on two servers are linearizable: their
-// answers fit some order of the calls.
+// TestHistoriesServers checks that concurrent calls on two servers are linearizable: their answers
+// fit some order of the calls.
 func TestHistoriesServers(t *testing.T) {
 	t.Parallel()
 	for _, denials := range []int64{0, rememberMS} {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// TestHistories checks that calls made at once are linearizable: their answers fit some order of
-// the calls. [yieldingEmulator] makes calls of the cluster overlap.
+// TestHistories checks that concurrent calls are linearizable: their answers fit some order of the
+// calls. [yieldingEmulator] makes calls of the cluster overlap.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, harness().Service(t), conformance.Load{

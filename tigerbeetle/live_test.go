@@ -71,7 +71,7 @@ func TestConformanceLive(t *testing.T) {
 	conformance.TestStore(t, liveHarness(t))
 }
 
-// TestHistoriesLive checks that calls made at once are linearizable on a real server.
+// TestHistoriesLive checks that concurrent calls are linearizable on a real server.
 func TestHistoriesLive(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, liveHarness(t).Service(t), conformance.Load{

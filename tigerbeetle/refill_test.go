@@ -17,8 +17,9 @@ import (
 )
 
 // TestRefillOfManyServers has five servers, whose clocks are up to five seconds apart and run up to
-// half a thousandth fast or slow, ask one bucket for more than it has, for minutes and at once. The
-// bucket admits what it holds and regains: hardly less, and no more than docs/tigerbeetle.md says.
+// half a thousandth fast or slow, ask one bucket for more than it has, either over minutes or all
+// in one moment. The bucket admits what it holds and regains: hardly less, and no more than
+// docs/tigerbeetle.md says.
 func TestRefillOfManyServers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

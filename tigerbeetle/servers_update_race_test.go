@@ -71,7 +71,7 @@ func (g *updateServers) races(n int) []*concurrentUpdate {
 	return out
 }
 
-// run sends updates at once, each until it is answered.
+// run sends updates concurrently, each until it is answered.
 func (g *updateServers) run(races []*concurrentUpdate) {
 	var all sync.WaitGroup
 	for _, r := range races {

@@ -81,8 +81,8 @@ type sharedLease struct {
 	ends [][]weir.Costs
 	// ended is 1 once the model has completed or cancelled it.
 	ended int
-	// latest is the sequence number of the last of the adjusts made at once; unlike makes their
-	// actuals differ.
+	// latest is the sequence number of the last of the concurrent adjusts; unlike makes their actuals
+	// differ.
 	latest, unlike int64
 }
 

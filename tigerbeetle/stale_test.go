@@ -110,8 +110,8 @@ func TestEmptyLeaseExtendedConcurrently(t *testing.T) {
 	}
 }
 
-// TestConcurrentUpdatesLost has servers change the same leases at once, with lost answers. In the
-// end the last change determines the charge.
+// TestConcurrentUpdatesLost has servers change the same leases concurrently, with lost answers. In
+// the end the last change determines the charge.
 func TestConcurrentUpdatesLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(40, 600)) {
@@ -129,7 +129,7 @@ func TestConcurrentUpdatesLostLive(t *testing.T) {
 	}
 }
 
-// concurrentServers is a group of servers that change the same leases at once.
+// concurrentServers is a group of servers that change the same leases concurrently.
 type concurrentServers struct {
 	*testing.T
 
@@ -189,7 +189,8 @@ func untilKnown(do func() error) error {
 	}
 }
 
-// reserve makes the same reservation on all servers at once; each of them answers with the lease.
+// reserve makes the same reservation on all servers concurrently; each of them answers with the
+// lease.
 func (w *concurrentServers) reserve(id weir.LeaseID, keyed bool) {
 	r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: w.costs(9), Keyed: keyed}
 	var all sync.WaitGroup

@@ -49,8 +49,8 @@ func TestStatsCountEveryCall(t *testing.T) {
 	}
 }
 
-// TestStatsCountChainsSentAgain checks that if two servers refill a bucket at once, the second one
-// sends its chain twice and counts that as one chain sent again.
+// TestStatsCountChainsSentAgain checks that if two servers refill a bucket at the same time, the
+// second one sends its chain twice and counts that as one chain sent again.
 func TestStatsCountChainsSentAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

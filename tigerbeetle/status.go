@@ -83,7 +83,7 @@ func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.S
 // the read.
 const statusRounds = 4
 
-// readStatus reads all accounts at once, and then the buckets' anchors. A balance is valid only
+// readStatus reads all accounts together, and then the buckets' anchors. A balance is valid only
 // with the anchor that it belongs to: with an older one, what the bucket has regained would count
 // twice. So it reads again if an anchor may be newer than its account. If anchors move each time,
 // the last read counts: it may lack what a bucket regains during one call.

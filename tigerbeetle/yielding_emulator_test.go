@@ -13,7 +13,7 @@ import (
 )
 
 // yieldingEmulator is an emulator that lets other goroutines run before and after each call, so
-// that calls made at once overlap even on a machine with few processors.
+// that concurrent calls overlap even on a machine with few processors.
 type yieldingEmulator struct{ *emulator.Emulator }
 
 // callYielding makes a call, and yields to other goroutines before and after it.

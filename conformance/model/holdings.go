@@ -90,7 +90,7 @@ type Change struct {
 	holding *Holding // after the update
 }
 
-// changed returns what an update does to one holding that is to stand for the parts to.
+// changed returns what an update does to one holding if it is to stand for the parts in to.
 func (m *Model) changed(h *Holding, to []driver.Part, now int64) (*Change, error) {
 	l := m.settledUnder(h)
 	c := &Change{key: m.key(h.Subject, &h.Limit), holding: h.clone(*l, to)}

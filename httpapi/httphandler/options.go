@@ -33,7 +33,7 @@ type Options struct {
 	Activity func(now time.Time) *httpapi.ActivityReport
 	// MaxBody bounds the body of a request, in bytes. Default: 1 MiB.
 	MaxBody int64
-	// MaxConcurrent bounds the requests of the API that are served at once. A request above the
+	// MaxConcurrent bounds the requests of the API that are served concurrently. A request above the
 	// bound is answered with 503 and charges nothing. Default: 1,024.
 	MaxConcurrent int
 	// MaxArriving bounds the requests whose bodies are incomplete, which do not count towards

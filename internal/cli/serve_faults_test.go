@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serveLimits admits five calls at once for an hour.
+// serveLimits admits five concurrent calls for an hour.
 const serveLimits = "version: 1\nsystem: {limits: {slots: {kind: concurrency, timeout: 3600, capacity: 5}}}\n"
 
 const askSlot = `{"entity":"acme","resource":"llm","costs":{"slots":1}}`

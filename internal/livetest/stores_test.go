@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// The limits of which every caller reserves.
+// The limits from which every caller reserves.
 const (
 	entity, resource = "team", "model"
 	windowCost       = 1

@@ -47,7 +47,7 @@ type Bucket struct {
 	// ValidUntil is vu, in Unix milliseconds; nil if absent. From then on only a write that refills
 	// may use the balances. 0 asks for one such write.
 	ValidUntil *int64
-	// Unjudged names the attributes of the whole item that weir cannot judge by (sched, rsched,
+	// Unjudged names the attributes of the whole item that weir does not support (sched, rsched,
 	// sched_tz, bypass), in order. See also [BucketLimit.Unjudged].
 	Unjudged []string
 	// Extra are all attributes that no field holds, as they were read, and all attributes of an
@@ -68,9 +68,9 @@ type BucketLimit struct {
 	// written again. [Bucket.Item] then writes the existing attributes, from Extra, and nothing
 	// from these fields.
 	Incomplete bool
-	// Unjudged names the attributes of the limit that weir cannot judge by, in order and without
-	// "b_…_": ws, rsa, soft, tu and others, and ra if it is 0, which is a quota that only a
-	// schedule refills.
+	// Unjudged names the attributes of the limit that weir does not support, in order and without
+	// "b_…_": ws, rsa, soft, tu and others, and ra if it is 0, which is a quota that only a schedule
+	// refills.
 	Unjudged []string
 }
 
@@ -357,8 +357,8 @@ func (r *bucketReader) readLimit(name string, value types.AttributeValue) (reaso
 	return reason
 }
 
-// unjudged reports whether an attribute of a limit changes its meaning in a way that weir cannot
-// judge by.
+// unjudged reports whether an attribute of a limit changes its meaning in a way that weir does not
+// support.
 func unjudged(field string, value types.AttributeValue) bool {
 	switch field {
 	case AttrSched, AttrRSched:

@@ -27,8 +27,8 @@ type Config struct {
 	Access Access
 	// Cascade says whether to charge the parent too; nil if unset.
 	Cascade *bool
-	// Unjudged names the attributes that weir cannot judge by, in order: those of limits with
-	// windows of their own (w_…), and disabled if its value is unknown. See also [Limit.Unjudged].
+	// Unjudged names the attributes that weir does not support, in order: those of limits with windows
+	// of their own (w_…), and disabled if its value is unknown. See also [Limit.Unjudged].
 	Unjudged []string
 	// Extra are all attributes that no field holds, as they were read. If a field and Extra
 	// disagree, the field counts.

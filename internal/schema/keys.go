@@ -10,7 +10,7 @@
 //
 // The library has features that weir lacks, so a type does not hold everything that an item may
 // have. Attributes that no field holds are kept in Extra, as they were read, and are written again.
-// Attributes that change what an item means, and that weir cannot judge by, are named in Unjudged.
+// Attributes that change what an item means, and that weir does not support, are named in Unjudged.
 // An item that cannot be decoded is a [*MalformedError].
 //
 // The golden tests compare both directions with items that the library has written.

@@ -22,7 +22,7 @@ type Limit struct {
 	Capacity int64 // cp, in units
 	Refill   int64 // ra, in units per period; 0 is a quota that only a schedule fills
 	Seconds  int64 // rp: the period
-	// Unjudged names the attributes of the limit that weir cannot judge by, in order and without
+	// Unjudged names the attributes of the limit that weir does not support, in order and without
 	// "l_…_": sched, rsched, rsa, soft, and ra if it is 0.
 	Unjudged []string
 }

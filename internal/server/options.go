@@ -63,7 +63,7 @@ type Bounds struct {
 	MaxBody int64
 	// MaxHeader bounds the bytes of a request's line and headers, approximately. Default: 32 KiB.
 	MaxHeader int
-	// MaxConcurrent bounds the requests of the API that are served at once. Others are refused
+	// MaxConcurrent bounds the requests of the API that are served concurrently. Others are refused
 	// before anything is charged. Default: 1,024.
 	MaxConcurrent int
 	// MaxConnections bounds the open connections; others wait to be accepted. Default: 8,192.

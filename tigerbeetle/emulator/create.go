@@ -88,8 +88,8 @@ func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 }
 
 // chains carries out n events in order, and undoes each linked chain that fails. The event of a
-// chain that fails first keeps its status; fail sets that of the others, with open for a chain that
-// the call does not end.
+// chain that fails first keeps its status. chains calls fail to set the status of the others; open
+// reports that the call does not end the chain.
 func (e *Emulator) chains(n int, linked func(i int) bool, do func(i int) (ok bool), fail func(i int, open bool)) {
 	begin, broken := -1, false
 	for i := range n {

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// callers is how many calls a test makes at once.
+// callers is the number of concurrent calls of a test.
 const callers = 8
 
 // storeURL returns the URL of an unused namespace on the given TigerBeetle server. If none is

@@ -261,7 +261,7 @@ func (t *Change) requireMoves(item schema.Item) error {
 }
 
 // ReadEntity returns the definition of an entity, or nil if it is not declared. It leaves out
-// limits that weir cannot judge by, and reports them to Options.OnError.
+// limits that weir does not support, and reports them to Options.OnError.
 func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ func (c *commit) configStale() bool {
 }
 
 // readItemConfig reads the configuration, consistently. If nothing is stored, the limits that the
-// callers brought apply, and without those the limits of the item. A configuration that weir cannot
-// judge by fails the reservations, but never the updates.
+// callers brought apply, and without those the limits of the item. A configuration that weir does
+// not support fails the reservations, but never the updates.
 func (c *commit) readItemConfig(ctx context.Context) error {
 	config, err := c.ns.Config.ReadSubject(ctx, c.subject.Subject, true)
 	if err != nil {

@@ -127,7 +127,7 @@ func (m *Image) startsFullFor(of *Waiter) bool {
 	return false
 }
 
-// restricted reports whether the item has attributes that weir cannot judge by (ADR 17).
+// restricted reports whether the item has attributes that weir does not support (ADR 17).
 func (m *Image) restricted() bool {
 	return m.Item.Disabled || len(m.Item.Unjudged) > 0 ||
 		slices.ContainsFunc(m.Limits, func(c LimitImage) bool { return len(c.Unjudged) > 0 })

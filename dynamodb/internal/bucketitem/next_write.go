@@ -80,7 +80,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	c.rejectUnjudgeable()
 	c.limitRefunds()
 	c.rejectOverflowing()
-	// An item that weir cannot judge by still takes charges and refunds of leases (ADR 17).
+	// An item that weir does not support still takes charges and refunds of leases (ADR 17).
 	if len(c.Waiters) == 0 && len(c.Updates) > 0 && c.image.restricted() {
 		return c.forced()
 	}

@@ -3,7 +3,7 @@
 //
 // A [Reader] reads a [Subject], which is everything that applies to one subject, with one
 // BatchGetItem, or an [Entity], which is everything configured for one entity, with one query. Both
-// consist of [Level] values, one for each configuration item. A level that weir cannot judge by is
+// consist of [Level] values, one for each configuration item. A level that weir does not support is
 // not an error of the read. It is kept as the level's Fault, because it matters only to charges for
 // which that level wins; [Subject.Chargeable] returns it then.
 //
@@ -41,7 +41,7 @@ type Subject struct {
 }
 
 // ReadSubject reads the entity's record and the levels of a subject with one BatchGetItem, together
-// with other items. A level that weir cannot judge by is not an error here; see
+// with other items. A level that weir does not support is not an error here; see
 // [Subject.Chargeable].
 func (r *Reader) ReadSubject(
 	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
@@ -149,7 +149,7 @@ func (c *Subject) OnUnavailable() weir.Policy {
 }
 
 // Chargeable returns an error if the subject is disabled, or if the winning level has attributes
-// that weir cannot judge by; nil if weir can judge the subject.
+// that weir does not support; nil if weir can judge the subject.
 func (c *Subject) Chargeable() error {
 	s := c.subject
 	if s.Entity != "" && s.Resource != "" && s.Resource != weir.DefaultResource {

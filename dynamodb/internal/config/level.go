@@ -21,8 +21,8 @@ type Level struct {
 	Fault error
 }
 
-// ParseLevel parses the item of a level, which may be nil. A part that weir cannot judge by becomes
-// the Fault of the level, because it may not matter to any charge.
+// ParseLevel parses the item of a level, which may be nil. A part that weir does not support
+// becomes the Fault of the level, because it may not matter to any charge.
 func ParseLevel(level weir.Level, item schema.Item) *Level {
 	l := &Level{Level: level}
 	if item == nil {
@@ -60,8 +60,8 @@ func (l *Level) setFault(err error) {
 	}
 }
 
-// HasLimits reports whether the level has limits, including those that weir cannot judge by. Such a
-// level wins over weaker ones.
+// HasLimits reports whether the level has limits, including those that weir does not support. Such
+// a level wins over weaker ones.
 func (l *Level) HasLimits() bool { return len(l.Limits) > 0 || l.Fault != nil }
 
 // access returns the access that the level sets. An unknown value counts as enabled, as it does for
@@ -106,7 +106,7 @@ func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	return limit, nil
 }
 
-// UnsupportedAttribute returns the error for an attribute that weir cannot judge by.
+// UnsupportedAttribute returns the error for an attribute that weir does not support.
 func UnsupportedAttribute(place, attribute string) error {
 	return client.Fault(weir.Unsupported, place, attribute,
 		"is an attribute that weir does not support, and without "+
