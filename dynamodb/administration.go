@@ -93,7 +93,7 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 }
 
 // ReadAudit yields the changes at a place, newest first, including those made by the Python
-// library. An after that is not the ID of an event is [weir.Invalid].
+// library. If after is not the ID of an event, the error has code [weir.Invalid].
 func (s *Store) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {

@@ -123,7 +123,7 @@ func (p *costProcess) denial(entity string, costs weir.Costs) *weir.DeniedError 
 	return denied
 }
 
-// refused is denial without the result.
+// refused is like denial, but returns nothing.
 func (p *costProcess) refused(entity string, costs weir.Costs) {
 	p.t.Helper()
 	_ = p.denial(entity, costs)

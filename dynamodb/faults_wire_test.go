@@ -19,7 +19,7 @@ import (
 )
 
 // faultWire has a layer on each side of the faults of one process. The layer above sees the outcome
-// of each write that the process gets, the layer below what the server did. From both the
+// of each write that the process gets. The layer below sees what the server did. From both, the
 // over-charge can be computed without asking the process.
 type faultWire struct {
 	mu     sync.Mutex

@@ -106,8 +106,8 @@ func (s *Store) checkNamespaceItem(item schema.Item) error {
 	return err
 }
 
-// namespaceFault is checkNamespaceItem without the memory. Its error is not [weir.Unavailable], so
-// that no policy admits requests because of it.
+// namespaceFault is like checkNamespaceItem, but does not remember the result. Its error is not
+// [weir.Unavailable], so that no policy admits requests because of it.
 func (s *Store) namespaceFault(item schema.Item) error {
 	name, recovery := s.options.Namespace, "weir namespace recover "+s.config.Namespace
 	n, err := tables.ReadNamespace(item)

@@ -99,8 +99,8 @@ func hugeGrowth(w *tableWorld) {
 	w.process().deny(testEntity, weir.Costs{"n": 1})
 }
 
-// refusedInPart tests a limit that overflows, on the same item or only on the parent's. Nothing is
-// then refunded of the other limit or on the child.
+// refusedInPart tests a limit that overflows, on the same item or only on the parent's. Then
+// nothing is refunded on the other limit or on the child.
 func refusedInPart(parent bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 20), noRefill("t", 1000))

@@ -45,7 +45,7 @@ func (w *callHistory) learn(tokens, share int64) {
 }
 
 func (w *callHistory) count(bin, by int) {
-	w.counts[bin] += uint16(by) // a by of -1 wraps around and subtracts 1
+	w.counts[bin] += uint16(by) // if by is -1, the sum wraps around and 1 is subtracted
 	if bin > w.at {
 		w.above += by
 	}

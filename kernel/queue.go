@@ -40,7 +40,7 @@ func (q *Queue) Entries() []Entry {
 	return q.ring
 }
 
-// pending is Entries with entries without units.
+// pending is like Entries, but includes entries without units.
 func (q *Queue) pending() []Entry { return q.ring[q.head:] }
 
 // Total returns the units in the queue. Units whose time is over count until Expire drops them.

@@ -24,8 +24,8 @@ func (r Rate) Gain(fromMS, toMS int64) int64 {
 	return saturate(r.gain(fromMS, toMS))
 }
 
-// WideGain is Gain with results up to MaxUint64. A bucket may regain more than an int64 can hold,
-// from the deepest debt to the highest capacity.
+// WideGain is like Gain, with results up to MaxUint64. A bucket may regain more than an int64 can
+// hold, from the deepest debt to the highest capacity.
 func (r Rate) WideGain(fromMS, toMS int64) uint64 {
 	return r.gain(fromMS, toMS)
 }
@@ -102,7 +102,8 @@ func Units(milli int64) int64 {
 	return units
 }
 
-// gain is Gain up to MaxUint64: from the deepest debt to the highest capacity takes all 64 bits.
+// gain is like Gain, with results up to MaxUint64: from the deepest debt to the highest capacity
+// takes all 64 bits.
 //
 // ⌊t·r/p⌋ itself may not fit 64 bits, so it is never computed. With m = from·r mod p the difference
 // of the two ends is ⌊(m + (to−from)·r)/p⌋, and none of its terms exceeds 128 bits.

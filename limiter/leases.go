@@ -152,8 +152,8 @@ func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, cr
 	}
 }
 
-// tryAcquire is acquire without waiting: if another call uses the entry, it returns a channel that
-// is closed when that call releases it.
+// tryAcquire is like acquire, but does not wait: if another call uses the entry, it returns a
+// channel that is closed when that call releases it.
 func (t *leaseTable) tryAcquire(id weir.LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
 	s := t.segment(id)
 	s.mu.Lock()

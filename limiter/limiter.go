@@ -100,8 +100,8 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 	l.options.Observer.Observe(ctx, e)
 }
 
-// reserve is Reserve without the observer. The bool reports whether the lease existed before the
-// call.
+// reserve is like Reserve, but does not call the observer. The bool reports whether the lease
+// existed before the call.
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (*weir.Lease, bool, error) {
 	c := l.newScratch()
 	defer l.releaseScratch(c)

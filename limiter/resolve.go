@@ -53,7 +53,7 @@ func (l *Limiter) resolveSubject(ctx context.Context, s weir.Subject, mode resol
 	return r, err
 }
 
-// resolveKept is resolveSubject, and also returns the subject under which the cache keeps the
+// resolveKept is like resolveSubject, and also returns the subject under which the cache keeps the
 // resolution.
 func (l *Limiter) resolveKept(
 	ctx context.Context, s weir.Subject, mode resolveMode,
@@ -248,7 +248,7 @@ func (c *resolutionCache) get(s weir.Subject, now int64) *resolution {
 	return e
 }
 
-// peek is get without counting, and without moving the resolution to the young map.
+// peek is like get, but does not count, and does not move the resolution to the young map.
 func (c *resolutionCache) peek(s weir.Subject, now int64) *resolution {
 	segment := c.segment(s)
 	segment.mu.Lock()

@@ -56,7 +56,7 @@ func (l *Limiter) beginRead(ctx context.Context, s weir.Subject, ancestors int) 
 	return l.beginReadLocked(ctx, s, ancestors)
 }
 
-// beginReadLocked is beginRead with l.reads.mu locked.
+// beginReadLocked is like beginRead, but l.reads.mu must be locked.
 func (l *Limiter) beginReadLocked(
 	ctx context.Context, s weir.Subject, ancestors int,
 ) (r *sharedRead, began bool) {

@@ -44,8 +44,8 @@ func (l *Limiter) withTimeout(
 	return context.WithTimeout(ctx, min(most, left-left/10))
 }
 
-// acquire is [leaseTable.acquire] bounded by the store's timeout: the call that holds the entry
-// waits for the store at most that long.
+// acquire is like [leaseTable.acquire], but waits for the store's timeout at most: the call that
+// holds the entry waits for the store at most that long.
 func (l *Limiter) acquire(ctx context.Context, id weir.LeaseID, now int64, create bool) (*leaseEntry, error) {
 	if e, busy := l.leases.tryAcquire(id, now, create); busy == nil {
 		return e, nil // the usual case, which needs no timer

@@ -165,7 +165,7 @@ entities:
 	}
 }
 
-// TestNotText has cases that a golden file of text cannot contain.
+// TestNotText checks files that a golden file of text cannot contain.
 func TestNotText(t *testing.T) {
 	t.Parallel()
 	const (

@@ -76,7 +76,7 @@ func (m *member) takes(t *testing.T, limit string, most int) (n int) {
 	return n
 }
 
-// takesAtOnce is takes with one call for all units.
+// takesAtOnce is like takes, with one call for all units.
 func (m *member) takesAtOnce(t *testing.T, limit string, units int) int {
 	t.Helper()
 	if _, err := m.Reserve(t.Context(), unit(limit, int64(units))); denied(err) {

@@ -200,7 +200,7 @@ func periodID(limit [sha256.Size]byte, start, end int64) tb.Uint128 {
 	return idOf(digest("period", string(limit[:]), string(b[:])))
 }
 
-// leaseNumber returns a lease's ID as a number, the first byte the most significant.
+// leaseNumber returns a lease's ID as a number, whose most significant byte is the first of the ID.
 func leaseNumber(id weir.LeaseID) tb.Uint128 {
 	var b [16]byte
 	for i := range b {

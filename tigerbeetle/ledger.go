@@ -55,7 +55,8 @@ type Stats struct {
 	Lookups, Queries int64
 	// Remembered is the number of denials given without asking the cluster.
 	Remembered int64
-	// Again is the number of chains sent again because another server or the clock was quicker.
+	// Again is the number of chains sent again because another server was first, or because units had
+	// expired on the cluster.
 	Again int64
 	// Contended is the number of reservations denied because other servers won every try.
 	Contended int64

@@ -50,8 +50,8 @@ func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	return s.readAll(ctx, all)
 }
 
-// readForDenial is readLimits for a call that is about to deny. It also stores the answers in the
-// takes' observed fields, so that each limit is judged as of one instant.
+// readForDenial is like readLimits, for a call that is about to deny. It also stores the answers in
+// the takes' observed fields, so that each limit is judged as of one instant.
 func (s *Store) readForDenial(ctx context.Context, takes []*activeTake) error {
 	all := make([]limitRead, len(takes))
 	for i, take := range takes {

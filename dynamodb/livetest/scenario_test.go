@@ -47,7 +47,7 @@ func changes(at int64, entity string, shards int, to map[string]Limit) Action {
 	return Action{AtMS: at, Do: Changed, Entity: entity, Shards: shards, Limits: to}
 }
 
-// flat has one bucket; Python raises its limit.
+// flat returns a scenario with one bucket, whose limit Python raises.
 func flat(rate int, asked int64) scenario {
 	return scenario{
 		name: "flat", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},
@@ -58,7 +58,8 @@ func flat(rate int, asked int64) scenario {
 	}
 }
 
-// cascade has two children and a parent, of which more is asked than it has; weir lowers its limit.
+// cascade returns a scenario with two children and a parent. The parent is asked for more than it
+// has, and weir lowers its limit.
 func cascade(rate int, asked int64) scenario {
 	return scenario{
 		name: "cascade", offer: offer(rate, "child-a", "child-b"), scarce: map[string]string{scarceLimit: team},
@@ -74,7 +75,7 @@ func cascade(rate int, asked int64) scenario {
 	}
 }
 
-// sharded has one bucket on four shards; weir raises its limit.
+// sharded returns a scenario with one bucket on four shards, whose limit weir raises.
 func sharded(rate int, asked int64) scenario {
 	return scenario{
 		name: "sharded", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},
@@ -86,7 +87,7 @@ func sharded(rate int, asked int64) scenario {
 	}
 }
 
-// doubled has one bucket whose shards Python doubles, and then lowers its limit.
+// doubled returns a scenario with one bucket. Python doubles its shards and then lowers its limit.
 func doubled(rate int, asked int64) scenario {
 	return scenario{
 		name: "doubled", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},

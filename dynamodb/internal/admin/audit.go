@@ -17,7 +17,7 @@ import (
 )
 
 // ReadAudit yields the changes at a place, newest first, including those made by the Python
-// library. An after that is not the ID of an event is [weir.Invalid].
+// library. If after is not the ID of an event, the error has code [weir.Invalid].
 func (a *Admin) ReadAudit(
 	ctx context.Context, at weir.Subject, after string, consistent bool,
 ) iter.Seq2[weir.AuditEvent, error] {
