@@ -68,14 +68,14 @@ func (s *minimalStore) WriteLimits(
 	return s.Store.WriteLimits(ctx, now, at, limits)
 }
 
-// minimalLeeway returns the leeway of such a store.
+// minimalLeeway returns the leeway of a minimal store.
 func minimalLeeway() conformance.Leeway {
 	return conformance.Leeway{
 		WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 	}
 }
 
-// openMinimalStore opens such a store. wrap, which may be nil, makes it wrong.
+// openMinimalStore opens a minimal store. wrap, which may be nil, makes it wrong.
 func openMinimalStore(
 	wrap func(*minimalStore) driver.Store,
 ) func(conformance.T, conformance.Setup) driver.Store {
@@ -104,8 +104,8 @@ func TestServiceOnMinimalStore(t *testing.T) {
 		conformance.StoreHarness{Open: openMinimalStore(nil), Leeway: minimalLeeway()})
 }
 
-// TestMinimalStoreReachesEveryOutcome checks that random operations meet each outcome that such a
-// store can have, often.
+// TestMinimalStoreReachesEveryOutcome checks that random operations meet each outcome that a
+// minimal store can have, often.
 func TestMinimalStoreReachesEveryOutcome(t *testing.T) {
 	t.Parallel()
 	h := conformance.StoreHarness{Open: openMinimalStore(nil), Leeway: minimalLeeway()}.Service(t)

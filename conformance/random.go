@@ -114,7 +114,7 @@ func (r *scriptSearch) play(t *rapid.T) *difference {
 }
 
 // example plays the script that rapid draws from a seed. Rapid would draw another script after a
-// panic. So panics, with which recorders end a run, are caught here and thrown again afterwards.
+// panic. So example recovers panics, with which recorders end a run, and panics again afterwards.
 func (r *scriptSearch) example(seed uint64) *difference {
 	var d *difference
 	var thrown any

@@ -38,8 +38,8 @@ func TestServiceWithoutSubjectLister(t *testing.T) {
 	conformance.TestStore(t, unlistedHarness())
 }
 
-// TestCasesWithoutSubjectLister checks that on such a store only the cases that list what is in use
-// are left out.
+// TestCasesWithoutSubjectLister checks that on a store that is not a [driver.SubjectLister] only
+// the cases that list what is in use are left out.
 func TestCasesWithoutSubjectLister(t *testing.T) {
 	t.Parallel()
 	h := unlistedHarness()

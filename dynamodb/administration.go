@@ -55,8 +55,8 @@ func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) er
 }
 
 // EntityMetadata returns an entity's display name and metadata. Metadata consists of strings,
-// bools, int64s, json.Numbers, nil, and maps and slices of them. An entity without a record is
-// [weir.NotFound].
+// bools, int64s, json.Numbers, nil, and maps and slices of them. For an entity without a record,
+// the error has code [weir.NotFound].
 func (s *Store) EntityMetadata(
 	ctx context.Context, name string,
 ) (display string, metadata map[string]any, err error) {

@@ -42,7 +42,7 @@ func TestDeletionWithLostAnswer(t *testing.T) {
 					t.Fatalf("got %v, want a deletion whose answer is lost", err)
 				}
 			}
-			// As a reservation in flight would leave it.
+			// This is what a reservation in flight would leave.
 			id := s.bucket(t, "acme", "gpt-4o", 0, 1)
 			err := s.admin.DeleteEntity(t.Context(), configNow.Add(tt.later), "acme")
 			wantError(t, err, weir.NotFound, "entity", "not declared")

@@ -123,8 +123,8 @@ func shardsExist(w *tableWorld) {
 		}
 	}
 	admit(1)
-	// Twice as often as the shards can be doubled, and further until they are: all requests may
-	// go to new shards, which are not crowded.
+	// Repeat this twice as often as the shards can be doubled, and then until they are, because all
+	// requests may go to new shards, which are not crowded.
 	for round := 0; round < 10 || w.count(testEntity) < bucketitem.MaxShards; round++ {
 		if round == 100 {
 			w.Fatalf("%d shards after %d rounds, want %d", w.count(testEntity), round, bucketitem.MaxShards)

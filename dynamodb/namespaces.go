@@ -45,7 +45,7 @@ func (t *Table) RegisterNamespace(
 	return n, made, err
 }
 
-// Namespace returns the namespace with that name. If it is not registered, the error is
+// Namespace returns the namespace with that name. If it is not registered, the error has code
 // [weir.NotFound].
 func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err error) {
 	if err := tables.CheckNamespace("namespace", name); err != nil {
@@ -78,8 +78,8 @@ func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
 }
 
 // DeleteNamespace removes a name and returns the namespace that it led to, whose data stays under
-// its ID. If the name is not registered, the error is [weir.NotFound]. A limiter on the namespace
-// refuses reservations once its cached configuration has expired.
+// its ID. If the name is not registered, the error has code [weir.NotFound]. A limiter on the
+// namespace refuses reservations once its cached configuration has expired.
 func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace, err error) {
 	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
@@ -90,8 +90,9 @@ func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace,
 	return n, err
 }
 
-// RecoverNamespace makes the name lead again to a namespace that was deleted or lost. The error is
-// [weir.Conflict] if the namespace is active or being purged, or if the name was registered again.
+// RecoverNamespace makes the name lead again to a namespace that was deleted or lost. The error has
+// code [weir.Conflict] if the namespace is active or being purged, or if the name was registered
+// again.
 func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, err error) {
 	if err := tables.CheckNamespace("namespace_id", id); err != nil {
 		return nil, err

@@ -58,8 +58,9 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	return c.Create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
 }
 
-// Delete deletes the table with all its items, and waits until it is gone. A table with keys other
-// than weir's is an error and stays; a missing table is [weir.NotFound].
+// Delete deletes the table with all its items, and waits until it is gone. If the table has keys
+// other than weir's, Delete returns an error and does not delete it. If the table does not exist,
+// the error has code [weir.NotFound].
 func (t *Table) Delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()

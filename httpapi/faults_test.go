@@ -78,9 +78,9 @@ func proxiedHarness(
 
 func unchanged(next http.RoundTripper) http.RoundTripper { return next }
 
-// numberedAttempts writes the numbers of the call and of the attempt into every attempt, and gives
-// an attempt up when the proxy says so. A timeout would do that too, but on a busy machine it would
-// also end attempts that are being answered.
+// numberedAttempts writes the numbers of the call and of the attempt into every attempt, and
+// abandons an attempt when the proxy tells it to. A timeout would do that too, but on a busy
+// machine it would also end attempts that are being answered.
 type numberedAttempts struct {
 	proxy *proxy
 	next  http.RoundTripper

@@ -53,7 +53,7 @@ func brokenCases(t conformance.T) []brokenCase {
 	return append(out, serverCases()...)
 }
 
-// wrongHarness opens stores on emulators that receive tampered calls.
+// wrongHarness returns a harness that opens stores on emulators that receive tampered calls.
 func wrongHarness(x *wrong) conformance.StoreHarness {
 	h := harness()
 	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {

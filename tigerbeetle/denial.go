@@ -204,7 +204,7 @@ func (c *reserveOp) denialRemembered(now int64) bool {
 	return recalls
 }
 
-// redefines is redefinesLocked for callers that do not hold s.mu.
+// redefines is like redefinesLocked, for callers that do not hold s.mu.
 func (s *activeTake) redefines() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -213,7 +213,7 @@ func (s *limitState) inUse(now int64) bool {
 	return s.busy(now)
 }
 
-// busy is inUse for callers that hold s.mu.
+// busy is like inUse, for callers that hold s.mu.
 func (s *limitState) busy(now int64) bool {
 	switch s.key.kind {
 	case weir.Bucket:

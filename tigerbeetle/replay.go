@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// answerConflict returns the error for a lease ID that was used for another request. It says so if
-// that lease has ended.
+// answerConflict returns the error for a lease ID that was used for another request. The error says
+// whether that lease has ended.
 func (c *reserveOp) answerConflict(ctx context.Context) error {
 	e := usedOtherwise(c.plan.ID)
 	h, err := c.s.readHistory(ctx, c.plan.ID)

@@ -70,7 +70,7 @@ func TestVariantsAreCaughtOnMinimalStore(t *testing.T) {
 	}
 }
 
-// TestRightModelPassesOnMinimalStore is [TestRightModelPasses] for such a store.
+// TestRightModelPassesOnMinimalStore is like [TestRightModelPasses], for a minimal store.
 func TestRightModelPassesOnMinimalStore(t *testing.T) {
 	t.Parallel()
 	conformance.TestService(t, minimalHarness(broken.Right()))

@@ -84,7 +84,7 @@ func TestServeTigerBeetle(t *testing.T) {
 }
 
 // TestServeTigerBeetleTwoServers checks that, of two servers with different files, the one whose
-// limits are not in force says so, until a flag or a hangup signal puts its own in force.
+// limits are not in force reports that, until a flag or a hangup signal puts its own in force.
 func TestServeTigerBeetleTwoServers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -66,7 +66,7 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	return c, nil
 }
 
-// checkServer refuses an address without a scheme, with an error that says so.
+// checkServer refuses an address without a scheme, with an error about the scheme.
 func (t *Target) checkServer(cmd *cobra.Command) error {
 	for _, scheme := range []string{"http://", "https://"} {
 		if len(t.Server) >= len(scheme) && strings.EqualFold(t.Server[:len(scheme)], scheme) {

@@ -109,7 +109,7 @@ func TestStartDynamoDB(t *testing.T) {
 	}
 }
 
-// A port that is in use is an error that says so, and the server that has it is not mistaken for
+// If the port is in use, the error says so, and the server that has the port is not mistaken for
 // the new one.
 func TestStartDynamoDBPortTaken(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The resources. Units reserved on brief return by themselves soon, on the other one in an hour.
+// The names of the resources. Units reserved on brief return by themselves soon. Those reserved on
+// long return in an hour.
 const (
 	brief = "brief"
 	long  = "long"

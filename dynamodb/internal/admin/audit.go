@@ -34,7 +34,8 @@ func (a *Admin) ReadAudit(
 		in.ExclusiveStartKey = schema.AuditKey(a.config.Namespace, owner, id.String()).Item()
 	}
 	return func(yield func(weir.AuditEvent, error) bool) {
-		// Not counted as a task: Close would wait for a caller that stops in the middle of the loop.
+		// The loop is not counted as a task, because Close would wait for a caller that stops in the
+		// middle of the loop.
 		if err := a.running.Refusal(); err != nil {
 			yield(weir.AuditEvent{}, err)
 			return

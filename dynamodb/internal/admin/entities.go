@@ -21,9 +21,9 @@ const (
 	MovesSince = "0.17.0"
 )
 
-// WriteEntity declares an entity or changes its parent and cascade, and stamps its bucket items. A
-// parent that does not exist and a cycle are [weir.Invalid]. Writing the same definition again
-// stamps the items again.
+// WriteEntity declares an entity or changes its parent and cascade, and stamps its bucket items.
+// For a parent that does not exist and for a cycle, the error has code [weir.Invalid]. Writing the
+// same definition again stamps the items again.
 func (a *Admin) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
@@ -290,8 +290,8 @@ func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 const actionMetadataSet = "entity_metadata_set"
 
 // EntityMetadata returns an entity's display name and metadata. Metadata consists of strings,
-// bools, int64s, json.Numbers, nil, and maps and slices of them. An entity without a META is
-// [weir.NotFound].
+// bools, int64s, json.Numbers, nil, and maps and slices of them. For an entity without a META, the
+// error has code [weir.NotFound].
 func (a *Admin) EntityMetadata(
 	ctx context.Context, name string, consistent bool,
 ) (display string, metadata map[string]any, err error) {

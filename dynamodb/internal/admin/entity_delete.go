@@ -41,7 +41,7 @@ func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) er
 		return err
 	}
 	err = a.deleteDeclared(ctx, now, name, d)
-	// Also after an error: bucket items may be gone, and a failed write may have been applied.
+	// Do this after an error too: bucket items may be gone, and a failed write may have been applied.
 	return cmp.Or(err, a.forgetDeleted(ctx, now, name))
 }
 
@@ -128,7 +128,7 @@ func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, err
 		if err != nil {
 			return nil, err
 		}
-		// Nor may it show that a child has moved.
+		// The index may not show either that a child has moved.
 		if err := a.notParentOf(ctx, name, child); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,8 @@ func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 		pages = a.Client.QueryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
-		// Not counted as a task: Close would wait for a caller that stops in the middle of the loop.
+		// The loop is not counted as a task, because Close would wait for a caller that stops in the
+		// middle of the loop.
 		if err := a.running.Refusal(); err != nil {
 			yield(weir.Usage{}, err)
 			return

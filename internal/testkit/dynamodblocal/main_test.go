@@ -68,7 +68,7 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// TestRunOnATakenPort checks that a port of another server is an error that says so, even if that
+// TestRunOnATakenPort checks that the error says so if another server has the port, even if that
 // server is a DynamoDB Local, and that no endpoint is printed.
 func TestRunOnATakenPort(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func (c *Client) dropNative(native tb.Client, why error) {
 	c.native, c.downBecause = nil, why
 	c.reconnecting.Add(1)
 	c.mu.Unlock()
-	// Not on the caller's goroutine: the call that noticed returns its error now.
+	// Reconnect in another goroutine, because the call that noticed returns its error now.
 	go func() {
 		defer c.reconnecting.Done()
 		native.Close()
