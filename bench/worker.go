@@ -121,8 +121,8 @@ func openTeam(ctx context.Context, c *contestant, e *environment) (*team, error)
 	return t, t.each(freeze)
 }
 
-// run sends an order to all workers at once, and returns the sum of their replies, but the time of
-// the slowest worker. With a server, it returns the costs of the server instead.
+// run sends an order to all workers in parallel, and returns the sum of their replies, but the time
+// of the slowest worker. With a server, it returns the costs of the server instead.
 func (t *team) run(o command) (sum reply, err error) {
 	if err := t.each(thaw); err != nil {
 		return sum, err

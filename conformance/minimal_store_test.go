@@ -22,7 +22,7 @@ type minimalStore struct {
 	t conformance.T
 }
 
-// minimalAbilities hides what memory can do beyond that.
+// minimalAbilities hides what memory can do and a minimal store cannot.
 type minimalAbilities struct {
 	driver.Store
 	driver.ConfigReader

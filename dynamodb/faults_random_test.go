@@ -29,7 +29,8 @@ type faultLoad struct {
 // TestFaults makes thousands of calls in three processes on one table while faults of every kind
 // are injected between them and DynamoDB.
 //
-// It is not parallel: its writes have half a second, and beside other tests many would time out.
+// It is not parallel: its writes must be answered within half a second, and many would time out if
+// other tests ran at the same time.
 func TestFaults(t *testing.T) {
 	faultLoad{seed: 20261121, operations: 2_000, perFault: 25, rounds: 200}.run(t)
 }
