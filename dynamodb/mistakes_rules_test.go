@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// writeRuleCases returns the rules of the writes, each in a situation in which it decides: a
-// process writes by an image that is out of date.
+// writeRuleCases returns a case for each rule of the writes. In each of them a process writes by an
+// image that is out of date, so that the rule matters.
 func writeRuleCases() []mistakeCase {
 	return []mistakeCase{
 		{"write rule: seed 001's concurrency trace", concurrencyTrace},
