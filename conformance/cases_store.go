@@ -88,10 +88,10 @@ func unsupportedShadow(t T, h StoreHarness) {
 
 func unsupportedLimit(t T, h StoreHarness, store *faultyStore, mine weir.Limit) {
 	t.Helper()
-	_, err := limiter.New(store.backend(), &limiter.Options{Limits: []weir.Limit{mine}})
+	_, err := limiter.New(store.forLimiter(), &limiter.Options{Limits: []weir.Limit{mine}})
 	s := &caseWorld{T: t, World: &storeWorld{timekeeper: NewClock(begin())}}
 	s.unsupported(err)
-	w := h.world(t, Setup{Start: begin()}, store.backend())
+	w := h.world(t, Setup{Start: begin()}, store.forLimiter())
 	s.World = w
 	_, err = w.Reserve(t.Context(), bringing(ask("a", cost(1)), mine))
 	s.unsupported(err)
@@ -122,7 +122,7 @@ func tooDeep(t T, h StoreHarness) {
 	defer func() { _ = store.Close() }()
 	depth := min(store.traits.CascadeDepth, 8)
 	for _, d := range []int{depth + 1, 9, -1} {
-		_, err := limiter.New(store.backend(), &limiter.Options{CascadeDepth: d})
+		_, err := limiter.New(store.forLimiter(), &limiter.Options{CascadeDepth: d})
 		if !errors.Is(err, weir.Invalid) {
 			t.Fatalf("a cascade over %d levels: got %v, want %q", d, err, weir.Invalid)
 		}
@@ -446,7 +446,7 @@ func statusOrder(s *storeDriver) {
 
 func closesOnce(t T, h StoreHarness) {
 	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
-	w := h.world(t, Setup{Start: begin()}, store.backend())
+	w := h.world(t, Setup{Start: begin()}, store.forLimiter())
 	if err := w.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}

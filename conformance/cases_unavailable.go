@@ -27,7 +27,7 @@ func onBroken(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) {
 			set.Definitions = &weir.Definitions{}
 		}
 		store := newFaulty(t, h.Open(t, set))
-		w := h.world(t, set, store.backend())
+		w := h.world(t, set, store.forLimiter())
 		s := &faultyWorld{&caseWorld{T: t, World: h.front(w), h: h.Service(t)}, store, w.Limiter, h}
 		defer func() {
 			store.clearFaults()

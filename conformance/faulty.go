@@ -34,9 +34,10 @@ func newFaulty(t T, b driver.Store) *faultyStore {
 	return f
 }
 
-// backend returns the store to pass to a limiter. It implements the optional interfaces for leases
-// and entities only if the wrapped store does, because the limiter discovers abilities by them.
-func (f *faultyStore) backend() driver.Store {
+// forLimiter returns the store to pass to a limiter. It implements the optional interfaces for
+// leases and entities only if the wrapped store does, because the limiter discovers abilities by
+// them.
+func (f *faultyStore) forLimiter() driver.Store {
 	leases, keeps := f.Store.(driver.LeaseRecoverer)
 	entities, knows := f.Store.(driver.EntityReader)
 	unplanned, begins := f.Store.(driver.UnplannedReserver)

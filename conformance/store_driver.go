@@ -29,7 +29,7 @@ func onSeam(set Setup, play func(s *storeDriver)) func(T, StoreHarness) {
 			set.Start = time.Now()
 		}
 		faulty := newFaulty(t, h.Open(t, set))
-		s := &storeDriver{T: t, opens: h, store: faulty.backend(), faulty: faulty, now: set.Start,
+		s := &storeDriver{T: t, opens: h, store: faulty.forLimiter(), faulty: faulty, now: set.Start,
 			holds: map[weir.LeaseID][]driver.Holding{}}
 		defer func() {
 			if err := s.store.Close(); err != nil {

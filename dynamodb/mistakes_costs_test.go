@@ -14,14 +14,14 @@ func costCases() []mistakeCase {
 	var cases []mistakeCase
 	for _, shards := range []int{2, 4, 8, 16} {
 		cases = append(cases,
-			mistakeCase{fmt.Sprintf("images on a bucket that Python split in %d", shards), imagesBumped(shards)},
-			mistakeCase{fmt.Sprintf("images come to a bucket that is split in %d", shards), imagesAdded(shards)},
+			mistakeCase{fmt.Sprintf("images on a bucket that Python split in %d", shards), doublingBeyondSmallLimit(shards)},
+			mistakeCase{fmt.Sprintf("images come to a bucket that is split in %d", shards), smallLimitAddedAfterSplit(shards)},
 		)
 	}
 	for _, shards := range []int{2, 8} {
 		cases = append(cases,
 			mistakeCase{fmt.Sprintf("a cost above a share of %d", shards), costAboveShare(shards)},
-			mistakeCase{fmt.Sprintf("the whole of %d shares", shards), wholeCapacity(shards)},
+			mistakeCase{fmt.Sprintf("the whole of %d shares", shards), wholeCapacityAdmitted(shards)},
 		)
 	}
 	return cases
@@ -54,8 +54,8 @@ func (w *tableWorld) admitImages(ps ...*process) int {
 	return admitted
 }
 
-// imagesBumped has Python double the shards without regard to the smallest limit.
-func imagesBumped(shards int) func(w *tableWorld) {
+// doublingBeyondSmallLimit has Python double the shards without regard to the smallest limit.
+func doublingBeyondSmallLimit(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(images()...)
 		p, other := w.process(), w.process()
@@ -76,8 +76,9 @@ func imagesBumped(shards int) func(w *tableWorld) {
 	}
 }
 
-// imagesAdded has weir split the bucket of the large limit, and then adds the small limit.
-func imagesAdded(shards int) func(w *tableWorld) {
+// smallLimitAddedAfterSplit has weir split the bucket of the large limit, and then adds the small
+// limit.
+func smallLimitAddedAfterSplit(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(images()[1])
 		p, other := w.process(), w.process()
@@ -144,9 +145,9 @@ func costAboveShare(shards int) func(w *tableWorld) {
 	}
 }
 
-// wholeCapacity checks that the whole capacity can be taken at once, even if no share is a whole
-// number.
-func wholeCapacity(shards int) func(w *tableWorld) {
+// wholeCapacityAdmitted checks that the whole capacity can be taken at once, even if no share is a
+// whole number.
+func wholeCapacityAdmitted(shards int) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		const capacity = 101
 		w.system(per("n", capacity, capacity, time.Minute))

@@ -13,18 +13,18 @@ import (
 // generalCases returns the mistakes of the field between processes.
 func generalCases() []mistakeCase {
 	return []mistakeCase{
-		{"concurrent requests that together pass a limit, flat", together(1, false)},
-		{"concurrent requests that together pass a limit, on eight shards", together(8, false)},
-		{"concurrent requests that together pass a limit, a parent's", together(1, true)},
-		{"leaked units come back by the refill alone", leaked},
+		{"concurrent requests that together pass a limit, flat", concurrentCallers(1, false)},
+		{"concurrent requests that together pass a limit, on eight shards", concurrentCallers(8, false)},
+		{"concurrent requests that together pass a limit, a parent's", concurrentCallers(1, true)},
+		{"leaked units come back by the refill alone", unsettledStaysCharged},
 		{"denied by one limit but charged by another", deniedCharged},
 		{"over-reservation blocking traffic", overReserved},
 		{"double refunds between processes", refundedOnce},
 	}
 }
 
-// together has 64 callers in each of two processes ask for five times the capacity.
-func together(shards int, parent bool) func(w *tableWorld) {
+// concurrentCallers has 64 callers in each of two processes ask for five times the capacity.
+func concurrentCallers(shards int, parent bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		const capacity = 120
 		w.system(noRefill("n", capacity))
@@ -75,9 +75,9 @@ func together(shards int, parent bool) func(w *tableWorld) {
 	}
 }
 
-// leaked checks that units that a process took and never settled stay charged, and return with the
-// refill.
-func leaked(w *tableWorld) {
+// unsettledStaysCharged checks that units that a process took and never settled stay charged, and
+// return with the refill.
+func unsettledStaysCharged(w *tableWorld) {
 	w.system(per("rpm", 60, 60, time.Minute))
 	gone := w.process()
 	for range 6 {

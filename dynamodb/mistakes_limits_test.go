@@ -16,13 +16,13 @@ func limitCases() []mistakeCase {
 		{"V1: negative costs", negativeCosts},
 		{"O1: brought limits ignored on the fast path", broughtLimits},
 		{"removed limits leave nothing on the item", removedLimit},
-		{"capacity set back and forth", backAndForth},
+		{"capacity set back and forth", changedAndChangedBack},
 	}
 	for name, at := range testPlaces() {
 		cases = append(cases,
 			mistakeCase{"L1: changed limits, one more at the " + name, addedLimit(at)},
 			mistakeCase{"L2: changed limits, a lowered one at the " + name, loweredLimit(at)},
-			mistakeCase{"O2: default changes reach live buckets from the " + name, reached(at)})
+			mistakeCase{"O2: default changes reach live buckets from the " + name, changedDefaultApplies(at)})
 	}
 	return cases
 }
@@ -91,9 +91,9 @@ func loweredLimit(at weir.Subject) func(w *tableWorld) {
 	}
 }
 
-// reached checks that a busy bucket is judged by a changed default after the cache time at the
-// latest.
-func reached(at weir.Subject) func(w *tableWorld) {
+// changedDefaultApplies checks that a busy bucket is judged by a changed default after the cache
+// time at the latest.
+func changedDefaultApplies(at weir.Subject) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.limits(at, noRefill("n", 100))
 		p := w.process()
@@ -207,8 +207,8 @@ func removedLimit(w *tableWorld) {
 	equal(w, "left", w.stored(testEntity, 0, "n").Balance, 99_000)
 }
 
-// backAndForth checks that changing a capacity and changing it back refills nothing.
-func backAndForth(w *tableWorld) {
+// changedAndChangedBack checks that changing a capacity and changing it back refills nothing.
+func changedAndChangedBack(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	p, other := w.process(), w.process()
 	p.admit(testEntity, weir.Costs{"n": 95})

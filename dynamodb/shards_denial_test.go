@@ -12,7 +12,7 @@ func shardDenialCases() []mistakeCase {
 	return []mistakeCase{
 		{"several shards: a repeated denial reports the same", deniedAgain},
 		{"several shards: a repeated denial names the same limits", deniedByTheSame},
-		{"stamp: stays on a shard that is halved, or the definition is brought", halvedStamped},
+		{"stamp: stays on a shard that is halved, or the definition is brought", splitOfStampedItem},
 		{"stamp: is not overwritten by a known image", stampedUnknown},
 	}
 }
@@ -57,9 +57,9 @@ func deniedByTheSame(w *tableWorld) {
 	}
 }
 
-// halvedStamped checks that a shard with vu is brought to the configuration before it is used, and
-// half of it is not moved under the old one.
-func halvedStamped(w *tableWorld) {
+// splitOfStampedItem checks that a shard with vu is brought to the configuration before it is used,
+// and half of it is not moved under the old one.
+func splitOfStampedItem(w *tableWorld) {
 	was := []weir.Limit{noRefill("a", 100), noRefill("b", 100)}
 	w.system(noRefill("a", 50), noRefill("b", 100)) // lowered
 	for n := range 8 {                              // half of them pick the second shard first

@@ -105,7 +105,7 @@ func (m *shardModel) play() {
 	}
 	m.Logf("%d admitted, %d denied; %d of %d shards are there", m.admitted, m.denied,
 		m.there, m.count)
-	m.strands()
+	m.checkShares()
 }
 
 // begin starts a process.
@@ -242,7 +242,7 @@ func (m *shardModel) double(p *process) {
 		room := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 		m.edit(testEntity, 0, map[string]int64{room: -1_000_000_000})
 		for range 12 { // the first picks may all be other shards
-			m.nothing(p)
+			m.requestNothing(p)
 			if m.tableWorld.count(testEntity) != was {
 				break
 			}
@@ -252,16 +252,16 @@ func (m *shardModel) double(p *process) {
 	m.note("%d shards, doubled", was)
 }
 
-// nothing makes a request with a cost of 0, which is denied on a bucket in debt.
-func (m *shardModel) nothing(p *process) {
+// requestNothing makes a request with a cost of 0, which is denied on a bucket in debt.
+func (m *shardModel) requestNothing(p *process) {
 	if _, err := p.ask(testEntity, weir.Costs{"n": 0}); err != nil && !isDenied(err) {
 		m.fail("nothing was asked: %v", err)
 	}
 }
 
-// strands checks that each existing shard has its share after everything was refunded or repaid and
-// has had the time to refill.
-func (m *shardModel) strands() {
+// checkShares checks that each existing shard has its share after everything was refunded or repaid
+// and has had the time to refill.
+func (m *shardModel) checkShares() {
 	for _, l := range m.leases {
 		m.end(l, l.Limits[0].Requested, 0)
 	}

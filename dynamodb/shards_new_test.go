@@ -12,24 +12,24 @@ import (
 // of a new shard are in no other shard.
 func newShardCases() []mistakeCase {
 	return []mistakeCase{
-		{"new shard: has half of what a cold charge left", halvedBeside(100, 100, false)},
-		{"new shard: has half of what a known charge left", halvedBeside(50, 49, true)},
-		{"new shard: has half if there are no charges", halvedBeside(100, 0, false)},
-		{"new shard: is not made if other writers win twice", overtakenTwice},
-		{"new shard: has what the nearest existing shard has", countJumped},
-		{"new shard: denies nothing before it is made", deniesOnceMade},
-		{"new shard: waits for the first if all have expired", allGone},
+		{"new shard: has half of what a cold charge left", takenDuringSplit(100, 100, false)},
+		{"new shard: has half of what a known charge left", takenDuringSplit(50, 49, true)},
+		{"new shard: has half if there are no charges", takenDuringSplit(100, 0, false)},
+		{"new shard: is not made if other writers win twice", splitLostTwice},
+		{"new shard: has what the nearest existing shard has", splitSourceMissing},
+		{"new shard: denies nothing before it is made", newShardHasTooLittle},
+		{"new shard: waits for the first if all have expired", allShardsExpired},
 		{"new shard: the first one, recreated, has what no other can have", firstRecreated},
-		{"new shard: stores a count that shards can have", listedCount},
-		{"new shard: stores a count above its number after a settlement", settledCount},
-		{"new shard: the first one of several never expires", firstStays},
+		{"new shard: stores a count that shards can have", shardCountOfListing},
+		{"new shard: stores a count above its number after a settlement", shardCountOfSettlement},
+		{"new shard: the first one of several never expires", firstShardNeverExpires},
 		{"new shard: the first one, recreated beside others, never expires", firstRecreatedStays},
 	}
 }
 
-// halvedBeside checks that units that another process takes while a shard is created are not moved
-// into it too.
-func halvedBeside(has, takes int64, known bool) func(w *tableWorld) {
+// takenDuringSplit checks that units that another process takes while a shard is created are not
+// moved into it too.
+func takenDuringSplit(has, takes int64, known bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		limit := []weir.Limit{noRefill("n", 100)}
 		w.system(limit...)
@@ -55,9 +55,9 @@ func halvedBeside(has, takes int64, known bool) func(w *tableWorld) {
 	}
 }
 
-// overtakenTwice checks that no empty shard is created beside one that keeps all units, because the
+// splitLostTwice checks that no empty shard is created beside one that keeps all units, because the
 // new shard would gain its share in addition.
-func overtakenTwice(w *tableWorld) {
+func splitLostTwice(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
 	w.putShards(testEntity, 2, limit, units{"n": 320})
@@ -84,8 +84,8 @@ func overtakenTwice(w *tableWorld) {
 	p.exactly(testEntity, "n", 320, 320)
 }
 
-// countJumped tests a new shard whose source does not exist, because no request picked it.
-func countJumped(w *tableWorld) {
+// splitSourceMissing tests a new shard whose source does not exist, because no request picked it.
+func splitSourceMissing(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
 	w.putShards(testEntity, bucketitem.MaxShards, limit, units{"n": 320})
@@ -98,9 +98,9 @@ func countJumped(w *tableWorld) {
 	p.exactly(testEntity, "n", 320, 160)
 }
 
-// deniesOnceMade checks that a request whose shard is created with too little goes on to the shard
-// that it was split from, and finds the rest there.
-func deniesOnceMade(w *tableWorld) {
+// newShardHasTooLittle checks that a request whose shard is created with too little goes on to the
+// shard that it was split from, and finds the rest there.
+func newShardHasTooLittle(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
@@ -114,9 +114,9 @@ func deniesOnceMade(w *tableWorld) {
 	}
 }
 
-// allGone checks that an idle bucket whose items have expired is full again, even for a process
-// that knows its shard count.
-func allGone(w *tableWorld) {
+// allShardsExpired checks that an idle bucket whose items have expired is full again, even for a
+// process that knows its shard count.
+func allShardsExpired(w *tableWorld) {
 	limit := []weir.Limit{per("n", 100, 100, time.Minute)}
 	w.system(limit...)
 	p := w.process()
@@ -166,8 +166,8 @@ func firstRecreated(w *tableWorld) {
 	}
 }
 
-// listedCount checks that a listing shows which shards exist, and not the shard count.
-func listedCount(w *tableWorld) {
+// shardCountOfListing checks that a listing shows which shards exist, and not the shard count.
+func shardCountOfListing(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
@@ -188,9 +188,9 @@ func listedCount(w *tableWorld) {
 	}
 }
 
-// settledCount checks that a process that has forgotten a bucket learns from the shard of a lease
-// that it was split.
-func settledCount(w *tableWorld) {
+// shardCountOfSettlement checks that a process that has forgotten a bucket learns from the shard of
+// a lease that it was split.
+func shardCountOfSettlement(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	w.drained(testEntity)
 	p := w.process()
@@ -206,9 +206,9 @@ func settledCount(w *tableWorld) {
 	equal(w, "consumed", b.Limit("n").Consumed, 5000)
 }
 
-// firstStays checks that the first shard of several never expires. A process without state begins
-// with it, and would create it full beside the others.
-func firstStays(w *tableWorld) {
+// firstShardNeverExpires checks that the first shard of several never expires. A process without
+// state begins with it, and would create it full beside the others.
+func firstShardNeverExpires(w *tableWorld) {
 	w.system(per("n", 1000, 1000, time.Minute))
 	p := w.process()
 	refilled := func(shard int) int64 { // the item's ttl after a refill

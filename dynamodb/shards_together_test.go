@@ -23,12 +23,12 @@ func severalShardCases() []mistakeCase {
 		{"several shards: transactions take from child and parent, or from neither", transactionsFamily},
 		{"several shards: share the ceiling of a request", broughtCeiling},
 		{"several shards: share the ceiling of a large request", broughtLarge},
-		{"several shards: nothing is taken from a limit in debt", nothingInDebt},
+		{"several shards: nothing is taken from a limit in debt", zeroCostInDebt},
 		{"several shards: a part without an answer is not a denial", partUnknown},
 		{"several shards: a denied part refunds the others", partDenied},
 		{"several shards: a part with some of the limits is refunded", partOfSome},
-		{"several shards: are read by the count that an item has meanwhile", countLearned},
-		{"several shards: what one has above its share is available to all", keptAbove},
+		{"several shards: are read by the count that an item has meanwhile", shardCountLearnedLate},
+		{"several shards: what one has above its share is available to all", refundKeptAboveShare},
 	}
 }
 
@@ -152,9 +152,9 @@ func broughtLarge(w *tableWorld) {
 	w.together(testEntity, "n", 50_000)
 }
 
-// nothingInDebt checks that a cost of 0 is judged like any other (docs/semantics.md, 3.6), even if
+// zeroCostInDebt checks that a cost of 0 is judged like any other (docs/semantics.md, 3.6), even if
 // another limit is taken in parts.
-func nothingInDebt(w *tableWorld) {
+func zeroCostInDebt(w *tableWorld) {
 	limits := []weir.Limit{noRefill("a", 100), noRefill("b", 100)}
 	w.system(limits...)
 	p := w.process()
@@ -276,9 +276,9 @@ func partOfSome(w *tableWorld) {
 	p.exactly(testEntity, "n", 100, 30)
 }
 
-// countLearned tests a process that knows two shards and learns of four shards only from the second
-// read.
-func countLearned(w *tableWorld) {
+// shardCountLearnedLate tests a process that knows two shards and learns of four shards only from
+// the second read.
+func shardCountLearnedLate(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()
@@ -294,10 +294,10 @@ func countLearned(w *tableWorld) {
 	}
 }
 
-// keptAbove tests a process that first learns of a new shard count, and then of a refund that
-// another process made before that count. The whole refund counts: the shard keeps its balance
+// refundKeptAboveShare tests a process that first learns of a new shard count, and then of a refund
+// that another process made before that count. The whole refund counts: the shard keeps its balance
 // above its share.
-func keptAbove(w *tableWorld) {
+func refundKeptAboveShare(w *tableWorld) {
 	limit := []weir.Limit{noRefill("n", 100)}
 	w.system(limit...)
 	p := w.process()

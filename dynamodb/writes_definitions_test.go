@@ -15,14 +15,14 @@ import (
 // writesDefinitions returns cases of limits that change while a request uses older ones.
 func writesDefinitions() []mistakeCase {
 	return []mistakeCase{
-		{"definitions: an old read does not overwrite newer ones after a lost write", readBeforeLost},
+		{"definitions: an old read does not overwrite newer ones after a lost write", raiseUndoneDuringWrite},
 		{"definitions: a reservation during a change has them from its next call", reservedWithinChange},
 		{"definitions: set limits reach the item", setReaches(Options{})},
 		{"definitions: set limits reach the item, without speculation", setReaches(Options{NoSpeculation: true})},
 		{"definitions: setting limits reports an unknown outcome", setUnanswered},
-		{"definitions: two processes with different limits create an item, the old one first", differentlyKnown(100, 50)},
-		{"definitions: two processes with different limits create an item, the new one first", differentlyKnown(50, 100)},
-		{"definitions: two processes with the same limits create an item", differentlyKnown(100, 100)},
+		{"definitions: two processes with different limits create an item, the old one first", knownAndUnknownDefinition(100, 50)},
+		{"definitions: two processes with different limits create an item, the new one first", knownAndUnknownDefinition(50, 100)},
+		{"definitions: two processes with the same limits create an item", knownAndUnknownDefinition(100, 100)},
 	}
 }
 
@@ -35,8 +35,9 @@ func (p *process) reread(entity string) {
 	}
 }
 
-// readBeforeLost has an operator undo a raise while a process is about to bring the item to it.
-func readBeforeLost(w *tableWorld) {
+// raiseUndoneDuringWrite has an operator undo a raise while a process is about to bring the item to
+// it.
+func raiseUndoneDuringWrite(w *tableWorld) {
 	at := weir.Subject{Resource: testResource}
 	w.limits(at, per("n", 100, 100, time.Minute))
 	q := w.process()
@@ -153,9 +154,9 @@ func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketite
 	return m
 }
 
-// differentlyKnown has two requests wait for an item that the process has not seen. Only the one
-// that holds the item's definition is charged without another read of the item.
-func differentlyKnown(first, second int64) func(w *tableWorld) {
+// knownAndUnknownDefinition has two requests wait for an item that the process has not seen. Only
+// the one that holds the item's definition is charged without another read of the item.
+func knownAndUnknownDefinition(first, second int64) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 100))
 		w.process().admit(testEntity, weir.Costs{"n": 60})

@@ -11,9 +11,9 @@ import (
 // limit, as a stub, or without wcu.
 func writesLeftovers() []mistakeCase {
 	return []mistakeCase{
-		{"leftovers: of a limit that was removed, of the system's", leftOfRemoved(weir.Subject{})},
-		{"leftovers: of a limit that was removed, of an entity's", leftOfRemoved(testSubject())},
-		{"leftovers: what is counted on a stub while it becomes an item", countedOnStub},
+		{"leftovers: of a limit that was removed, of the system's", balanceWithoutDefinition(weir.Subject{})},
+		{"leftovers: of a limit that was removed, of an entity's", balanceWithoutDefinition(testSubject())},
+		{"leftovers: what is counted on a stub while it becomes an item", unitsOnStub},
 		{"leftovers: nothing is taken from an item that counts no writes", uncountedItem},
 	}
 }
@@ -23,9 +23,9 @@ func testSubject() weir.Subject {
 	return weir.Subject{Entity: testEntity, Resource: testResource}
 }
 
-// leftOfRemoved tests a balance without a definition, which an adjustment leaves for a limit that
-// is no longer on the item. The item stays usable for all processes.
-func leftOfRemoved(at weir.Subject) func(w *tableWorld) {
+// balanceWithoutDefinition tests a balance without a definition, which an adjustment leaves for a
+// limit that is no longer on the item. The item stays usable for all processes.
+func balanceWithoutDefinition(at weir.Subject) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		a, b := per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute)
 		w.limits(at, a, b)
@@ -55,9 +55,9 @@ func leftOfRemoved(at weir.Subject) func(w *tableWorld) {
 	}
 }
 
-// countedOnStub tests a stub, which an adjustment of a deleted item creates. Units that are added
+// unitsOnStub tests a stub, which an adjustment of a deleted item creates. Units that are added
 // to it after a process has read it are charged too.
-func countedOnStub(w *tableWorld) {
+func unitsOnStub(w *tableWorld) {
 	w.system(noRefill("n", 100))
 	w.add(testEntity, adjusted("n", 5))
 	first := true

@@ -11,9 +11,9 @@ import (
 // writesOverflow returns cases with amounts that would overflow a balance.
 func writesOverflow() []mistakeCase {
 	return []mistakeCase{
-		{"overflow: a cost that no bucket can hold, on an unknown item", hugeCost},
-		{"overflow: costs whose sum is too large, on an unknown item", hugeTogether},
-		{"overflow: leases that together grow by more than a balance can hold", hugeGrowth},
+		{"overflow: a cost that no bucket can hold, on an unknown item", overflowingCost},
+		{"overflow: costs whose sum is too large, on an unknown item", overflowTogether},
+		{"overflow: leases that together grow by more than a balance can hold", overflowingGrowth},
 		{"overflow: a settlement that one limit refuses is not half done", refusedInPart(false)},
 		{"overflow: a settlement that the parent refuses is not half done", refusedInPart(true)},
 	}
@@ -22,8 +22,8 @@ func writesOverflow() []mistakeCase {
 // largestUnits is the largest capacity and cost of a bucket.
 const largestUnits = maxUnits
 
-// hugeCost checks that such a cost is not ignored if the item has no such limit.
-func hugeCost(w *tableWorld) {
+// overflowingCost checks that such a cost is not ignored if the item has no such limit.
+func overflowingCost(w *tableWorld) {
 	w.system(noRefill("a", 100), noRefill("b", 100))
 	w.process().admit(testEntity, weir.Costs{"a": 1, "b": 1})
 	p := w.process()
@@ -47,9 +47,9 @@ func (p *process) refused(c weir.Costs) {
 	}
 }
 
-// hugeTogether has three requests wait for a first write, as if the table throttled it. Two of them
-// together do not pass the limit; all three do, and overflow an integer.
-func hugeTogether(w *tableWorld) {
+// overflowTogether has three requests wait for a first write, as if the table throttled it. Two of
+// them together do not pass the limit; all three do, and overflow an integer.
+func overflowTogether(w *tableWorld) {
 	const cost = 4_000_000_000_000_000
 	w.system(per("n", largestUnits, 1, time.Hour))
 	w.process().admit(testEntity, weir.Costs{"n": 1})
@@ -73,8 +73,8 @@ func hugeTogether(w *tableWorld) {
 	fresh.admit(testEntity, weir.Costs{"n": 1})
 }
 
-// hugeGrowth tests two charges that fit a balance one by one, and do not fit it together.
-func hugeGrowth(w *tableWorld) {
+// overflowingGrowth tests two charges that fit a balance one by one, and do not fit it together.
+func overflowingGrowth(w *tableWorld) {
 	w.limits(testSubject(), per("n", largestUnits, 1, time.Hour))
 	p := w.process()
 	p.admit(testEntity, weir.Costs{"n": 1})

@@ -11,7 +11,7 @@ import (
 func writesRefills() []mistakeCase {
 	return []mistakeCase{
 		{"refill: units that others have taken are not credited again", filledOnce},
-		{"refill: an image of a full limit does not lose later refills", regainedUnseen},
+		{"refill: an image of a full limit does not lose later refills", gainNotInImage},
 		{"refill: a raised capacity does not revive what others have taken", raisedAfterTaken},
 		{"refill: an item does not expire before a debt that was made meanwhile", debtMeanwhile},
 		{"refill: an admission reports what others have left", availableAfterOthers},
@@ -39,8 +39,8 @@ func filledOnce(w *tableWorld) {
 	}
 }
 
-// regainedUnseen tests a gain of thirty units, of which only ten fit by the image of b.
-func regainedUnseen(w *tableWorld) {
+// gainNotInImage tests a gain of thirty units, of which only ten fit by the image of b.
+func gainNotInImage(w *tableWorld) {
 	w.system(per("fast", 1000, 1000, time.Minute), per("slow", 100, 10, time.Hour))
 	a, b := w.process(), w.process()
 	a.admit(testEntity, weir.Costs{"fast": 1})

@@ -38,7 +38,7 @@ func TestDenialWaitsForEarlierAttempt(t *testing.T) {
 			synctest.Wait()
 			b.cancel(l, all)
 			close(gate)
-			b.nothing(l, r, <-answer)
+			b.checkNothingCharged(l, r, <-answer)
 		})
 	}
 }
@@ -68,7 +68,7 @@ func TestDenialEndsAttemptOfAnotherServer(t *testing.T) {
 			}
 			b.cancel(other, all)
 			close(gate)
-			b.nothing(other, r, err)
+			b.checkNothingCharged(other, r, err)
 		})
 	}
 }
@@ -131,9 +131,9 @@ func (b *outageWorld) holdAfter(
 	return gate
 }
 
-// nothing checks what the answer to a repeat says: after a denial nothing is charged, neither at
-// once nor later.
-func (b *outageWorld) nothing(l *limiter.Limiter, r *weir.Request, err error) {
+// checkNothingCharged checks what the answer to a repeat says: after a denial nothing is charged,
+// neither at once nor later.
+func (b *outageWorld) checkNothingCharged(l *limiter.Limiter, r *weir.Request, err error) {
 	b.T.Helper()
 	want := int64(20)
 	if err == nil {

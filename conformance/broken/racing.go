@@ -16,7 +16,7 @@ func racingFronts() []wrappedVariant {
 	return []wrappedVariant{
 		{"judging and taking are two steps", "concurrent requests that together pass a limit", twoSteps},
 		{"limits are taken one after the other", "3.1", inParts},
-		{"calls with one ID do not wait for one another", "6.6", takeInFlightForDone},
+		{"calls with one ID do not wait for one another", "6.6", takeWhileInFlight},
 	}
 }
 
@@ -57,9 +57,9 @@ func inParts(w *wrongWorld) {
 	}
 }
 
-// takeInFlightForDone treats a call that comes while another one on its lease ID is in flight as a
+// takeWhileInFlight treats a call that comes while another one on its lease ID is in flight as a
 // new reservation.
-func takeInFlightForDone(w *wrongWorld) {
+func takeWhileInFlight(w *wrongWorld) {
 	var mu sync.Mutex
 	busy := map[weir.LeaseID]bool{}
 	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {

@@ -50,7 +50,7 @@ func TestReaders(t *testing.T) {
 	}
 	f.offer.Endpoint, f.offer.Table = f.local.Endpoint(), f.local.Table(t, nil)
 	f.prepare(ctx)
-	lim := f.weir(ctx)
+	lim := f.openWeir(ctx)
 
 	for _, entity := range []string{"child", "split"} {
 		f.take(ctx, lim, entity, weir.Costs{still: 30, "rpm": 1}, weir.Costs{still: 36})
@@ -92,8 +92,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// weir opens the table.
-func (f *fleet) weir(ctx context.Context) *limiter.Limiter {
+// openWeir opens the table.
+func (f *fleet) openWeir(ctx context.Context) *limiter.Limiter {
 	f.t.Helper()
 	config := f.local.Config()
 	store, err := dynamodb.Open(ctx, f.offer.Table, &dynamodb.Options{

@@ -65,8 +65,8 @@ type tally struct {
 	answered map[string]*limiter.Limiter
 }
 
-// knows is the longest time until a server notices that a caller has hung up.
-const knows = 5 * time.Millisecond
+// hangUpNoticeTime is the longest time until a server notices that a caller has hung up.
+const hangUpNoticeTime = 5 * time.Millisecond
 
 // handler returns the HTTP handler of a limiter.
 func (y *tally) handler(lim *limiter.Limiter) http.Handler {
@@ -166,7 +166,7 @@ func (a *answer) Write(p []byte) (int, error) {
 		a.status = http.StatusOK
 	}
 	gone := a.gone.Load()
-	a.sent = gone == 0 || time.Since(time.Unix(0, gone)) < knows
+	a.sent = gone == 0 || time.Since(time.Unix(0, gone)) < hangUpNoticeTime
 	a.body.Write(p)
 	return a.ResponseWriter.Write(p)
 }

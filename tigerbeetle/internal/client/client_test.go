@@ -110,8 +110,8 @@ func (w *wires) options(flights int) options {
 	}
 }
 
-// so returns how many clients were dialed, and the errors that were reported.
-func (w *wires) so() (dials int, told []error) {
+// outcome returns how many clients were dialed, and the errors that were reported.
+func (w *wires) outcome() (dials int, told []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dials, w.told
@@ -216,7 +216,7 @@ func TestClientGivesUp(t *testing.T) {
 		if _, err := c.CreateTransfers(t.Context(), transfers); !errors.Is(err, weir.Unavailable) {
 			t.Errorf("closed: got %v", err)
 		}
-		if dials, told := w.so(); dials != 1 || len(told) != 0 {
+		if dials, told := w.outcome(); dials != 1 || len(told) != 0 {
 			t.Errorf("got %d dials, told %v", dials, told)
 		}
 	})
@@ -260,7 +260,7 @@ func TestClientReconnects(t *testing.T) {
 				time.Sleep(350 * time.Millisecond)
 				synctest.Wait()
 				err := ask()
-				if dials, _ := w.so(); !errors.Is(err, weir.Unavailable) || dials != 3 {
+				if dials, _ := w.outcome(); !errors.Is(err, weir.Unavailable) || dials != 3 {
 					t.Errorf("meanwhile: got %v after %d dials", err, dials)
 				}
 				time.Sleep(5 * time.Second)
@@ -271,7 +271,7 @@ func TestClientReconnects(t *testing.T) {
 				time.Sleep(400 * time.Millisecond)
 				synctest.Wait()
 				err = ask()
-				dials, told := w.so()
+				dials, told := w.outcome()
 				if err != nil || dials != 4 {
 					t.Errorf("in the end: got %v after %d dials", err, dials)
 				}
