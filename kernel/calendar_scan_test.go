@@ -143,7 +143,7 @@ func clockChanges(zone *time.Location) []int64 {
 		if offset(at+stride) == was {
 			continue
 		}
-		low, high := at, at+stride // the offset is still was at low, and no longer at high
+		low, high := at, at+stride // the offset at low is the old one, and that at high is not
 		for high-low > 1 {
 			if middle := (low + high) / 2; offset(middle) == was {
 				low = middle

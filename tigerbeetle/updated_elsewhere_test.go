@@ -139,7 +139,7 @@ func (d *recordingEmulator) right(from time.Time, s *weir.LimitStatus) error {
 	return nil
 }
 
-// exchange is servers whose callers complete on one server what they reserved on another.
+// exchange is a set of servers. Callers complete on one of them what they reserved on another.
 type exchange struct {
 	*testing.T
 

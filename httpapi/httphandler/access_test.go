@@ -361,7 +361,8 @@ func (remoteAddr) Network() string { return "tcp" }
 
 func (a remoteAddr) String() string { return string(a) }
 
-// TestRequire checks that Require guards a handler beside the API as the API guards its routes.
+// TestRequire checks that Require guards another handler in the same way as the API guards its own
+// routes.
 func TestRequire(t *testing.T) {
 	t.Parallel()
 	known := map[string]httphandler.Identity{

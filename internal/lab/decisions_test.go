@@ -268,7 +268,7 @@ func wrongLines(t *testing.T, right []byte) map[string][]byte {
 	return wrong
 }
 
-// TestReplayIsReproducible checks that the same command writes the same bytes, also if the seed was
+// TestReplayIsReproducible checks that the same command writes the same bytes, even if the seed was
 // drawn by an earlier run.
 func TestReplayIsReproducible(t *testing.T) {
 	t.Parallel()

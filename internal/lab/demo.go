@@ -185,7 +185,7 @@ func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bo
 		errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
 		return server.New(ctx, store, &server.Options{
 			Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
-			// A client needs no time to find another server, because there is none.
+			// No client needs time to find another server, because there is only this one.
 			Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
 			// The file may be changed while the demo is up, and have mistakes then.
 			Logger: slog.New(slog.NewTextHandler(a.Streams.Err, errorsOnly)),

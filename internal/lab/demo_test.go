@@ -51,7 +51,7 @@ func parseLine(text string) (*pastedLine, error) {
 	return l, nil
 }
 
-// shellWords splits a line at spaces, but for those between single quotes.
+// shellWords splits a line at spaces, except those between single quotes.
 func shellWords(text string) ([]string, error) {
 	var words []string
 	word, quoted, begun := "", false, false
@@ -307,7 +307,7 @@ func TestDemoMistakes(t *testing.T) {
 	}
 }
 
-// TestDemoMemory checks that the lease of the demo's last line can be settled repeatedly, also much
+// TestDemoMemory checks that the lease of the demo's last line can be settled repeatedly, even much
 // later.
 func TestDemoMemory(t *testing.T) {
 	t.Parallel()

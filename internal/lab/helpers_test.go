@@ -74,7 +74,7 @@ func startAnd(t *testing.T, do func()) (url string, l *limiter.Limiter) {
 	})
 }
 
-// tokenCase is a way to give a bearer token to a command, or not to.
+// tokenCase is a way to give a bearer token to a command, or to give none.
 type tokenCase struct {
 	name string
 	env  map[string]string

@@ -76,7 +76,7 @@ stopped   interrupted
 	}
 }
 
-// TestLoadLine checks the line of progress, also at the beginning and the end of a run.
+// TestLoadLine checks the line of progress, including at the beginning and the end of a run.
 func TestLoadLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

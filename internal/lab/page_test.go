@@ -201,7 +201,7 @@ func TestPageKeepsFileNamesAsText(t *testing.T) {
 	}
 }
 
-// TestPageOfServer checks the page of a replay against a running server, also if the replay gave
+// TestPageOfServer checks the page of a replay against a running server, even if the replay gave
 // up.
 func TestPageOfServer(t *testing.T) {
 	t.Parallel()

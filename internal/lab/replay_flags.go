@@ -200,7 +200,7 @@ func (f *replayFlags) fileRules(tracePath string) []mistake {
 	return rules
 }
 
-// sameFile reports whether two names mean one file, also through links.
+// sameFile reports whether two names mean the same file, even through links.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return false

@@ -173,12 +173,12 @@ type fileContent struct {
 	err  error // why it cannot be read, without its name
 }
 
-// readFiles reads files that may have up to most bytes each.
-func readFiles(files []string, most int64) []fileContent {
+// readFiles reads files, each of which may have at most limit bytes.
+func readFiles(files []string, limit int64) []fileContent {
 	states := make([]fileContent, 0, len(files))
 	for _, name := range files {
 		s := fileContent{name: name}
-		s.data, s.mode, s.err = readFile(name, most)
+		s.data, s.mode, s.err = readFile(name, limit)
 		states = append(states, s)
 	}
 	return states
@@ -203,9 +203,9 @@ func fileDigestOf(states []fileContent, modes bool) fileDigest {
 	return fileDigest(h.Sum(nil))
 }
 
-// readFile returns the contents and mode of a regular file that may have up to most bytes. Its
+// readFile returns the contents and mode of a regular file, which may have at most limit bytes. Its
 // errors do not name the file.
-func readFile(name string, most int64) ([]byte, os.FileMode, error) {
+func readFile(name string, limit int64) ([]byte, os.FileMode, error) {
 	info, err := os.Stat(name) // opening a device may have effects
 	if err != nil {
 		return nil, 0, withoutPath(err)
@@ -213,12 +213,12 @@ func readFile(name string, most int64) ([]byte, os.FileMode, error) {
 	if !info.Mode().IsRegular() {
 		return nil, 0, errNotRegular
 	}
-	return readRegular(name, most)
+	return readRegular(name, limit)
 }
 
 // readRegular opens a file without waiting, which opening a pipe would do, and checks again that it
 // is a regular one, because another file may have got its name in between.
-func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
+func readRegular(name string, limit int64) ([]byte, os.FileMode, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
 		return nil, 0, withoutPath(err)
@@ -231,12 +231,12 @@ func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
 	if !info.Mode().IsRegular() {
 		return nil, 0, errNotRegular
 	}
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
 	case err != nil:
 		return nil, 0, withoutPath(err)
-	case int64(len(data)) > most:
-		return nil, 0, fmt.Errorf("has more than %d bytes", most)
+	case int64(len(data)) > limit:
+		return nil, 0, fmt.Errorf("has more than %d bytes", limit)
 	}
 	return data, info.Mode(), nil
 }

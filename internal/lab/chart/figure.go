@@ -164,7 +164,7 @@ func largest(series []Series) uint64 {
 // mergeCount returns the number of neighbours to merge so that at most a number of n places remain.
 func mergeCount(n, places int) int { return max((n+places-1)/places, 1) }
 
-// merge replaces every group of neighbours by the sum of their values, or by the largest of them.
+// merge replaces every group of neighbours with the sum of their values, or by the largest of them.
 func merge(series []Series, each int, largest bool) []Series {
 	if each <= 1 {
 		return series
@@ -209,7 +209,7 @@ func stack(values []uint64, top uint64, height, least int) []int {
 	return edges
 }
 
-// stackRows is stack in whole rows of row steps each.
+// stackRows is like stack, but the edges lie on whole rows of row steps each.
 func stackRows(values []uint64, top uint64, rows, row int) []int {
 	whole := sum(values)
 	used := (scale(whole, top, rows*row) + row - 1) / row

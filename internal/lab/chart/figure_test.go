@@ -29,8 +29,8 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// TestStackKeepsProportions compares with the exact positions. The difference may be at most the
-// sum of rounding and of the least heights.
+// TestStackKeepsProportions compares the edges with their exact positions. The difference may be at
+// most the sum of rounding and of the least heights.
 func TestStackKeepsProportions(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))

@@ -99,7 +99,7 @@ func figureViews(figures []Figure) []*figureView {
 	return out
 }
 
-// cellView is a cell, and the head of its column for when it is a line of a card.
+// cellView is a cell. The head of its column is needed where the cell is a line of a card.
 type cellView struct{ Text, Class, Head string }
 
 // cells returns the cells of the table: the heads, then the rows.

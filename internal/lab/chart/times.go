@@ -89,19 +89,19 @@ func sameDay(a, b time.Time) bool {
 	return a.YearDay() == b.YearDay() && a.Year() == b.Year()
 }
 
-// ticks returns at most most round times within n intervals, or the first time if none is round.
-func (t Times) ticks(n, most int) []tick {
+// ticks returns at most limit round times within n intervals, or the first time if none is round.
+func (t Times) ticks(n, limit int) []tick {
 	whole := time.Duration(n) * t.Step
-	if whole <= 0 || most < 1 {
+	if whole <= 0 || limit < 1 {
 		return nil
 	}
-	apart := roundStep(whole, most)
+	apart := roundStep(whole, limit)
 	first := time.Duration(0)
 	if !t.relative() {
 		first = untilRound(t.Start, apart)
 	}
 	var out []tick
-	for at := first; at < whole && len(out) < most; at += apart {
+	for at := first; at < whole && len(out) < limit; at += apart {
 		out = append(out, tick{scale(uint64(at), uint64(whole), 10_000), t.tickLabel(at, apart)})
 	}
 	if out == nil {
@@ -131,8 +131,8 @@ func (t Times) tickLabel(at, apart time.Duration) string {
 	return when.Format("05.000")
 }
 
-// roundStep returns the smallest round duration of which at most most multiples lie within a time.
-func roundStep(whole time.Duration, most int) time.Duration {
+// roundStep returns the smallest round duration of which at most limit multiples lie within a time.
+func roundStep(whole time.Duration, limit int) time.Duration {
 	const ms = time.Millisecond
 	for _, step := range []time.Duration{
 		ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
@@ -141,19 +141,19 @@ func roundStep(whole time.Duration, most int) time.Duration {
 		15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour,
 		12 * time.Hour, day, 2 * day, 7 * day,
 	} {
-		if fits(whole, step, most) {
+		if fits(whole, step, limit) {
 			return step
 		}
 	}
 	step := 14 * day
-	for !fits(whole, step, most) && step < math.MaxInt64/4 {
+	for !fits(whole, step, limit) && step < math.MaxInt64/4 {
 		step *= 2
 	}
 	return step
 }
 
-// fits reports whether at most most multiples of a step lie within a time.
-func fits(whole, step time.Duration, most int) bool { return (whole-1)/step < time.Duration(most) }
+// fits reports whether at most limit multiples of a step lie within a time.
+func fits(whole, step time.Duration, limit int) bool { return (whole-1)/step < time.Duration(limit) }
 
 // untilRound returns the time until the next multiple of a duration in local time.
 func untilRound(start time.Time, apart time.Duration) time.Duration {

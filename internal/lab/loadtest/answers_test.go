@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
-// TestQuantiles checks that every quantile of equal durations is that duration, exactly, also above
+// TestQuantiles checks that every quantile of equal durations is that duration, exactly, even above
 // a minute.
 func TestQuantiles(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 
 // Run makes the calls and returns the report. It first asks the service about the mix. Mistakes in
 // the mix (an unknown limit, a cost that can never fit, a caller without permission) are returned
-// at once, without a report. After that there is a report beside every error. A run ends early when
+// at once, without a report. From then on every error comes with a report. A run ends early when
 // ctx ends, and after a hundred errors in a row; it then settles the live leases at once.
 func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	templates, err := prepareTemplates(ctx, r.service, r.mix)

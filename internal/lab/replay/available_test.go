@@ -50,7 +50,7 @@ func TestAvailable(t *testing.T) {
 }
 
 // TestPeriodsOneByOne checks that the number of periods is the same as if they were counted one
-// after the other, also if clocks change at midnight, by half an hour, by a day, or at a minute
+// after the other, even if clocks change at midnight, by half an hour, by a day, or at a minute
 // past.
 func TestPeriodsOneByOne(t *testing.T) {
 	t.Parallel()

@@ -152,7 +152,7 @@ func (t *callCounts) charge(c *limitCount, a *Attempt, units int64) {
 	c.used.Add(&c.used, used)
 }
 
-// Completed replaces the units that a call reserved by those that it used.
+// Completed replaces the units that a call reserved with those that it used.
 func (t *callCounts) Completed(a *Attempt) error {
 	if a.Estimate == a.Call.Output {
 		return nil

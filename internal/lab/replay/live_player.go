@@ -76,7 +76,7 @@ func newLivePlayer(service weir.Service, of *boundWorkload, speed int64) (*liveP
 func (p *livePlayer) play(ctx context.Context) error {
 	ctx, p.stop = context.WithCancelCause(ctx)
 	defer p.stop(nil)
-	// Requests go on, because dropping one would leave open whether it holds a lease.
+	// Requests continue, because dropping one would leave open whether it holds a lease.
 	work, finish := context.WithCancel(context.WithoutCancel(ctx))
 	defer finish()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(settleTime, finish) })()
@@ -142,8 +142,8 @@ func (p *livePlayer) call(ctx, work context.Context, a *Attempt, end time.Time) 
 	p.settled(a, err)
 }
 
-// sent returns the attempt of a call that is sent now, and when the call ends. The call is sent
-// behind later than planned.
+// sent returns the attempt of a call that is sent now, and when the call ends. The argument behind
+// says how much later than planned the call is sent.
 func (p *livePlayer) sent(
 	seq int, now time.Time, behind time.Duration,
 ) (a *Attempt, end time.Time, err error) {

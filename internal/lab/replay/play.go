@@ -32,7 +32,7 @@ type PlayOptions struct {
 // settled when it ends. The service has limits of its own, whose time is not divided.
 //
 // Play stops sending when ctx ends, or when a hundred requests in a row have failed, and then
-// settles all live leases at once. Beside the error there is a report then. As with [Run], an
+// settles all live leases at once. The error then comes with a report. As with [Run], an
 // [UnfitError] says that the workload does not fit the limits.
 func Play(ctx context.Context, s weir.Service, w *Workload, o *PlayOptions) (*Report, error) {
 	if o == nil {

@@ -25,9 +25,10 @@ type SuggestOptions struct {
 
 // SuggestProgress is the progress of a search for capacities.
 type SuggestProgress struct {
-	// Sized of the Limits have a capacity that denies few enough calls by itself.
+	// Limits is the number of limits, and Sized of how many a capacity is known that denies few enough
+	// calls by itself.
 	Sized, Limits int
-	// Replays were run, with Calls calls in all.
+	// Replays is the number of replays that were run, and Calls that of the calls in all of them.
 	Replays, Calls int64
 }
 
@@ -38,8 +39,8 @@ type Suggestions struct {
 	Share   string `json:"share_percent"`
 	MayDeny int64  `json:"may_deny"`
 	Calls   int64  `json:"calls"`
-	// DeniedNow counts the calls that the limits as they are denied on arrival, and Denied those that
-	// the suggested ones deny.
+	// DeniedNow counts the calls that the present limits denied on arrival, and Denied those that the
+	// suggested limits deny.
 	DeniedNow        int64  `json:"denied_now"`
 	DeniedNowPercent string `json:"denied_now_percent"`
 	Denied           int64  `json:"denied"`

@@ -39,8 +39,8 @@ func exactCases() []exactCase {
 		// A quarter of it as the refill: c - 40 + c/8 ≥ 40 for c ≥ 71.1, and 71 has a refill of
 		// 18, not 17.75.
 		{"two bursts, little refill", bucket("rpm", 400, 100), "0%", "0", bursts, 71},
-		// One call is larger than all others together: the share allows it, or does not. After a
-		// second, 5,100 less 99 and more 85 hold it; 5,000 would not.
+		// One call is larger than all others together: the share allows it, or does not. A capacity of
+		// 5,100, less the 99 and plus the 85 of a second, suffices for it; 5,000 would not.
 		{"a giant that must fit", bucket("itpm", 100, 100), "0%", "0", giant, 5100},
 		{"a giant that need not", bucket("itpm", 100, 100), "1%", "0", giant, 99},
 		// Ten seconds each, one a second: ten at a time.
