@@ -153,7 +153,7 @@ func throughput(name string, entities int, procs []int) *comparison {
 		name: "throughput/" + name, store: inMemory(),
 		title: fmt.Sprintf("Throughput, %s, 1,000 live leases", counted(entities, "key")),
 		note: "ns/op is wall time over the operations of all goroutines. throttled gives up after ten lost " +
-			"races by default; here it goes on.",
+			"races by default; here it does not give up.",
 	}
 	for _, p := range procs {
 		at, on := len(c.sides), ", "+counted(p, "core")

@@ -115,11 +115,11 @@ type LeaseVoider interface {
 // compares afterwards. If the takes of its own plan are the same, the outcome stands. Otherwise it
 // gives back what was taken and calls [Store.Reserve].
 type UnplannedReserver interface {
-	// ReserveUnplanned takes the costs of u on its subject, and on the parent that the records of
-	// the subject name, by the definitions in the records. It takes everything or nothing, as
-	// Reserve does. It returns the plan by which it took, with a take for each limit that was
-	// charged and the limits that it knows of each subject, and the outcome of that plan. The
-	// levels of the limits may be empty: the limiter fills them in.
+	// ReserveUnplanned takes the costs of u on its subject, and on the parent that the records of the
+	// subject name, by the definitions in the records. It takes everything or nothing, as Reserve
+	// does. It returns the plan that it followed, with a take for each limit that was charged and the
+	// limits that it knows of each subject, and the outcome of that plan. The levels of the limits may
+	// be empty: the limiter fills them in.
 	//
 	// A nil plan means that nothing was taken: a limit has too little left, the records do not say
 	// enough, or the store knows that they are out of date. If a part had been taken already, the

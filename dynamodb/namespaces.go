@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Namespace is an isolated world of entities and limits in a table. Its items are stored under its
+// Namespace is a separate set of entities and limits in a table. Its items are stored under its
 // ID, so that a name that was deleted and registered again leads to an empty namespace.
 type Namespace struct {
 	ID string

@@ -5,7 +5,7 @@
 // creates, describes and deletes tables and their namespaces. docs/dynamodb.md describes the table,
 // the writes and their costs.
 //
-// # The way of a reservation
+// # The path of a reservation
 //
 // The limiter plans a reservation: it resolves the limits that apply and calls [Store.Reserve] with
 // the costs of each limit.

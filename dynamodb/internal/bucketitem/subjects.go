@@ -8,7 +8,7 @@
 // item as this process last saw it. An [Evaluation] is the effect of a batch on an image. An
 // itemWriter builds the expressions of a write, and a commit chooses and sends the writes.
 //
-// # The way of a call
+// # The path of a call
 //
 // A caller puts a [Waiter] or an [Update] in the queue of an item. A Waiter is a reservation: it is
 // admitted or denied as a whole. An Update is charges and refunds that are never denied, of an
