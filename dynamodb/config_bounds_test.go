@@ -20,7 +20,7 @@ func series(prefix string, n int, capacity int64) []weir.Limit {
 }
 
 // TestLargestNumberOfLimits changes all limits of a place that has the largest number of them. Each
-// process goes on with the new limits.
+// process continues with the new limits.
 func TestLargestNumberOfLimits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ before, after []weir.Limit }{

@@ -19,7 +19,7 @@ type unplannedTake struct {
 // askUnplanned is like askStore, for a store that can reserve without a plan. The store reserves by
 // its own records while the limiter reads the configuration. If the plan made from the
 // configuration asks exactly what the store took, the two round trips have become one. Otherwise
-// what was taken is given back, and the reservation goes on with the plan.
+// what was taken is given back, and the reservation continues with the plan.
 //
 // Only the call that begins the read of the configuration does this; the calls that come while the
 // read is in progress wait for it. So at most one reservation of a subject at a time may have to be

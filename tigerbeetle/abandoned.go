@@ -298,8 +298,8 @@ func (l *abandoned) answered(id weir.LeaseID) {
 	}
 }
 
-// closeAbandoned waits for closeTimeout at most until the watchers have finished; after s.stop is
-// closed they withdraw at once. Then it ends the withdrawals that are left.
+// closeAbandoned waits until the watchers have finished, but for at most closeTimeout. After s.stop
+// is closed they withdraw at once. Then it ends the withdrawals that are left.
 func (s *Store) closeAbandoned() {
 	done := make(chan struct{})
 	go func() {

@@ -12,8 +12,8 @@
 // test starts it and records its address in an environment variable. It is a guarded process: a
 // guard between the two kills it when this process ends, even if this process is killed.
 //
-// A test whose tool is missing is skipped with the reason. WEIR_TEST_REQUIRE, a list with commas of
-// "python", "dynamodb" and "tigerbeetle", names required tools: if one of them is missing, the test
-// fails instead. The package does not start a TigerBeetle server: WEIR_TEST_TIGERBEETLE has the
-// address of one, as HOST:PORT or HOST:PORT/CLUSTER.
+// A test whose tool is missing is skipped with the reason. WEIR_TEST_REQUIRE, a list, separated by
+// commas, of "python", "dynamodb" and "tigerbeetle", names required tools: if one of them is
+// missing, the test fails instead. The package does not start a TigerBeetle server:
+// WEIR_TEST_TIGERBEETLE has the address of one, as HOST:PORT or HOST:PORT/CLUSTER.
 package testkit

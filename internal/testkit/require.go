@@ -23,7 +23,7 @@ func Require(t testing.TB, tool, reason string) {
 // Required reports whether WEIR_TEST_REQUIRE names a tool.
 func Required(tool string) bool { return names(os.Getenv(requireVariable), tool) }
 
-// names reports whether a list with commas has a word.
+// names reports whether a list, separated by commas, has a word.
 func names(list, word string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
 		return strings.TrimSpace(s) == word
