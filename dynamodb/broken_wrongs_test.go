@@ -213,7 +213,7 @@ func misdirectedWrites() []*wrong {
 			update: dropsUpdates(func(u *bucketUpdate) bool { return u.id.Shard > 0 && u.kind() != "cold" })},
 		{name: "a parent is not charged", caught: []string{"W4", "concurrent requests that together pass a limit, a parent's"},
 			update: dropsUpdates(func(u *bucketUpdate) bool { return u.id.Entity == "parent" || u.id.Entity == testEntity })},
-		{name: "what was taken in vain is kept", caught: []string{"X1", "denied by one limit", "over-reservation",
+		{name: "the units of a denied reservation are not refunded", caught: []string{"X1", "denied by one limit", "over-reservation",
 			"O2: default changes reach every process, all limits removed"},
 			update: dropsUpdates((*bucketUpdate).refund)},
 		{name: "a write without an answer is made again", caught: []string{"an unanswered charge", "double refunds, of which"},

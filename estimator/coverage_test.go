@@ -55,8 +55,8 @@ func quantile(calls []int64, share int64) int64 {
 func covered(s estimator.Score) int64 { return s.Covered * 1_000_000 / s.Calls }
 
 // TestCoverageEqualsTheShare plays calls of known distributions. The coverage must be near the
-// share on both sides. The tokens reserved and not used and the loss must not be far above those of the
-// true quantile, so that an estimator that asks for a huge number fails.
+// share on both sides. The tokens reserved and not used and the loss must not be far above those of
+// the true quantile, so that an estimator that asks for a huge number fails.
 func TestCoverageEqualsTheShare(t *testing.T) {
 	t.Parallel()
 	distributions := []struct {

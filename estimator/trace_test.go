@@ -36,13 +36,13 @@ func trace(t testing.TB) []int64 {
 	return out
 }
 
-// TestTrace compares the estimator with constant estimates on recorded traffic. The bounds are wide
-// enough for a better method, and too narrow for one that is off by a rank or forgets nothing.
+// TestTrace compares with constant estimates on recorded traffic. The bounds are wide enough for a
+// better method, and too narrow for one that is off by a rank or forgets nothing.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	calls := trace(t)
 	show := func(name string, s estimator.Score) {
-		t.Logf("%-13s covers %6.2f %%, in vain %4d a call, overruns %4d calls with %6d tokens",
+		t.Logf("%-13s covers %6.2f %%, not used %4d a call, overruns %4d calls with %6d tokens",
 			name, float64(covered(s))/10_000, s.Over/s.Calls, s.Calls-s.Covered, s.Under)
 	}
 	for _, tokens := range []int64{64, 256, 1_024, 4_096} {
@@ -67,7 +67,7 @@ func TestTrace(t *testing.T) {
 			t.Errorf("share %d covers %d, want %d to %d", test.share, c, test.from, test.to)
 		}
 		if s.Over > best.Over*test.over/100 {
-			t.Errorf("share %d reserves %d in vain, the best constant %d", test.share, s.Over, best.Over)
+			t.Errorf("share %d reserves %d that are not used, the best constant %d", test.share, s.Over, best.Over)
 		}
 		if loss, least := s.Loss(test.share), best.Loss(test.share); loss > least*120/100 {
 			t.Errorf("share %d loses %d, the best constant %d", test.share, loss, least)
