@@ -42,6 +42,7 @@ func onBroken(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) {
 func brokenInBubble(set Setup, play func(s *faultyWorld)) func(T, StoreHarness) {
 	return func(t T, h StoreHarness) {
 		t.Helper()
+		h.virtual = true
 		bubble(t, func(t T) { onBroken(set, play)(t, h) })
 	}
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -22,8 +23,9 @@ type StoreHarness struct {
 	// OpenSecond opens the store as another process would, to change its configuration without the
 	// limiter. Default: the store itself.
 	OpenSecond func(t T, b driver.Store) driver.Store
-	// StoreTimeout is how long a store gets to answer if a case does not say. Default: that of the
-	// limiter.
+	// StoreTimeout is how long a store gets to answer if a case does not say. Default: one minute,
+	// so that a busy machine does not make a call unavailable. Cases in a bubble of
+	// testing/synctest leave it to the limiter.
 	StoreTimeout time.Duration
 	// Wrap wraps the limiter, to show that the suites catch what is wrong with it. Default:
 	// nothing.
@@ -37,7 +39,8 @@ type StoreHarness struct {
 	// Leeway is as in [Harness].
 	Leeway
 
-	made *Harness // the service's harness, once it is known
+	made    *Harness // the service's harness, once it is known
+	virtual bool     // a bubble's time is virtual, so the limiter's own timeout is long enough
 }
 
 // TestStore checks a store through the limiter as [TestService] does, and then below the limiter:
@@ -120,8 +123,8 @@ func (h StoreHarness) world(t T, s Setup, b driver.Store) *storeWorld {
 		w.timekeeper = realTime{}
 	}
 	s.Options.Now = w.Now
-	if s.Options.StoreTimeout == 0 {
-		s.Options.StoreTimeout = h.StoreTimeout
+	if s.Options.StoreTimeout == 0 && !h.virtual {
+		s.Options.StoreTimeout = cmp.Or(h.StoreTimeout, time.Minute)
 	}
 	var err error
 	if w.Limiter, err = limiter.New(b, &s.Options); err != nil {
