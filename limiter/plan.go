@@ -224,11 +224,22 @@ func checkNames(c *weir.Charge, costs costList, chain []*resolution) error {
 		}
 		if !found {
 			return weir.NewError(weir.UnknownLimit, "costs."+costs[i].name, costs[i].units,
-				fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q",
-					clip.Text(c.Entity), clip.Text(c.Resource)))
+				fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q: the limits here are %s",
+					clip.Text(c.Entity), clip.Text(c.Resource), clip.Names(limitNames(chain))))
 		}
 	}
 	return nil
+}
+
+// limitNames returns the names of the limits of resolutions.
+func limitNames(of []*resolution) []string {
+	var names []string
+	for _, res := range of {
+		for i := range res.limits {
+			names = append(names, res.limits[i].Name)
+		}
+	}
+	return names
 }
 
 // limit returns the limit with a name, or nil.
@@ -317,10 +328,23 @@ func (p *planner) checkBrought() error {
 			}
 		}
 		if !found {
-			return weir.NewError(weir.UnknownLimit, "limits."+b.Name, b.Capacity, "no charged entity has such a limit")
+			return weir.NewError(weir.UnknownLimit, "limits."+b.Name, b.Capacity,
+				"no charged entity has such a limit: the limits here are "+clip.Names(p.directNames()))
 		}
 	}
 	return nil
+}
+
+// directNames returns the names of the limits that a brought limit can lower: those of the entities
+// that the request names.
+func (p *planner) directNames() []string {
+	var names []string
+	for i := range p.subjects {
+		if s := &p.subjects[i]; s.direct {
+			names = append(names, limitNames([]*resolution{s.resolved})...)
+		}
+	}
+	return names
 }
 
 // checkTake refuses a sum that the limit can never hold, even with nothing in use. A shadow limit

@@ -2,6 +2,7 @@
 package clip
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,4 +18,18 @@ func To(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "… (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// maxNames bounds the names that [Names] lists.
+const maxNames = 10
+
+// Names returns names for an error that lists what there is: sorted, each once, separated by
+// commas. Beyond ten it returns the first ten and the number of the others.
+func Names(names []string) string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	more := ""
+	if n := len(names) - maxNames; n > 0 {
+		names, more = names[:maxNames], " and "+strconv.Itoa(n)+" more"
+	}
+	return strings.Join(names, ", ") + more
 }

@@ -22,3 +22,21 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ in, want string }{
+		{"rpm", "rpm"},
+		{"tpm rpm tpm", "rpm, tpm"},
+		{"j i h g f e d c b a", "a, b, c, d, e, f, g, h, i, j"},
+		{"k j i h g f e d c b a a", "a, b, c, d, e, f, g, h, i, j and 1 more"},
+	} {
+		in := strings.Fields(tc.in)
+		if got := clip.Names(in); got != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.in, got, tc.want)
+		}
+		if strings.Join(in, " ") != tc.in {
+			t.Errorf("%s: the names were reordered", tc.in)
+		}
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // callStream is the second word of the generator's state; the seed is the first.
@@ -154,8 +156,8 @@ func (t *preparedTemplate) explain(ctx context.Context, s weir.Service, entity s
 		if !known[a.Limit] {
 			return &weir.Error{
 				Code: weir.UnknownLimit, Field: "costs." + a.Limit, Value: a.text(),
-				Reason: fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q",
-					entity, t.Resource),
+				Reason: fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q: the limits here are %s",
+					entity, t.Resource, clip.Names(slices.Collect(maps.Keys(known)))),
 			}
 		}
 	}
