@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/money"
 )
 
 // shadowWord ends a limit on the command line that is a shadow limit.
@@ -58,14 +59,14 @@ func parseLimit(s string) (l weir.Limit, reason string) {
 	l.Name = parts[0]
 	if len(parts) == 3 && parts[2] != "" && (parts[2][0] < '0' || parts[2][0] > '9') {
 		kind, period, _ := strings.Cut(parts[2], "/")
-		if l.Capacity, reason = parseUnits("capacity", parts[1]); reason != "" {
+		if l.Capacity, reason = parseAmount(l.Name, "capacity", parts[1]); reason != "" {
 			return l, reason
 		}
 		l.Kind = weir.Kind(kind)
 		return l, setPeriod(&l, period)
 	}
 	rate, period, slash := strings.Cut(parts[1], "/")
-	if l.RefillAmount, reason = parseUnits("rate", rate); reason != "" {
+	if l.RefillAmount, reason = parseAmount(l.Name, "rate", rate); reason != "" {
 		return l, reason
 	}
 	if slash {
@@ -75,7 +76,7 @@ func parseLimit(s string) (l weir.Limit, reason string) {
 	}
 	l.Capacity = l.RefillAmount
 	if len(parts) == 3 {
-		l.Capacity, reason = parseUnits("capacity", parts[2])
+		l.Capacity, reason = parseAmount(l.Name, "capacity", parts[2])
 	}
 	return l, reason
 }
@@ -97,6 +98,15 @@ func setPeriod(l *weir.Limit, period string) (reason string) {
 		return "kind must be window, concurrency or budget, and a bucket's capacity a number"
 	}
 	return reason
+}
+
+// parseAmount parses an amount of a limit, as parseUnits does. The reason says how to write money if
+// the limit's name says that the limit is on money.
+func parseAmount(limit, what, s string) (n int64, reason string) {
+	if n, reason = parseUnits(what, s); reason != "" {
+		reason += money.Hint(limit, s)
+	}
+	return n, reason
 }
 
 // parseUnits parses a number above zero. Zero is refused, because a rate of zero would mean the

@@ -100,6 +100,14 @@ func TestParseLimitMistakes(t *testing.T) {
 		{"rpm:+5", "rate must be a whole number in decimal digits"},
 		{"rpm:1.5", "rate must be a whole number in decimal digits"},
 		{"rpm:1_000", "rate must be a whole number in decimal digits"},
+		{
+			"usd_micros:0.50:budget/month", "capacity must be a whole number in decimal digits; " +
+				"money is counted in whole millionths: write 500000 for 0.50 USD",
+		},
+		{
+			"usd:$20", "rate must be a whole number in decimal digits; money is counted in whole millionths, " +
+				"in a limit with a name such as usd_micros: write 20000000 for 20 USD",
+		},
 		{"rpm:９", "rate must be a whole number in decimal digits"},
 		{"rpm:9223372036854775808", "rate must be a whole number within 64 bits"},
 		{"rpm:600/", period},

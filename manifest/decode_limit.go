@@ -3,9 +3,12 @@ package manifest
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/money"
 )
 
 // limitFields returns the fields of a limit, in the order in which they are written.
@@ -49,9 +52,9 @@ func (r *limitReader) set(field string, n *node) {
 			r.limit.Kind = "?" // an unknown kind: empty would mean the default one
 		}
 	case "capacity":
-		r.limit.Capacity = r.number(field, n, "a whole number")
+		r.limit.Capacity = r.number(field, n, "a whole number", r.amountHint(n))
 	case "refill_amount":
-		r.limit.RefillAmount = r.aboveZero(field, n, "a whole number")
+		r.limit.RefillAmount = r.aboveZero(field, n, "a whole number", r.amountHint(n))
 	case "refill_period":
 		r.limit.RefillPeriod = r.seconds(field, n)
 	case "window":
@@ -81,9 +84,22 @@ func (r *limitReader) check(n *node) {
 		case given != nil:
 			r.found.add(given.at, r.path+"."+field, given.source(), e.Reason)
 		case field == "capacity" || field == "window" || field == "timeout" || field == "every":
-			r.found.add(n.at, r.path+"."+field, "", "is missing")
+			r.found.add(n.at, r.path+"."+field, "", "is missing: "+expected(field))
 		}
 	}
+}
+
+// expected returns what a required field has, with its unit.
+func expected(field string) string {
+	switch field {
+	case "window":
+		return "a number of seconds, such as 3600"
+	case "timeout":
+		return "a number of seconds, such as 60"
+	case "every":
+		return "hour, day, week or month"
+	}
+	return "a whole number"
 }
 
 // wrong records a mistake in a field that is given.
@@ -103,18 +119,22 @@ func (r *limitReader) text(field string, n *node) string {
 	return n.text
 }
 
-func (r *limitReader) number(field string, n *node, what string) int64 {
+// number decodes a whole number. If it is none, the hint is added to the mistake.
+func (r *limitReader) number(field string, n *node, what, hint string) int64 {
 	v, reason := n.integer()
 	if reason != "" {
-		r.wrong(field, n, "must be "+what+", "+reason)
+		r.wrong(field, n, "must be "+what+", "+reason+hint)
 	}
 	return v
 }
 
+// amountHint returns how to write an amount that is not a whole number, or "".
+func (r *limitReader) amountHint(n *node) string { return money.Hint(r.limit.Name, n.source()) }
+
 // aboveZero decodes a number that has a default. Zero is a mistake, because it would mean the
 // default.
-func (r *limitReader) aboveZero(field string, n *node, what string) int64 {
-	v := r.number(field, n, what)
+func (r *limitReader) aboveZero(field string, n *node, what, hint string) int64 {
+	v := r.number(field, n, what, hint)
 	if v <= 0 && !slices.Contains(r.done, field) {
 		r.wrong(field, n, "must be above zero")
 	}
@@ -124,6 +144,17 @@ func (r *limitReader) aboveZero(field string, n *node, what string) int64 {
 // seconds decodes a duration. A number that a duration cannot hold becomes the longest duration,
 // which is refused later.
 func (r *limitReader) seconds(field string, n *node) time.Duration {
-	v := r.aboveZero(field, n, "whole seconds")
+	v := r.aboveZero(field, n, "whole seconds", secondsHint(n.source()))
 	return time.Duration(min(max(v, 0), math.MaxInt64/int64(time.Second))) * time.Second
+}
+
+// secondsHint returns how to write a duration with a unit, such as "1m", or "" for a number.
+func secondsHint(text string) string {
+	if strings.Trim(text, "0123456789._-+") == "" {
+		return ""
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 && d%time.Second == 0 {
+		return "; write " + strconv.FormatInt(int64(d/time.Second), 10) + " for " + text
+	}
+	return "; write 60 for a minute"
 }

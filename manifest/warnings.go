@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/money"
 )
 
 // Warning is something in a limits file that is valid and probably not meant.
@@ -65,43 +64,15 @@ func moneyReason(l *weir.Limit) string {
 	if l.Kind == weir.Concurrency || l.Capacity >= leastMicros {
 		return ""
 	}
-	currency, micros := "", false
-	for _, word := range nameWords(l.Name) {
-		switch word {
-		case "usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud":
-			currency = strings.ToUpper(word)
-		case "dollar", "dollars":
-			currency = "USD"
-		case "euro", "euros":
-			currency = "EUR"
-		case "money", "cost", "costs", "spend", "spending":
-			if currency == "" {
-				currency = "units of the currency"
-			}
-		case "micro", "micros":
-			micros = true
-		case "cent", "cents":
-			return ""
-		}
-	}
-	whole := fmt.Sprintf("%d %s", l.Capacity, currency)
-	meant := l.Capacity * 1_000_000
+	unit := money.UnitOf(l.Name)
+	whole := fmt.Sprintf("%d %s", l.Capacity, unit.Currency)
+	meant := l.Capacity * money.Micros
 	switch {
-	case currency == "":
+	case unit.Currency == "":
 		return ""
-	case micros:
+	case unit.InMicros:
 		return fmt.Sprintf("is %d millionths: if %s are meant, write %d", l.Capacity, whole, meant)
 	}
-	name := "usd_micros"
-	if len(currency) == len("USD") {
-		name = strings.ToLower(currency) + "_micros"
-	}
 	return fmt.Sprintf("looks like %s, and a limit counts only whole numbers: to count calls that cost less than one, "+
-		"count in millionths, such as %s with a capacity of %d", whole, name, meant)
-}
-
-// nameWords returns the words of a limit's name, in lower case.
-func nameWords(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name),
-		func(r rune) bool { return !unicode.IsLetter(r) })
+		"count in millionths, such as %s with a capacity of %d", whole, unit.Example(), meant)
 }

@@ -99,6 +99,8 @@ func TestAdminMistakes(t *testing.T) {
 		bad("PUT", bucket, `{"limits":{},"limits":{}}`, "limits", "limits", "is given twice"),
 		bad("PUT", bucket, `{"limits":{},"note":"x"}`, "note", "note", "is not a known field"),
 		bad("PUT", bucket, `{"rpm":{"capacity":1}}`, "rpm", "rpm", "is not a known field"),
+		bad("PUT", bucket, `{"limits":{"usd":{"capacity":0.50}}}`, "limits.usd.capacity", "0.50", "money is counted in "+
+			"whole millionths, in a limit with a name such as usd_micros: write 500000 for 0.50 USD"),
 		bad("PUT", bucket, `{"limits":{"rpm":{"capacity":0}}}`, "limits.rpm.capacity", "0",
 			"must be above zero"),
 		bad("PUT", bucket, `{"limits":{"rpm":{"capacity":1},"wcu":{"capacity":1}}}`, "limits.wcu.name",

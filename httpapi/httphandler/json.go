@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
+	"github.com/weir-limiter/weir/internal/money"
 )
 
 // Bounds on one request. The first two are the engine's. A bodyReader refuses what exceeds a bound
@@ -323,13 +324,17 @@ func (d *bodyReader) boolean() bool {
 }
 
 // integer reads an integer of 64 bits. It refuses other notations, such as 1e3 or 1.0.
-func (d *bodyReader) integer() int64 {
+func (d *bodyReader) integer() int64 { return d.amount("") }
+
+// amount reads an integer of 64 bits that is an amount of a limit. The mistake says how to write money
+// if the limit's name says that the limit is on money.
+func (d *bodyReader) amount(limit string) int64 {
 	if !d.is(jsontext.KindNumber) {
 		return 0
 	}
 	text := d.value()
 	if bytes.ContainsAny(text, ".eE") {
-		d.refuse("must be written as a whole number, without fraction or exponent")
+		d.refuse("must be written as a whole number, without fraction or exponent" + money.Hint(limit, string(text)))
 		return 0
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
@@ -399,7 +404,10 @@ func (d *bodyReader) leaseID() weir.LeaseID {
 func (d *bodyReader) costs(most int) weir.Costs {
 	costs := weir.Costs{}
 	if d.is(jsontext.KindBeginObject) {
-		d.bounded(most, func(name []byte) { costs[d.keep(name)] = d.integer() })
+		d.bounded(most, func(name []byte) {
+			limit := d.keep(name)
+			costs[limit] = d.amount(limit)
+		})
 	}
 	return costs
 }

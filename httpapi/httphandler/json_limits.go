@@ -57,9 +57,9 @@ func (d *bodyReader) limit(name string) weir.Limit {
 		case "kind":
 			l.Kind = weir.Kind(d.string())
 		case "capacity":
-			capacity, l.Capacity = true, d.integer()
+			capacity, l.Capacity = true, d.amount(l.Name)
 		case "refill_amount":
-			if l.RefillAmount = d.integer(); l.RefillAmount == 0 {
+			if l.RefillAmount = d.amount(l.Name); l.RefillAmount == 0 {
 				d.refuse("must be above zero")
 			}
 		case "refill_period":

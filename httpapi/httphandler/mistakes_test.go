@@ -172,6 +172,15 @@ func TestNumberMistakes(t *testing.T) {
 			m.post("reserve", `{"requirements":[{"key":"k2","amount":`+n.text+`},`+
 				`{"key":"k1","amount":1}]}`))
 	}
+	usd := mistake{
+		name: "money with decimals", status: 400, field: "costs.usd_micros", value: "0.03", reason: "without fraction " +
+			"or exponent; money is counted in whole millionths: write 30000 for 0.03 USD",
+	}
+	mistakes = append(mistakes,
+		usd.post("reserve", `{"entity":"acme","resource":"bucket","costs":{"usd_micros":0.03}}`))
+	usd.field = "actuals.usd_micros"
+	mistakes = append(mistakes,
+		usd.post("complete", `{"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV","actuals":{"usd_micros":0.03}}`))
 	for _, text := range []string{"01", "+1", "1.", ".5", "0x10", "NaN", "Infinity", "1_000"} {
 		body := `{"entity":"a","resource":"b","costs":{"tpm":` + text + `}}`
 		mistakes = append(mistakes,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/money"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -107,7 +108,7 @@ func parseAmount(field, arg string) (name string, n int64, err error) {
 	case numErr == nil && n < 0:
 		err = argumentError(field+"."+name, digits, "must not be negative")
 	case !whole:
-		err = argumentError(field+"."+name, digits, "must be a whole number in decimal digits")
+		err = argumentError(field+"."+name, digits, "must be a whole number in decimal digits"+money.Hint(name, digits))
 	case numErr != nil:
 		err = argumentError(field+"."+name, digits, fmt.Sprintf("must be at most %d", int64(math.MaxInt64)))
 	}

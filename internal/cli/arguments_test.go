@@ -41,6 +41,10 @@ func TestParseAmount(t *testing.T) {
 		{arg: "rpm=0x10", field: "costs.rpm", value: "0x10", reason: whole},
 		{arg: "rpm=1=2", field: "costs.rpm", value: "1=2", reason: whole},
 		{arg: "rpm=١", field: "costs.rpm", value: "١", reason: whole},
+		{
+			arg: "usd_micros=0.03", field: "costs.usd_micros", value: "0.03",
+			reason: whole + "; money is counted in whole millionths: write 30000 for 0.03 USD",
+		},
 		{arg: "rpm", field: "costs", value: "rpm", reason: "must be NAME=N"},
 		{arg: "=1", field: "costs", value: "=1", reason: "must be NAME=N"},
 		{arg: "", field: "costs", reason: "must be NAME=N"},

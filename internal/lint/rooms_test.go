@@ -57,6 +57,7 @@ var rooms = []room{
 	{dir: "internal/hash"},
 	{dir: "internal/identifier"},
 	{dir: "internal/joined"},
+	{dir: "internal/money"},
 
 	{
 		dir:     "memory",
@@ -128,7 +129,7 @@ var rooms = []room{
 		tests: []string{"limiter", "memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
 	},
 	{
-		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson", jsonV2},
+		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson", "internal/money", jsonV2},
 		tests: []string{"limiter", "driver", "memory", "manifest", "internal/server/statuspage"},
 	},
 	{
@@ -142,7 +143,7 @@ var rooms = []room{
 	},
 	{dir: "estimator"},
 
-	{dir: "manifest", imports: []string{root, "internal/clip", "internal/joined", goYAML}},
+	{dir: "manifest", imports: []string{root, "internal/clip", "internal/joined", "internal/money", goYAML}},
 	{
 		dir:     "aggregator",
 		imports: []string{root, "kernel", "internal/schema"},
@@ -167,8 +168,8 @@ var rooms = []room{
 		imports: []string{
 			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/lab", "internal/joined", "internal/text", "internal/console", "internal/connect", cobra, grpc,
-			awsSDK,
+			"internal/lab", "internal/joined", "internal/money", "internal/text", "internal/console", "internal/connect",
+			cobra, grpc, awsSDK,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
 	},
