@@ -247,6 +247,16 @@ func TestServeTakenAddress(t *testing.T) {
 				console.ExitFailed, want)
 		}
 	}
+	// The log of a server that cannot listen does not say that its limits are in force.
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(limits, []byte("version: 1\nsystem: {limits: {rpm: {capacity: 1}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := runWeir(t, "serve", "--listen", taken, "--limits", limits)
+	if r.code != console.ExitFailed || !strings.Contains(r.err, inUse) || strings.Contains(r.err, "in force") {
+		t.Errorf("got exit code %d and %s, want %d, the address, and nothing about limits", r.code, r.err,
+			console.ExitFailed)
+	}
 }
 
 // TestServeEnvironment checks that the store may come from the environment, and that the flag

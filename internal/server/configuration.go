@@ -84,13 +84,19 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 }
 
 // firstLimits puts the limits file in force, unless the store was opened with it and has already
-// decided whether it is in force.
+// decided whether it is in force. The result is logged when the server listens, so that the log of a
+// server that cannot listen does not say that limits are in force.
 func (s *Server) firstLimits(ctx context.Context, read []fileContent) error {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
-		s.announceLimits(ctx, read[0].name)
+		s.logFirstLimits = func(ctx context.Context) { s.announceLimits(ctx, read[0].name) }
 		return nil
 	}
-	return s.loadLimits(ctx, read)
+	m, err := s.putInForce(ctx, &read[0])
+	if err != nil {
+		return err
+	}
+	s.logFirstLimits = func(ctx context.Context) { s.logLimits(ctx, read[0].name, m) }
+	return nil
 }
 
 // announceLimits logs whether the limits that the store was opened with are in force.
@@ -106,25 +112,38 @@ func (s *Server) announceLimits(ctx context.Context, file string) {
 	}
 }
 
-// loadLimits puts the limits file in force.
+// loadLimits puts the limits file in force, and logs that.
 func (s *Server) loadLimits(ctx context.Context, read []fileContent) error {
-	name := read[0].name
-	m, err := manifest.Parse(name, read[0].data)
+	m, err := s.putInForce(ctx, &read[0])
 	if err != nil {
 		return err
 	}
+	s.logLimits(ctx, read[0].name, m)
+	return nil
+}
+
+// putInForce puts the limits file in force.
+func (s *Server) putInForce(ctx context.Context, read *fileContent) (*manifest.Manifest, error) {
+	m, err := manifest.Parse(read.name, read.data)
+	if err != nil {
+		return nil, err
+	}
 	if s.options.Namespace != "" {
 		if err := m.CheckNamespace(s.options.Namespace); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := s.limiter.Configure(ctx, m.Definitions); err != nil {
-		return m.Locate(err)
+		return nil, m.Locate(err)
 	}
+	return m, nil
+}
+
+// logLimits logs that the limits of a file are in force.
+func (s *Server) logLimits(ctx context.Context, name string, m *manifest.Manifest) {
 	s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "limits are in force", slog.String("file", name),
 		slog.String("namespace", m.Namespace), slog.Int("resources", len(m.Definitions.Resources)),
 		slog.Int("entities", len(m.Definitions.Entities)))
-	return nil
 }
 
 // loadCertificate puts the certificate and its key in force, and logs warnings about them.

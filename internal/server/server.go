@@ -77,6 +77,9 @@ type Server struct {
 	listener    *boundedListener
 	probes      *boundedListener // nil without a listener for probes
 	http        *http.Server
+	// logFirstLimits logs whether the limits file with which the server starts is in force; nil if it
+	// has none.
+	logFirstLimits func(context.Context)
 	// requestLog limits how often it logs a line, for lines that callers can cause at will.
 	requestLog *slog.Logger
 
@@ -125,6 +128,9 @@ func (s *Server) open(ctx context.Context, b driver.Store) (err error) {
 	}
 	if err = s.listen(ctx); err != nil {
 		return err
+	}
+	if s.logFirstLimits != nil {
+		s.logFirstLimits(ctx)
 	}
 	s.metrics.watchConnections(s.listener)
 	s.metrics.watchStore(s.options.StoreFaults)
