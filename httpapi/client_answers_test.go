@@ -153,6 +153,28 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
+// TestWrongMediaType checks that the error about an answer of another type names the header.
+func TestWrongMediaType(t *testing.T) {
+	t.Parallel()
+	for media, want := range map[string]string{
+		"":          "the answer 200 OK has no Content-Type header, which must be application/json",
+		"text/html": `the answer 200 OK has the Content-Type header "text/html", not application/json`,
+	} {
+		s := newStub(t, func(_ int, w http.ResponseWriter, body string) {
+			w.Header()["Content-Type"] = nil
+			if media != "" {
+				w.Header().Set("Content-Type", media)
+			}
+			_, _ = w.Write([]byte(strings.ReplaceAll(rightLease, "ID", idIn(t, body))))
+		})
+		c := s.client(t, httpapi.ClientOptions{Attempts: 1, Timeout: time.Minute})
+		_, err := c.Reserve(t.Context(), &plainRequest)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", media, err, want)
+		}
+	}
+}
+
 // TestDenialWithoutLeaseID checks that a denial need not name the lease, because the lease holds
 // nothing.
 func TestDenialWithoutLeaseID(t *testing.T) {

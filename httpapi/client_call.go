@@ -243,7 +243,7 @@ func (d *noAnswer) unavailable(ended error) *weir.Error {
 func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 	if r.status == http.StatusOK {
 		if !r.hasMediaType("application/json") {
-			return r.noAnswer("is not JSON"), nil
+			return r.noAnswer(r.wrongMediaType()), nil
 		}
 		if err := k.accept(r.body); err != nil {
 			return r.noAnswer(err.Error()), nil
@@ -307,6 +307,14 @@ func (k *apiCall) judgeProblem(r *reply, p *apijson.Problem) (*noAnswer, error) 
 func (r *reply) hasMediaType(media string) bool {
 	given, _, err := mime.ParseMediaType(r.header.Get("Content-Type"))
 	return err == nil && given == media
+}
+
+// wrongMediaType says that the Content-Type header is not that of an answer from weir.
+func (r *reply) wrongMediaType() string {
+	if given := r.header.Get("Content-Type"); given != "" {
+		return fmt.Sprintf("has the Content-Type header %q, not application/json", apijson.Shorten(given))
+	}
+	return "has no Content-Type header, which must be application/json"
 }
 
 // noAnswer returns the reason that the reply is not an answer from weir, with its Retry-After.
