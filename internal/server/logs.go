@@ -13,7 +13,9 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// denialLog is an observer that logs denials, at debug level because they name entities.
+// denialLog is an observer that logs denials, at debug level because they name entities. The entity
+// and the resource are those of the first limit that the request was judged by, as in the list of the
+// status page: those of the first charge, unless only limits of its parents judged it.
 type denialLog struct {
 	logger *slog.Logger
 }
@@ -27,8 +29,31 @@ func (d denialLog) Observe(ctx context.Context, e limiter.Event) {
 	if !ok {
 		return
 	}
-	d.logger.LogAttrs(ctx, slog.LevelDebug, "denied", slog.String("lease_id", e.LeaseID.String()),
-		slog.Any("reason", denied), slog.Duration("retry_after", denied.RetryAfter))
+	entity, resource := "", ""
+	if len(denied.Limits) > 0 {
+		entity, resource = denied.Limits[0].Entity, denied.Limits[0].Resource
+	}
+	d.logger.LogAttrs(ctx, slog.LevelDebug, "denied", slog.String("entity", entity),
+		slog.String("resource", resource), slog.String("limits", exceededLimits(denied, entity, resource)),
+		slog.Duration("retry_after", denied.RetryAfter), slog.Bool("contended", denied.Contended),
+		slog.String("lease_id", e.LeaseID.String()))
+}
+
+// exceededLimits returns the limits that denied, separated by commas: the name of a limit of the
+// entity on the resource, and the full name of any other, such as one of a parent.
+func exceededLimits(denied *weir.DeniedError, entity, resource string) string {
+	var names []string
+	for i := range denied.Limits {
+		l := &denied.Limits[i]
+		switch {
+		case !l.Exceeded || l.Shadow:
+		case l.Entity == entity && l.Resource == resource:
+			names = append(names, l.Limit)
+		default:
+			names = append(names, weir.Subject{Entity: l.Entity, Resource: l.Resource}.FullName(l.Limit))
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // httpErrorWriter logs net/http's errors. Most of them are the fault of clients.

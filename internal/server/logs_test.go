@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +58,50 @@ func TestLogs(t *testing.T) {
 		if !strings.Contains(said, "msg=listening url=http://127.0.0.1:") || !strings.Contains(said, `msg="shut down"`) {
 			t.Errorf("%v: the log does not say when the server began and ended: %s", level, said)
 		}
+	}
+}
+
+// TestDenialFields checks that a denial is logged with who was denied, and with the limits that denied:
+// those of the entity by name, and those of its parent by full name.
+func TestDenialFields(t *testing.T) {
+	t.Parallel()
+	log := &logBuffer{}
+	w := start(t, &Options{
+		LimitsFile: write(t, t.TempDir(), "limits.yaml", `version: 1
+resources:
+  llm: {limits: {rpm: {capacity: 1}, tpm: {capacity: 50}, seen: {capacity: 1, enforce: false}}}
+entities:
+  acme: {resources: {llm: {limits: {tpm: {capacity: 40}}}}}
+  bot: {parent: acme, cascade: true}
+`),
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	for _, c := range []struct {
+		costs  string
+		status int
+	}{
+		{`{"rpm":1,"tpm":30,"seen":1}`, http.StatusOK},
+		{`{"rpm":1,"tpm":30,"seen":1}`, http.StatusTooManyRequests},
+		{`{"tpm":15}`, http.StatusTooManyRequests},
+		{`{"tpm":51}`, http.StatusUnprocessableEntity},
+	} {
+		body := `{"entity":"bot","resource":"llm","costs":` + c.costs + `}`
+		if got := w.ask(t, "/v1/reserve", body, ""); got.status != c.status {
+			t.Errorf("%s: got %d %s, want %d", c.costs, got.status, got.body, c.status)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		if _, fields, ok := strings.Cut(line, "msg=denied "); ok {
+			got = append(got, regexp.MustCompile(`retry_after=[0-9m.]+s |lease_id=\w{26}`).ReplaceAllString(fields, "…"))
+		}
+	}
+	want := []string{
+		"entity=bot resource=llm limits=rpm,tpm,acme#llm#tpm …contended=false …\n",
+		"entity=bot resource=llm limits=acme#llm#tpm …contended=false …\n",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
