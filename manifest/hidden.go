@@ -149,19 +149,29 @@ func (h *HiddenLimits) Loses() bool {
 	return slices.ContainsFunc(h.Hidden, func(l HiddenLevel) bool { return len(l.Lost) > 0 })
 }
 
+// who returns the entities as text, or "" if there are none.
+func (h *HiddenLimits) who() string {
+	const shown = 3
+	who := strings.Join(h.Entities[:min(shown, len(h.Entities))], ", ")
+	if more := len(h.Entities) - shown; more > 0 {
+		who += fmt.Sprintf(" and %d more", more)
+	}
+	return who
+}
+
+// where returns the resource as text.
+func (h *HiddenLimits) where() string {
+	if h.Resource == weir.DefaultResource {
+		return "resources without limits of their own"
+	}
+	return h.Resource
+}
+
 // String returns one line for people.
 func (h *HiddenLimits) String() string {
-	const shown = 3
-	who := "every other entity"
-	if len(h.Entities) > 0 {
-		who = strings.Join(h.Entities[:min(shown, len(h.Entities))], ", ")
-		if more := len(h.Entities) - shown; more > 0 {
-			who += fmt.Sprintf(" and %d more", more)
-		}
-	}
-	on := h.Resource
-	if on == weir.DefaultResource {
-		on = "resources without limits of their own"
+	who := h.who()
+	if who == "" {
+		who = "every other entity"
 	}
 	var hidden []string
 	for _, l := range h.Hidden {
@@ -174,5 +184,5 @@ func (h *HiddenLimits) String() string {
 		}
 		hidden = append(hidden, fmt.Sprintf("%s (%s)", l.Level, strings.Join(parts, "; ")))
 	}
-	return fmt.Sprintf("%s on %s: level %s hides %s", who, on, h.Level, strings.Join(hidden, ", "))
+	return fmt.Sprintf("%s on %s: level %s hides %s", who, h.where(), h.Level, strings.Join(hidden, ", "))
 }

@@ -28,31 +28,41 @@ func (w *Warning) String() string {
 		w.Reason)
 }
 
-// Warnings returns the limits on money whose capacity looks as if it were in whole units of the
-// currency, in the order of the file. Amounts are whole numbers, so such a limit could not count a
+// Warnings returns what is valid and probably not meant, in the order of the file: limits on money
+// that look as if they were in whole units of the currency, and limits of a weaker level that do not
+// apply because a stronger level, which has only other limits, leaves them out.
+func (m *Manifest) Warnings() []Warning {
+	all := append(m.moneyWarnings(), m.leftOutWarnings()...)
+	slices.SortStableFunc(all, func(a, b Warning) int {
+		return comparePositions(position{a.Line, a.Column}, position{b.Line, b.Column})
+	})
+	return all
+}
+
+// warning returns a warning about a part of the file.
+func (m *Manifest) warning(field, value, reason string) Warning {
+	at, _ := m.find(field)
+	return Warning{
+		File: m.file, Line: at.line, Column: at.column, Field: field, Value: value, Reason: reason,
+	}
+}
+
+// moneyWarnings returns the limits on money whose capacity looks as if it were in whole units of the
+// currency. Amounts are whole numbers, so such a limit could not count a
 // call that costs less than one unit. Money is best counted in millionths, in a limit with a name
 // such as usd_micros.
 //
 // The name of a limit says that it is on money if one of its words is a currency, or cost or spend.
 // The capacity looks like whole units if it is below 100,000, which is a tenth of a unit in
 // millionths. A limit whose name says cents is taken as it is.
-func (m *Manifest) Warnings() []Warning {
+func (m *Manifest) moneyWarnings() []Warning {
 	var all []Warning
 	for path, l := range m.Definitions.All {
 		reason := moneyReason(l)
-		if reason == "" {
-			continue
+		if reason != "" {
+			all = append(all, m.warning(path+".capacity", strconv.FormatInt(l.Capacity, 10), reason))
 		}
-		field := path + ".capacity"
-		at, _ := m.find(field)
-		all = append(all, Warning{
-			File: m.file, Line: at.line, Column: at.column,
-			Field: field, Value: strconv.FormatInt(l.Capacity, 10), Reason: reason,
-		})
 	}
-	slices.SortStableFunc(all, func(a, b Warning) int {
-		return comparePositions(position{a.Line, a.Column}, position{b.Line, b.Column})
-	})
 	return all
 }
 

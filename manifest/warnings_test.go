@@ -53,7 +53,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsInOrder checks that warnings are in the order of the file.
+// TestWarningsInOrder checks that warnings of both sorts are in the order of the file.
 func TestWarningsInOrder(t *testing.T) {
 	t.Parallel()
 	m, err := manifest.Parse("limits.yaml", []byte(`version: 1
@@ -71,7 +71,7 @@ system: {limits: {cost: {capacity: 5}}}
 	for _, w := range m.Warnings() {
 		got = append(got, fmt.Sprintf("%d:%d=%s", w.Line, w.Column, w.Value))
 	}
-	if want := "3:46=1 5:22=2 6:22=4 6:42=3 7:26=5"; strings.Join(got, " ") != want {
+	if want := "3:31=usd 3:46=1 5:7=usd 5:22=2 6:7=eur, usd 6:22=4 6:42=3 7:26=5"; strings.Join(got, " ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, " "), want)
 	}
 }

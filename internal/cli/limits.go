@@ -22,9 +22,10 @@ const limitsCheckHelp = `Check limits files. The command prints every mistake wi
 and column. If there are none, it prints what the file declares, and which limits hide which.
 Only the limits of the first level that has any apply (the levels are: entity and
 resource, entity and _default_, resource, system), so a limit of a weaker level may not apply
-at all.
+at all. If the stronger level has no limit of that name, the command warns, because nothing
+replaces the weaker one.
 
-The command warns of a limit on money that looks as if it were in whole units of the currency,
+The command also warns of a limit on money that looks as if it were in whole units of the currency,
 such as usd with a capacity of 50. Amounts are whole numbers, so count money in millionths:
 usd_micros with a capacity of 50000000 is 50 USD. A warning does not change the exit code.
 
