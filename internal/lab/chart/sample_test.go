@@ -95,7 +95,7 @@ func sampleTable(limits int) *chart.Table {
 	t := &chart.Table{
 		Columns: []chart.Column{
 			{Name: "Limit"}, {Name: "Kind"}, {Name: "Admitted", Number: true},
-			{Name: "Denied", Number: true, Alarm: true}, {Name: "Only it", Number: true, Alarm: true},
+			{Name: "Denied", Number: true, Alarm: true}, {Name: "Sole cause", Number: true, Alarm: true},
 			{Name: "Used", Number: true}, {Name: "Available", Number: true}, {Name: "Used %", Number: true},
 		},
 		Note: "* a shadow limit denies nothing: “denied” is what it would have denied.",

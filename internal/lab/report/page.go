@@ -46,7 +46,7 @@ func (o *Result) Page(command string) *chart.Page {
 	if shadow {
 		limits.Table.Note = "* A shadow limit denies nothing: “denied” is what it would have denied"
 		if o.Compare == nil {
-			limits.Table.Note += ", “only it” what nothing else denied"
+			limits.Table.Note += ", “sole cause” what nothing else would have denied"
 		}
 		limits.Table.Note += "."
 	}
@@ -143,7 +143,7 @@ func (o *Result) reading() chart.Section {
 			"limit can hold; their tokens count as denied.")
 	}
 	words = append(words,
-		"One denial counts on every limit that was exceeded, and under “only it” if no other limit was.",
+		"One denial counts on every limit that was exceeded, and under “sole cause” if no other limit was.",
 		"Used is what calls were charged at their end; slots count for the seconds for which they were held.",
 		"Available is what could have been used from the first call to the end of the last: the capacity and the "+
 			"refill of a bucket, the capacity of each window that begins, the capacity of a budget for each of its "+
@@ -176,7 +176,7 @@ func pageTable(t *text.Table) *chart.Table {
 		}
 		out.Columns = append(out.Columns, chart.Column{
 			Name: strings.Join(words, " "), Number: right,
-			Alarm: strings.HasPrefix(head, "DENIED") || head == "ONLY IT",
+			Alarm: strings.HasPrefix(head, "DENIED") || head == "SOLE CAUSE",
 		})
 	}
 	return out

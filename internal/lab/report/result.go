@@ -78,7 +78,7 @@ func (o *Result) Table(b *bytes.Buffer, drawn *chart.TextOptions) {
 	if shadow {
 		b.WriteString("\n* a shadow limit denies nothing: DENIED is what it would have denied")
 		if o.Compare == nil {
-			b.WriteString(",\n  ONLY IT what nothing else denied")
+			b.WriteString(",\n  SOLE CAUSE what nothing else would have denied")
 		}
 		b.WriteString("\n")
 	}

@@ -30,7 +30,7 @@ func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 // addLimits adds the limits of one run to the table.
 func (o *Result) addLimits(t *text.Table) (shadow bool) {
 	t.Heads = append(t.Heads,
-		">ADMITTED", ">DENIED", ">ONLY IT", ">USED", ">AVAILABLE", "UNIT", ">USED %")
+		">ADMITTED", ">DENIED", ">SOLE CAUSE", ">USED", ">AVAILABLE", "UNIT", ">USED %")
 	for _, l := range o.Limits {
 		name := l.Limit
 		if l.Shadow {
