@@ -56,6 +56,20 @@ func exceededLimits(denied *weir.DeniedError, entity, resource string) string {
 	return strings.Join(names, ",")
 }
 
+// supersededLog is an observer that logs that the server refuses reservations because its limits
+// are not in force. Its logger limits how often it does so.
+type supersededLog struct {
+	logger *slog.Logger
+}
+
+// Observe logs a refused reservation, without its entity.
+func (l supersededLog) Observe(ctx context.Context, e limiter.Event) {
+	if errors.Is(e.Err, weir.Superseded) {
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "superseded: reservations are refused",
+			slog.String("error", e.Err.Error()))
+	}
+}
+
 // httpErrorWriter logs net/http's errors. Most of them are the fault of clients.
 type httpErrorWriter struct {
 	logger *slog.Logger

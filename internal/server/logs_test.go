@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -126,6 +128,43 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 	if got := w.figures(t, "")[`weir_decisions_total{outcome="unavailable",verb="reserve"}`]; got != 1 {
 		t.Errorf("got %v unavailable, want 1", got)
+	}
+}
+
+// supersededStore is a store in which other limits are in force.
+type supersededStore struct{ *memory.Store }
+
+func (supersededStore) Reserve(context.Context, time.Time, *driver.Plan, *driver.Outcome) error {
+	return &weir.Error{Code: weir.Superseded, Reason: "version 2 is in force"}
+}
+
+// TestSupersededIsLogged checks that a server whose limits are not in force logs that and why, once
+// for many requests, and without their entities.
+func TestSupersededIsLogged(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &logBuffer{}
+	w := startOver(t, supersededStore{store}, &Options{
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	for range 3 {
+		if got := w.ask(t, "/v1/reserve", askRPM, ""); got.status != http.StatusServiceUnavailable {
+			t.Errorf("got %d %s, want 503", got.status, got.body)
+		}
+	}
+	if err := w.stop(); err != nil {
+		t.Error(err)
+	}
+	said := log.String()
+	const line = `level=WARN msg="superseded: reservations are refused" error=`
+	if strings.Count(said, line) != 1 || strings.Count(said, "version 2 is in force") != 1 {
+		t.Errorf("got log %s, want one line with the reason", said)
+	}
+	if strings.Contains(said, "acme") {
+		t.Errorf("the log has an entity: %s", said)
 	}
 }
 

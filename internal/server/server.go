@@ -174,7 +174,7 @@ func (s *Server) openLimiter(b driver.Store) error {
 		now = time.Now
 	}
 	s.activity = statuspage.NewActivity(now())
-	all := observers{s.metrics, s.activity, denialLog{s.options.Logger}}
+	all := observers{s.metrics, s.activity, denialLog{s.options.Logger}, supersededLog{s.requestLog}}
 	if s.traces != nil {
 		all = append(all, s.traces)
 	}
