@@ -177,9 +177,12 @@ func (p *lossyProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// guideUsage is the member of the model's answer that says what the call used.
+const guideUsage = `, "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}`
+
 // startGuideModel returns the URL of a server with OpenAI's API, which answers after the first
-// extend of a lease.
-func startGuideModel(t *testing.T, extended <-chan struct{}) string {
+// extend of a lease. Its answer ends with usage.
+func startGuideModel(t *testing.T, extended <-chan struct{}, usage string) string {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -192,8 +195,7 @@ func startGuideModel(t *testing.T, extended <-chan struct{}) string {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"choices": [{"message": {"role": "assistant", "content": "Hello!"}}],
-			"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`)
+		_, _ = io.WriteString(w, `{"choices": [{"message": {"role": "assistant", "content": "Hello!"}}]`+usage+"}")
 	}))
 	t.Cleanup(model.Close)
 	return model.URL + "/v1"
@@ -220,8 +222,8 @@ func TestCallersGuidePrograms(t *testing.T) {
 			}
 			server := startGuideServer(t, "3") // so that the program extends its lease after a second
 			proxy, front := newLossyProxy(t, server)
-			got := runGuide(t, path, file, "WEIR_SERVER="+front,
-				"OPENAI_BASE_URL="+startGuideModel(t, proxy.extended), "OPENAI_API_KEY=none")
+			got, _ := runGuide(t, path, file, "WEIR_SERVER="+front,
+				"OPENAI_BASE_URL="+startGuideModel(t, proxy.extended, guideUsage), "OPENAI_API_KEY=none")
 			if got != want {
 				t.Errorf("got output\n%swant\n%s", got, want)
 			}
@@ -235,13 +237,102 @@ func TestCallersGuidePrograms(t *testing.T) {
 			if len(proxy.reserves) != 2 {
 				t.Errorf("got %d lease IDs, want one admitted and one denied", len(proxy.reserves))
 			}
-			checkGuideUse(t, server, c.language)
+			checkGuideUse(t, server, c.language, map[string]int64{"parallel": 5, "usd_micros": 49_999_875})
 		})
 	}
 }
 
-// runGuide runs a program and returns its standard output.
-func runGuide(t *testing.T, command, file string, environment ...string) string {
+// guideFunctions returns the blocks of a language without the last one, which has the calls.
+func guideFunctions(t *testing.T, language string) string {
+	t.Helper()
+	var texts []string
+	for _, b := range guideBlocks(t) {
+		if b.language == language {
+			texts = append(texts, b.text)
+		}
+	}
+	if len(texts) < 2 {
+		t.Fatalf("%s has %d blocks in %s, want the functions and the calls", callersGuide, len(texts), language)
+	}
+	return strings.Join(texts[:len(texts)-1], "")
+}
+
+// newUnsettledProxy returns the URL of a proxy that forwards requests to a server. It closes the
+// connection of each complete without forwarding it.
+func newUnsettledProxy(t *testing.T, server string) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := httputil.NewSingleHostReverseProxy(target)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/complete" {
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// TestCallersGuideKeepsAnswer checks that `ask` of the page returns the model's answer even if the
+// lease cannot be completed, and that it completes the lease if the answer has no usage. In both
+// cases what was reserved stays charged.
+func TestCallersGuideKeepsAnswer(t *testing.T) {
+	t.Parallel()
+	const reserved = 5_065 // 26 tokens of the prompt and 500 of the answer
+	for _, language := range []struct{ name, tool, command, file, call string }{
+		{"python", "python", "python3", "caller.py", "print(ask(\"acme\", \"Say hello.\"))\n"},
+		{"javascript", "node", "node", "caller.mjs", "console.log(await ask('acme', 'Say hello.'))\n"},
+	} {
+		for _, c := range []struct {
+			name, usage string
+			unsettled   bool
+			slots       int64 // free afterwards
+		}{
+			{"complete fails", guideUsage, true, 4},
+			{"no usage", "", false, 5},
+			{"usage is null", `, "usage": null`, false, 5},
+			{"a count is null", `, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": null}`, false, 5},
+		} {
+			t.Run(language.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				path, err := exec.LookPath(language.command)
+				if err != nil {
+					testkit.Require(t, language.tool, err.Error())
+				}
+				file := filepath.Join(t.TempDir(), language.file)
+				program := guideFunctions(t, language.name) + language.call
+				if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				server := startGuideServer(t, "3600")
+				front := server
+				if c.unsettled {
+					front = newUnsettledProxy(t, server)
+				}
+				answered := make(chan struct{})
+				close(answered)
+				got, log := runGuide(t, path, file, "WEIR_SERVER="+front,
+					"OPENAI_BASE_URL="+startGuideModel(t, answered, c.usage), "OPENAI_API_KEY=none")
+				if got != "Hello!\n" {
+					t.Errorf("got output %q, want the answer", got)
+				}
+				if strings.Contains(log, "was not settled: complete") != c.unsettled {
+					t.Errorf("got log %q, want a failure in it: %v", log, c.unsettled)
+				}
+				checkGuideUse(t, server, "acme",
+					map[string]int64{"parallel": c.slots, "usd_micros": 50_000_000 - reserved})
+			})
+		}
+	}
+}
+
+// runGuide runs a program and returns what it wrote.
+func runGuide(
+	t *testing.T, command, file string, environment ...string,
+) (output, errorOutput string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), guideTime)
 	defer cancel()
@@ -253,12 +344,11 @@ func runGuide(t *testing.T, command, file string, environment ...string) string 
 	if err != nil {
 		t.Fatalf("%s: %v\n%s%s", command, err, out, errors.String())
 	}
-	return string(out)
+	return string(out), errors.String()
 }
 
-// checkGuideUse checks that every slot of the entity is free, and that its budget lacks what one
-// call used.
-func checkGuideUse(t *testing.T, server, entity string) {
+// checkGuideUse checks how many units of limits are available to an entity.
+func checkGuideUse(t *testing.T, server, entity string, want map[string]int64) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 		server+"/v1/status?resource=llm&entity="+entity, http.NoBody)
@@ -279,7 +369,6 @@ func checkGuideUse(t *testing.T, server, entity string) {
 	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int64{"parallel": 5, "usd_micros": 49_999_875}
 	for _, l := range status.Limits {
 		if units, ok := want[l.Limit]; ok && l.Available != units {
 			t.Errorf("%s: got %d units available, want %d", l.Limit, l.Available, units)
@@ -317,7 +406,7 @@ func TestCallersGuideCurl(t *testing.T) {
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output := runGuide(t, "sh", file, "WEIR_SERVER="+startGuideServer(t, "60"))
+	output, _ := runGuide(t, "sh", file, "WEIR_SERVER="+startGuideServer(t, "60"))
 	got := strings.Split(strings.TrimSuffix(output, end), end)
 	if len(got) != len(want) || len(want) < 2 {
 		t.Fatalf("got the output of %d blocks, want %d:\n%s", len(got), len(want), output)
