@@ -87,6 +87,41 @@ func TestSupersededRefuses(t *testing.T) {
 	}
 }
 
+// TestRollout checks that a server whose limits were superseded admits again once it reads the file
+// that is in force, and that reading its old file again supersedes the other server
+// (docs/running.md).
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	one, two := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+	reads := func(m *member, capacity int64) {
+		t.Helper()
+		if err := m.store.WriteConfig(t.Context(), c.clock.now(), fourLimits(capacity)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admit := func(when string, want map[*member]bool) {
+		t.Helper()
+		for m, want := range want {
+			if err := m.store.Ready(t.Context()); (err == nil) != want || err != nil && !errors.Is(err, weir.Superseded) {
+				t.Errorf("%s: the first server is %v: ready: got %v, want ready %v", when, m == one, err, want)
+			}
+			if _, err := m.Reserve(t.Context(), unit("m", 1)); (err == nil) != want {
+				t.Errorf("%s: the first server is %v: reserve: got %v, want admitted %v", when, m == one, err, want)
+			}
+		}
+	}
+	admit("the same file", map[*member]bool{one: true, two: true})
+	reads(one, 20)
+	admit("a new file on the first", map[*member]bool{one: true, two: false})
+	reads(two, 20)
+	admit("the new file on both", map[*member]bool{one: true, two: true})
+	reads(two, 10) // as after a hangup signal before the new file is there
+	admit("the old file read again on the second", map[*member]bool{one: false, two: true})
+	reads(two, 20)
+	admit("the new file on both again", map[*member]bool{one: true, two: true})
+}
+
 // TestSupersededSettles checks that leases are still settled on a superseded server, and that
 // reservations that were carried out before, even by another server, are answered again.
 func TestSupersededSettles(t *testing.T) {
