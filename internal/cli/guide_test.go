@@ -390,12 +390,13 @@ func TestCallersGuideCurl(t *testing.T) {
 		}
 	}
 	const end = "\x1e\n" // after the output of each block
-	script := "set -eu\n"
+	var script strings.Builder
+	script.WriteString("set -eu\n")
 	var commands, want []string
 	for _, b := range guideBlocks(t) {
 		switch b.language {
 		case "sh":
-			script += b.text + "printf '\\036\\n'\n"
+			script.WriteString(b.text + "printf '\\036\\n'\n")
 			commands = append(commands, b.text)
 			want = append(want, "")
 		case "json":
@@ -403,7 +404,7 @@ func TestCallersGuideCurl(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "caller.sh")
-	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	output, _ := runGuide(t, "sh", file, "WEIR_SERVER="+startGuideServer(t, "60"))
