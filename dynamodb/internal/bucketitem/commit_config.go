@@ -179,8 +179,12 @@ func (c *commit) rejectOverflowing() {
 // the units were taken. With a lower capacity C, that process has trimmed the balance after the
 // take. The refund is then min(before, C) - min(before-taken, C): what the trim would have left
 // more without the take. In full it would fill the bucket again (ADR 23).
+//
+// It replaces an update by a changed copy, because [Queue.ExpectedImage] reads the updates of the
+// commit in progress concurrently.
 func (c *commit) limitRefunds() {
-	for _, r := range c.Updates {
+	for u, r := range c.Updates {
+		copied := false
 		for i := range r.Deltas {
 			ch := &r.Deltas[i]
 			if ch.before == nil {
@@ -189,6 +193,13 @@ func (c *commit) limitRefunds() {
 			l := c.image.Limit(ch.Name)
 			if l == nil || l.Incomplete || l.sameDefinition(&ch.before.BucketLimit) {
 				continue
+			}
+			if !copied {
+				limited := *r
+				limited.Deltas = slices.Clone(r.Deltas)
+				r, copied = &limited, true
+				c.Updates[u] = r
+				ch = &r.Deltas[i]
 			}
 			ceiling := ShareOf(&l.BucketLimit, c.image.Shards).CapacityMilli
 			before, taken := ch.before.BalanceMilli, -ch.Milli

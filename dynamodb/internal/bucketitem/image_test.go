@@ -76,3 +76,29 @@ func TestRefundedLimitIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitedRefundIsCopied checks that a commit that reduces a refund leaves the update in the queue
+// as it is, because ExpectedImage reads it concurrently.
+func TestLimitedRefundIsCopied(t *testing.T) {
+	t.Parallel()
+	stored := func(capacity int64) schema.BucketLimit {
+		return schema.BucketLimit{
+			Name: "rpm", Balance: 8_000, Capacity: capacity, Refill: 1_000, PeriodMS: 1_000,
+		}
+	}
+	before := NewLimitImage(stored(20_000), 0, 1)
+	before.BalanceMilli = 12_000
+	u := Compensation(0, []Take{{Name: "rpm", Milli: 5_000}}, []LimitImage{before})
+	image := newImage(&schema.Bucket{Shards: 1, Limits: []schema.BucketLimit{stored(10_000)}}, nil, 1, 0)
+	c := &commit{itemState: &itemState{image: image}, Batch: Batch{Updates: []*Update{u}}}
+	for range 2 { // the second time must not reduce it again
+		c.limitRefunds()
+		// The take left 7,000 of 12,000. Without it, the trim would have left 10,000.
+		if got := c.Updates[0].Deltas[0].Milli; got != -3_000 {
+			t.Errorf("the commit refunds %d, want 3,000", -got)
+		}
+	}
+	if d := u.Deltas[0]; d.Milli != -5_000 || d.before == nil {
+		t.Errorf("the update in the queue was changed to %+v", d)
+	}
+}
