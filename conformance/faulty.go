@@ -39,6 +39,8 @@ func newFaulty(t T, b driver.Store) *faultyStore {
 // them.
 func (f *faultyStore) forLimiter() driver.Store {
 	leases, keeps := f.Store.(driver.LeaseRecoverer)
+	keeps = keeps && !f.traits.NoLeases
+	voids, _ := f.Store.(driver.LeaseVoider)
 	entities, knows := f.Store.(driver.EntityReader)
 	unplanned, begins := f.Store.(driver.UnplannedReserver)
 	switch {
@@ -48,6 +50,14 @@ func (f *faultyStore) forLimiter() driver.Store {
 			driver.UnplannedReserver
 			driver.EntityReader
 		}{f, &faultyUnplanned{f, unplanned}, entities}
+	case begins && knows && keeps:
+		return struct {
+			*faultyStore
+			driver.UnplannedReserver
+			driver.EntityReader
+			driver.LeaseRecoverer
+			driver.LeaseVoider
+		}{f, &faultyUnplanned{f, unplanned}, entities, leases, voids}
 	case keeps && knows:
 		return struct {
 			*faultyStore
@@ -153,6 +163,13 @@ func (l *faultyUnplanned) ReserveUnplanned(
 		l.f.t.Errorf("reserve changed the costs that it was handed: %v, were %v", u.Costs, costs)
 	}
 	return p, out, err
+}
+
+// KeepUnplanned implements [driver.UnplannedReserver].
+func (l *faultyUnplanned) KeepUnplanned(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
+	return l.unplanned.KeepUnplanned(ctx, now, p, out)
 }
 
 // Update implements [driver.Store].

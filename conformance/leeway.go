@@ -35,6 +35,10 @@ type Leeway struct {
 	// MayContend is set if concurrent calls may be denied as contended although their limits would
 	// hold them. Calls made one after the other may not.
 	MayContend bool
+	// ChargesFirst is set if an update that charges one limit and refunds another is several writes,
+	// the charges first, so that for a moment other calls find both charged. In histories of
+	// concurrent calls an update then changes all limits of its lease in one direction.
+	ChargesFirst bool
 	// NotAtomicAcrossEntities is set if a reservation on several entities is several writes, so
 	// that for a moment other calls may be denied by units that it gives back.
 	NotAtomicAcrossEntities bool

@@ -93,7 +93,7 @@ func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	histories := make([][]porcupine.Operation, load.Goroutines)
 	ctx := yielding{t.Context()}
 	concurrently(load.Goroutines, func(client int) {
-		c := linearClient{rand.New(rand.NewPCG(seed, uint64(client)))}
+		c := linearClient{rand.New(rand.NewPCG(seed, uint64(client))), h.ChargesFirst}
 		mine := make([]porcupine.Operation, 0, load.Calls)
 		for i := range load.Calls {
 			call := c.next(i, load.Calls)

@@ -36,6 +36,16 @@ type linearUnits [linearLimits]int8
 // unnamed returns units that name no limit.
 func unnamed() linearUnits { return linearUnits{-1, -1, -1, -1} }
 
+// times returns a multiple of the amounts that are named.
+func (u linearUnits) times(n int8) linearUnits {
+	for i := range u {
+		if u[i] >= 0 {
+			u[i] *= n
+		}
+	}
+	return u
+}
+
 // linearCall is a call of a client.
 type linearCall struct {
 	group  int
@@ -81,7 +91,11 @@ func linearSetup(w *linearWorld) Setup {
 func linearEntity(group int, e int8) string { return fmt.Sprintf("g%d-%d", group, e) }
 
 // linearClient generates calls.
-type linearClient struct{ rng *rand.Rand }
+type linearClient struct {
+	rng *rand.Rand
+	// oneWay is set if an update must change all limits of a lease in one direction.
+	oneWay bool
+}
 
 // next returns the client's i-th call of n. Clients that have made about as many calls meet at the
 // same leases: they reserve new ones, and settle the ones before.
@@ -98,6 +112,10 @@ func (c *linearClient) next(i, of int) linearCall {
 		call.entity, call.units = c.content(&call)
 	case weir.VerbAdjust, weir.VerbComplete:
 		_, call.units = c.content(&call)
+		if c.oneWay {
+			call.units = call.units.times(int8(c.rng.IntN(3)))
+			break
+		}
 		for j, n := range call.units {
 			if n >= 0 {
 				call.units[j] = int8(c.rng.IntN(int(n) + 2))
@@ -123,10 +141,14 @@ func (c *linearClient) verb() weir.Verb {
 // repeat one another, and sometimes differs.
 func (c *linearClient) content(call *linearCall) (entity int8, units linearUnits) {
 	r := rand.New(rand.NewPCG(uint64(call.slot), uint64(call.group)))
-	if c.rng.IntN(10) == 0 {
+	other := c.rng.IntN(10) == 0
+	if other && !c.oneWay {
 		r = c.rng
 	}
 	entity, units = int8(r.IntN(linearEntities)), unnamed()
+	if other && c.oneWay {
+		entity = int8(c.rng.IntN(linearEntities))
+	}
 	for j := range units {
 		if r.IntN(2) == 0 && linearCapacity[entity][j] > 0 {
 			units[j] = int8(r.IntN(4))

@@ -17,6 +17,7 @@ type storeDriver struct {
 	faulty *faultyStore // wraps the store
 	now    time.Time
 	holds  map[weir.LeaseID][]driver.Holding
+	leases map[weir.LeaseID]*driver.LeaseRecord
 	seq    int64
 }
 
@@ -30,7 +31,7 @@ func onSeam(set Setup, play func(s *storeDriver)) func(T, StoreHarness) {
 		}
 		faulty := newFaulty(t, h.Open(t, set))
 		s := &storeDriver{T: t, opens: h, store: faulty.forLimiter(), faulty: faulty, now: set.Start,
-			holds: map[weir.LeaseID][]driver.Holding{}}
+			holds: map[weir.LeaseID][]driver.Holding{}, leases: map[weir.LeaseID]*driver.LeaseRecord{}}
 		defer func() {
 			if err := s.store.Close(); err != nil {
 				t.Errorf("close: %v", err)
@@ -98,6 +99,8 @@ func (s *storeDriver) try(p *driver.Plan) (*driver.Outcome, error) {
 	}
 	if s.holds[p.ID] = nil; !out.Denied {
 		s.holds[p.ID] = p.Holdings(out)
+		record := p.Record(out)
+		s.leases[p.ID] = &record
 	}
 	return out, nil
 }
@@ -108,7 +111,10 @@ func (s *storeDriver) settlement(id weir.LeaseID, verb weir.Verb, units int64) *
 	if verb == weir.VerbAdjust {
 		s.seq++
 	}
-	u := &driver.Update{ID: id, Verb: verb, Seq: s.seq, Fingerprint: 2, Lifetime: time.Hour, Memory: 10 * time.Minute}
+	u := &driver.Update{
+		ID: id, Verb: verb, Lease: s.leases[id], Seq: s.seq, Fingerprint: 2,
+		Lifetime: time.Hour, Memory: 10 * time.Minute,
+	}
 	for i := range s.holds[id] {
 		h := &s.holds[id][i]
 		c := driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: slices.Clone(h.Parts)}
@@ -131,6 +137,7 @@ func (s *storeDriver) settle(u *driver.Update) *driver.Outcome {
 		s.Fatalf("%s: %v", u.Verb, err)
 	}
 	s.holds[u.ID] = u.Holdings(out)
+	s.leases[u.ID].Version = out.Version
 	return out
 }
 

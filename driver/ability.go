@@ -132,6 +132,11 @@ type UnplannedReserver interface {
 	// [Update.Unplanned]. If that fails, the units may stay charged, and the store counts them as
 	// in doubt; the limiter does not repeat the update, because that could give them back twice.
 	ReserveUnplanned(ctx context.Context, now time.Time, u *Unplanned) (*Plan, *Outcome, error)
+	// KeepUnplanned ends a reservation that ReserveUnplanned has taken and whose takes are those of the
+	// limiter's plan p. It is the place to record the lease: out is the outcome of the
+	// reservation for p, and KeepUnplanned changes it and returns errors as Reserve does, but never
+	// denies. If it does not return an admitted outcome, it has given back what was taken.
+	KeepUnplanned(ctx context.Context, now time.Time, p *Plan, out *Outcome) error
 }
 
 // Unplanned is a request with one charge, whose costs are named and whose limits have not been
@@ -184,7 +189,10 @@ const (
 
 // LeaseRecord is everything that another process needs to continue a lease.
 type LeaseRecord struct {
-	ID          weir.LeaseID
+	ID weir.LeaseID
+	// Version identifies the store's record as it was read or written last. The limiter keeps it with
+	// the lease and passes it back in [Update.Lease]. It means nothing to the limiter.
+	Version     uint64
 	State       LeaseState
 	Fingerprint uint64
 	// At is when the lease was reserved.

@@ -73,6 +73,9 @@ type Traits struct {
 	// NoShadow reports that the store does not support shadow limits. Such a limit is refused when
 	// it is configured, or when the limiter is opened with it. Default: false.
 	NoShadow bool
+	// NoLeases reports that the store was opened not to keep leases beyond the process, although it is
+	// a [LeaseRecoverer]. Default: false.
+	NoLeases bool
 }
 
 // Judged is a subject with the limits that apply to it, as the limiter has resolved them.
@@ -139,6 +142,18 @@ func (p *Plan) Holdings(out *Outcome) []Holding {
 		holdings[i].Reserved(p.Takes[i], &out.Taken[i])
 	}
 	return holdings
+}
+
+// Record returns the lease after an outcome that admitted the plan, without its holdings.
+func (p *Plan) Record(out *Outcome) LeaseRecord {
+	expires := out.Expires
+	if expires.IsZero() {
+		expires = p.Expires(out.At)
+	}
+	return LeaseRecord{
+		ID: p.ID, Version: out.Version, State: LeaseLive, Fingerprint: p.Fingerprint, At: out.At,
+		Expires: expires, Charges: p.Charges, Keys: p.Keys, Limits: out.Limits,
+	}
 }
 
 // Clone returns a copy of the plan, with subjects, takes and parts of its own. A store that uses a
@@ -229,6 +244,9 @@ type Update struct {
 	// lease, and the next Reserve may use its ID. The store may give the units back with its next
 	// writes.
 	Unplanned bool
+	// Lease is what the limiter knows of the lease before the update, without holdings and limits. It
+	// is set if the store is a [LeaseRecoverer] and the update is not Unplanned.
+	Lease *LeaseRecord
 	// Seq is the sequence number of an adjust, above the one applied last; for other verbs it is
 	// the one applied last.
 	Seq int64
@@ -326,6 +344,9 @@ type Outcome struct {
 	Denied bool
 	// Contended reports that a denial is due to other writers, not to a limit.
 	Contended bool
+	// Version is the [LeaseRecord.Version] of the lease after the call. A store whose records have no
+	// versions leaves it 0.
+	Version uint64
 	// Replay reports that the store has carried out this reservation before. The limiter then reads
 	// the lease with [LeaseRecoverer].
 	Replay bool

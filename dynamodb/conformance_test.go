@@ -37,6 +37,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.StoreHarness {
 		},
 		Leeway: conformance.Leeway{
 			NoBubble: true, WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
+			NeverForgetsEarly: true, ChargesFirst: true,
 		},
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()

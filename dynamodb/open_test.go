@@ -56,7 +56,8 @@ func ready(t *testing.T) http.RoundTripper {
 	return script(fails("AccessDeniedException", ""), answerWith(http.StatusOK,
 		`{"Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"schema_version":{"S":"0.10.0"}}}`),
 		answerWith(http.StatusOK, `{"Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#NAMESPACE#default"},`+
-			`"namespace_id":{"S":"AAAAAAAAAAA"},"namespace_name":{"S":"default"},"status":{"S":"active"}}}`))
+			`"namespace_id":{"S":"AAAAAAAAAAA"},"namespace_name":{"S":"default"},"status":{"S":"active"}}}`),
+		answerWith(http.StatusOK, `{}`))
 }
 
 // TestOpenWithoutDescription checks that a caller with permission only to read and write items can

@@ -19,6 +19,9 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out 
 		return err
 	}
 	defer s.running.End()
+	if s.leases != nil {
+		s.leases.Register(p.ID)
+	}
 	op, err := s.planned(now, p, out)
 	if err != nil {
 		return err
@@ -32,7 +35,7 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out 
 		}
 	}
 	if !stale {
-		return nil
+		return s.keep(ctx, op)
 	}
 	op.fillDenied()
 	op.out.Contended = true
@@ -40,11 +43,23 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out 
 	return &driver.StaleError{}
 }
 
+// keep ends a reservation that was admitted or denied. If the store keeps leases in the table, it
+// records the lease.
+func (s *Store) keep(ctx context.Context, op *reserveOp) error {
+	switch {
+	case s.leases == nil, op.recorded:
+		return nil
+	case op.out.Denied:
+		return s.answerDenied(ctx, op)
+	}
+	return s.record(ctx, op)
+}
+
 // attempt is the record of one attempt of a reservation, for the next attempt of the same call.
 type attempt struct {
 	number uint64 // the number of the reservation
-	// taken are the charges that were made without a plan; nil after they were refunded.
-	taken []*itemCharge
+	// taken is the reservation that was made without a plan; nil after it was refunded.
+	taken *reserveOp
 }
 
 // attemptMemory is the time for which an attempt is kept, longer than any call.

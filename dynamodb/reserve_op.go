@@ -25,6 +25,15 @@ type reserveOp struct {
 	out  *driver.Outcome
 	// unplanned is the request of an unplanned reservation; nil if there is a plan.
 	unplanned *driver.Unplanned
+	// recorded is true if the lease was recorded together with the charges.
+	recorded bool
+}
+
+// retain retains the subjects once more, for work after the call.
+func (op *reserveOp) retain(s *Store) {
+	for _, ic := range op.charges {
+		ic.state = s.buckets.Subject(ic.state.Subject)
+	}
 }
 
 // release releases the subjects.

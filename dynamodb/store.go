@@ -81,6 +81,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
+	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -105,6 +106,9 @@ type Options struct {
 	// over several items, at twice the write units and a consistent read of each item. Default:
 	// false.
 	Transactional bool
+	// ProcessLeases keeps leases only in the process that made them: no other process can settle
+	// them. It saves a write unit for each reserve and each update. Default: false, in the table.
+	ProcessLeases bool
 	// NoSpeculation reads each bucket item before it is written. Default: false.
 	NoSpeculation bool
 	// ReadOnly refuses every call that would change the table, with [weir.Unsupported]. Default:
@@ -129,6 +133,8 @@ type Store struct {
 	client     *client.Client
 	config     *config.Reader
 	buckets    *bucketitem.Store
+	leases     *leaserecord.Store // nil if leases are kept in the process
+	hasLeases  bool               // the namespace had lease records when it was opened
 	options    Options
 	running    *client.Tasks         // calls, item queues, and background work
 	unfinished byLease[*leaseUpdate] // updates that failed in part or whole
@@ -143,6 +149,9 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 	s.buckets = bucketitem.New(s.config, s.running, bucketitem.Options{
 		NoSpeculation: o.NoSpeculation, WriteTimeout: o.WriteTimeout, OnError: o.OnError,
 	})
+	if !o.ProcessLeases {
+		s.leases = leaserecord.New(c, namespace, s.running, o.WriteTimeout)
+	}
 	s.admin = admin.New(s.buckets, admin.Options{
 		Principal: o.Principal, OnError: o.OnError,
 	})
@@ -154,6 +163,7 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 func (s *Store) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true,
+		NoLeases: s.leases == nil,
 	}
 }
 
@@ -284,6 +294,11 @@ func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(c, n.ID, own)
+	if s.leases != nil {
+		if s.hasLeases, err = s.leases.Recorded(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s.probe.passed(c.Now())
 	return s, nil
 }

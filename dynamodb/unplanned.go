@@ -22,6 +22,9 @@ func (s *Store) ReserveUnplanned(
 		return nil, nil, err
 	}
 	defer s.running.End()
+	if s.leases != nil {
+		s.leases.Register(u.ID)
+	}
 	a := &attempt{number: s.buckets.Calls.Add(1)}
 	s.attempts.put(now, u.ID, now.Add(attemptMemory), a)
 	op := s.unplanned(now, u, a.number)
@@ -37,8 +40,25 @@ func (s *Store) ReserveUnplanned(
 	}
 	op.planByItems()
 	op.fillAdmitted()
-	a.taken = op.charges
+	a.taken = op
 	return op.plan, op.out, nil
+}
+
+// KeepUnplanned records the lease of a reservation that ReserveUnplanned has made.
+func (s *Store) KeepUnplanned(
+	ctx context.Context, _ time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
+	s.running.Begin()
+	defer s.running.End()
+	a := s.attempts.remove(p.ID)
+	if s.leases == nil || a == nil || a.taken == nil {
+		return nil
+	}
+	op := a.taken
+	op.plan, op.out = p, out
+	op.retain(s)
+	defer op.release()
+	return s.keep(ctx, op)
 }
 
 // compensateUnplanned refunds what ReserveUnplanned took, with the next write of each item. It
@@ -50,12 +70,12 @@ func (s *Store) compensateUnplanned(id weir.LeaseID) bool {
 	if a == nil {
 		return false
 	}
-	for _, ic := range a.taken {
-		ic.state = s.buckets.Subject(ic.state.Subject)
-		ic.compensate()
-		ic.state.Release()
+	if op := a.taken; op != nil {
+		op.retain(s)
+		op.compensate()
+		op.release()
+		a.taken = nil
 	}
-	a.taken = nil
 	return true
 }
 

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -10,14 +11,19 @@ import (
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // Update changes what a lease stands for. The difference is charged or refunded with the next write
-// of each bucket item. If the table does not answer, the store remembers which parts were written:
-// a repeated update, or another update of the same lease, writes only the rest. A refund that may
-// have been made is not made again; the outcome then says that the refund is in doubt, and [Stats]
-// counts it.
+// of each bucket item. If the lease is in the table, the charges come first, then the slot of its
+// record, then the refunds: so a record never stands for more than the buckets, and of several
+// processes only the one that has written the slot refunds. A process that finds another version in
+// the slot gives back its charges, and returns a [*driver.StaleError].
+//
+// If the table does not answer, the store remembers which parts were written: a repeated update, or
+// another update of the same lease, writes only the rest. A refund that may have been made is not
+// made again; the outcome then says that the refund is in doubt, and [Stats] counts it.
 func (s *Store) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
@@ -30,39 +36,47 @@ func (s *Store) Update(
 	}
 	defer s.running.End()
 	t := s.unfinished.remove(u.ID)
-	keep := func() { s.unfinished.put(now, u.ID, u.Expires(now), t) }
-	if u.Verb == weir.VerbExtend {
-		if t != nil {
-			keep()
-		}
-		for i := range u.Changes {
-			out.Taken[i].Pieces = u.Changes[i].Holding.Pieces
-		}
-		return nil
-	}
 	if t == nil {
-		t = newLeaseUpdate(u.Changes)
+		t = newLeaseUpdate(u)
 	}
-	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // an earlier update is still in flight
-		keep()
-		return err
-	}
-	if err := t.enqueue(s, now, u); err != nil {
-		keep()
-		return err
-	}
-	if err := t.wait(ctx); err != nil {
-		keep()
+	if err := s.apply(ctx, now, u, t); err != nil {
+		if t.lost == nil {
+			s.unfinished.put(now, u.ID, u.Expires(now), t)
+		}
 		return err
 	}
 	out.RefundInDoubt = t.inDoubt()
-	t.noteSeen(s, now, u)
+	if t.slot != nil {
+		out.Version = t.slot.Version
+	}
+	if u.Verb != weir.VerbExtend {
+		t.noteSeen(s, now, u)
+	}
 	for i := range u.Changes {
-		for _, p := range t.pieces[i] {
-			out.Taken[i].Pieces = append(out.Taken[i].Pieces, p.toSeam())
-		}
+		out.Taken[i].Pieces = toSeam(t.pieces[i])
 	}
 	return nil
+}
+
+// apply makes the writes of an update and waits for them. After an error, t knows which were made.
+func (s *Store) apply(ctx context.Context, now time.Time, u *driver.Update, t *leaseUpdate) error {
+	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // an earlier update is still in flight
+		return err
+	}
+	if s.leases != nil {
+		return s.applyRecorded(ctx, now, u, t)
+	}
+	if u.Verb == weir.VerbExtend {
+		return nil
+	}
+	deltas, err := t.pieceDeltas(u)
+	if err != nil {
+		return err
+	}
+	if err := t.enqueue(s, now, u, deltas); err != nil {
+		return err
+	}
+	return t.wait(ctx)
 }
 
 // leaseUpdate holds the units of a lease on the table while it is updated. It outlives an update
@@ -71,27 +85,50 @@ func (s *Store) Update(
 // one call for a lease at a time.
 type leaseUpdate struct {
 	mu        sync.Mutex
+	base      [][]shardPiece // of each holding before the update
+	version   uint64         // of the lease's slot before the update; 0 if it is not in the table
 	pieces    [][]shardPiece // of each holding
 	inFlight  int            // the number of item updates in flight
 	err       error          // the first error of an item update
 	done      chan struct{}  // closed when none is in flight
 	touched   []bool         // for each holding, whether a delta was sent
 	uncertain bool           // a refund is in doubt
+	// slot is what this process has written into the lease's slot by an update that the limiter does
+	// not know of; nil if there is none.
+	slot *schema.Lease
+	// lost is the answer to an update that found another version in the slot; nil if there is none.
+	lost error
 }
 
-func newLeaseUpdate(changes []driver.Change) *leaseUpdate {
-	t := &leaseUpdate{pieces: make([][]shardPiece, len(changes)), done: make(chan struct{})}
+func newLeaseUpdate(u *driver.Update) *leaseUpdate {
+	t := &leaseUpdate{done: make(chan struct{})}
 	close(t.done)
+	t.restart(u)
+	return t
+}
+
+// restart makes t the beginning of an update. No write of t is in flight.
+func (t *leaseUpdate) restart(u *driver.Update) {
+	t.base, t.pieces, t.slot = piecesOf(u.Changes), piecesOf(u.Changes), nil
+	t.touched = make([]bool, len(u.Changes))
+	if u.Lease != nil {
+		t.version = u.Lease.Version
+	}
+}
+
+// piecesOf returns the units of each holding before the changes.
+func piecesOf(changes []driver.Change) [][]shardPiece {
+	pieces := make([][]shardPiece, len(changes))
 	for i := range changes {
 		if len(changes[i].Holding.Pieces) == 0 {
-			t.pieces[i] = []shardPiece{{milli: changes[i].From * 1000}}
+			pieces[i] = []shardPiece{{milli: changes[i].From * 1000}}
 			continue
 		}
 		for _, p := range changes[i].Holding.Pieces {
-			t.pieces[i] = append(t.pieces[i], shardPieceOf(p))
+			pieces[i] = append(pieces[i], shardPieceOf(p))
 		}
 	}
-	return t
+	return pieces
 }
 
 // wait waits until no item update is in flight. It returns their first error, once.
@@ -131,22 +168,18 @@ type itemDeltas struct {
 	of     weir.Subject
 	shard  int
 	update *bucketitem.Update
+	queue  *bucketitem.Queue
 	pieces []pieceDelta
 }
 
-// byItem groups the changes by item. Charges and refunds are separate item updates, because a lost
+// byItem groups deltas by item. Charges and refunds are separate item updates, because a lost
 // answer means different things for them: a charge is made again, a refund is not (ADR 18).
-func (t *leaseUpdate) byItem(now int64, u *driver.Update) ([]*itemDeltas, error) {
-	deltas, err := t.pieceDeltas(u)
-	if err != nil {
-		return nil, err
-	}
+func (t *leaseUpdate) byItem(now int64, u *driver.Update, deltas []pieceDelta) []*itemDeltas {
 	type place struct {
 		of     weir.Subject
 		shard  int
 		refund bool
 	}
-	t.touched = make([]bool, len(u.Changes))
 	known := make(map[place]*itemDeltas)
 	var all []*itemDeltas
 	for _, d := range deltas {
@@ -160,19 +193,37 @@ func (t *leaseUpdate) byItem(now int64, u *driver.Update) ([]*itemDeltas, error)
 			all = append(all, g)
 		}
 		g.update.Deltas = append(g.update.Deltas, bucketitem.Delta{
-			Name: h.Limit.Name, Milli: d.milli, Limit: u.Changes[d.holding].Limit,
+			Name: h.Limit.Name, Milli: d.milli, Limit: definitionOf(u.Changes[d.holding].Limit),
 		})
 		g.pieces = append(g.pieces, d)
 	}
-	return all, nil
+	return all
 }
 
-// enqueue enqueues the changes that have not been written. It enqueues nothing if one of them would
-// overflow a balance.
-func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
-	items, err := t.byItem(now.UnixMilli(), u)
-	if err != nil || len(items) == 0 {
-		return err
+// definitionOf returns a definition; nil if only the name is known, because the lease was read from
+// its record.
+func definitionOf(l *weir.Limit) *weir.Limit {
+	if l.Capacity == 0 {
+		return nil
+	}
+	return l
+}
+
+// enqueue enqueues deltas. It enqueues nothing if one of them would overflow a balance.
+func (t *leaseUpdate) enqueue(
+	s *Store, now time.Time, u *driver.Update, deltas []pieceDelta,
+) error {
+	return t.enqueueUntil(s, now, u, deltas, t.finish)
+}
+
+// enqueueUntil is like enqueue. It calls finish when the deltas of an item are written.
+func (t *leaseUpdate) enqueueUntil(
+	s *Store, now time.Time, u *driver.Update, deltas []pieceDelta,
+	finish func(d *itemDeltas, err error),
+) error {
+	items := t.byItem(now.UnixMilli(), u, deltas)
+	if len(items) == 0 {
+		return nil
 	}
 	queues := make([]*bucketitem.Queue, len(items))
 	for i, d := range items {
@@ -185,15 +236,24 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
 			}
 		}
 	}
-	t.mu.Lock()
-	t.inFlight, t.done = len(items), make(chan struct{})
-	t.mu.Unlock()
+	t.begin(len(items))
 	for i, d := range items {
-		d.update.Done = func(err error) { t.finish(d.pieces, d.update.InDoubt, err) }
+		d.queue = queues[i]
+		d.update.Done = func(err error) { finish(d, err) }
 		d.update.Reread = s.buckets.ConfigStale(d.of)
 		queues[i].Enqueue(d.update)
 	}
 	return nil
+}
+
+// begin notes that writes are in flight.
+func (t *leaseUpdate) begin(writes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.inFlight == 0 {
+		t.done = make(chan struct{})
+	}
+	t.inFlight += writes
 }
 
 // noteSeen notes the limits that were settled without a change, and so without a write.
@@ -206,7 +266,7 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 		p := s.buckets.Subject(h.Subject)
 		var inForce *weir.Limit
 		if s.buckets.ConfigStale(h.Subject) {
-			inForce = u.Changes[i].Limit
+			inForce = definitionOf(u.Changes[i].Limit)
 		}
 		seen := bucketitem.SeenLimit{Name: h.Limit.Name, Now: now.UnixMilli(), Limit: inForce}
 		p.Queue(t.pieces[i][0].shard).NoteSeen(seen)
@@ -215,17 +275,22 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 }
 
 // finish records the result of one item update.
-func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
+func (t *leaseUpdate) finish(d *itemDeltas, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.uncertain = t.uncertain || inDoubt
+	t.uncertain = t.uncertain || d.update.InDoubt
 	if err == nil {
-		for _, p := range deltas {
+		for _, p := range d.pieces {
 			t.pieces[p.holding][p.piece].milli += p.milli
 		}
 	} else if t.err == nil {
 		t.err = err
 	}
+	t.ended()
+}
+
+// ended notes that a write is not in flight any more. The caller holds the lock.
+func (t *leaseUpdate) ended() {
 	if t.inFlight--; t.inFlight == 0 {
 		close(t.done)
 	}
@@ -259,6 +324,15 @@ func (t *leaseUpdate) pieceDeltas(u *driver.Update) ([]pieceDelta, error) {
 	return deltas, nil
 }
 
+// charges returns the deltas that take units, and refunds those that return units.
+func charges(deltas []pieceDelta) []pieceDelta {
+	return slices.DeleteFunc(slices.Clone(deltas), func(d pieceDelta) bool { return d.milli < 0 })
+}
+
+func refunds(deltas []pieceDelta) []pieceDelta {
+	return slices.DeleteFunc(slices.Clone(deltas), func(d pieceDelta) bool { return d.milli > 0 })
+}
+
 // shardPiece is the part of a holding on one shard. It counts milli-units, because a shard's share
 // may end in a fraction of a unit. All pieces of a holding together are whole units.
 type shardPiece struct {
@@ -273,6 +347,18 @@ const pieceMark = 1000
 // unit.
 func shardPieceOf(p driver.Piece) shardPiece {
 	return shardPiece{p.Units*1000 + p.Mark%pieceMark, int(p.Mark / pieceMark)}
+}
+
+// toSeam returns pieces as the limiter keeps them: none if the first shard has all units.
+func toSeam(pieces []shardPiece) []driver.Piece {
+	if len(pieces) == 1 && pieces[0].shard == 0 {
+		return nil
+	}
+	out := make([]driver.Piece, len(pieces))
+	for i, p := range pieces {
+		out[i] = p.toSeam()
+	}
+	return out
 }
 
 // toSeam returns the piece as the limiter keeps it.

@@ -1,6 +1,8 @@
 package limiter
 
 import (
+	"time"
+
 	"github.com/weir-limiter/weir"
 
 	"github.com/weir-limiter/weir/driver"
@@ -18,6 +20,7 @@ type leaseEntry struct {
 	degraded    bool
 	inDoubt     bool // units that it gave back may still be charged
 	charges     uint8
+	version     uint64 // of the store's record
 	fingerprint uint64 // of the request
 	// at, expires, seqAt and endedAt are in milliseconds.
 	at, expires           int64
@@ -90,13 +93,22 @@ func phaseOf(s driver.LeaseState) leasePhase {
 
 // activate fills an entry from a record.
 func (e *leaseEntry) activate(r *driver.LeaseRecord) {
-	e.fingerprint, e.charges = r.Fingerprint, uint8(r.Charges)
+	e.version, e.fingerprint, e.charges = r.Version, r.Fingerprint, uint8(r.Charges)
 	e.at, e.expires = r.At.UnixMilli(), r.Expires.UnixMilli()
 	e.seq, e.seqAt = r.Seq, r.SeqAt.UnixMilli()
 	e.keys, e.holdings, e.limits = r.Keys, r.Holdings, r.Limits
 	if e.state = phaseOf(r.State); e.state.ended() {
 		e.endedAs = r.EndFingerprint
 		e.end(e.state, r.EndedAt.UnixMilli())
+	}
+}
+
+// record returns what is known of a live lease, without its holdings and limits.
+func (e *leaseEntry) record() driver.LeaseRecord {
+	return driver.LeaseRecord{
+		ID: e.id, Version: e.version, State: e.state.state(), Fingerprint: e.fingerprint,
+		At: time.UnixMilli(e.at), Expires: time.UnixMilli(e.expires), Charges: int(e.charges), Keys: e.keys,
+		Seq: e.seq, SeqAt: time.UnixMilli(e.seqAt),
 	}
 }
 

@@ -94,7 +94,7 @@ func (l *Limiter) recheckEnded(
 func (l *Limiter) readLease(ctx context.Context, now time.Time, id weir.LeaseID) (*driver.LeaseRecord, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	record, err := l.recoverer.RecoverLease(storeCtx, now, id)
+	record, err := l.recoverer.RecoverLease(storeCtx, l.leaseTime(now), id)
 	if err != nil {
 		return nil, classify(err)
 	}

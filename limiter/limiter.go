@@ -59,7 +59,8 @@ func New(b driver.Store, o *Options) (*Limiter, error) {
 	l.refuser, _ = b.(driver.Refuser)
 	l.reader, _ = b.(driver.ConfigReader)
 	l.unplanned, _ = b.(driver.UnplannedReserver)
-	if l.recoverer, _ = b.(driver.LeaseRecoverer); l.recoverer != nil {
+	if recoverer, ok := b.(driver.LeaseRecoverer); ok && !traits.NoLeases {
+		l.recoverer = recoverer
 		if early, ok := l.recoverer.Recovered(); ok {
 			l.leases.horizon.Store(early.UnixMilli() + 1)
 		}
@@ -401,10 +402,6 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.
 	if lease == nil { // the outcome is the store's own, not from planOutcome
 		lease = &weir.Lease{}
 	}
-	expires := out.Expires
-	if expires.IsZero() {
-		expires = p.Expires(out.At)
-	}
 	holdings := e.holdings
 	if cap(holdings) < len(p.Takes) {
 		holdings = make([]driver.Holding, len(p.Takes))
@@ -413,10 +410,9 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.
 	for i := range holdings {
 		holdings[i].Reserved(p.Takes[i], &out.Taken[i])
 	}
-	e.activate(&driver.LeaseRecord{
-		ID: p.ID, State: driver.LeaseLive, Fingerprint: p.Fingerprint, At: out.At, Expires: expires,
-		Charges: p.Charges, Keys: p.Keys, Holdings: holdings, Limits: out.Limits,
-	})
+	record := p.Record(out)
+	record.Holdings = holdings
+	e.activate(&record)
 	return l.newLease(e, now, lease)
 }
 
@@ -441,11 +437,15 @@ func (l *Limiter) adopt(ctx context.Context, now time.Time, e *leaseEntry, print
 	return l.recoverLease(ctx, now, e)
 }
 
+// leaseTime returns the instant by which to judge whether a lease has expired: the lease table's
+// time, so that an expired lease does not come back to life if the clock steps back.
+func (l *Limiter) leaseTime(now time.Time) time.Time { return timeLike(l.leases.clock(now), now) }
+
 // recoverLease fills a pending entry from the store. It returns an error with code
 // [weir.UnknownLease] if the store keeps no leases or does not know this one.
 func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry) error {
 	if l.recoverer != nil {
-		record, err := l.recoverer.RecoverLease(ctx, now, e.id)
+		record, err := l.recoverer.RecoverLease(ctx, l.leaseTime(now), e.id)
 		if err != nil {
 			return classify(err)
 		}

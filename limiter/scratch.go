@@ -36,6 +36,7 @@ type scratch struct {
 
 	op      updateOp
 	update  driver.Update
+	record  driver.LeaseRecord // what update.Lease points to
 	changes []driver.Change
 	parts   []driver.Part
 

@@ -44,7 +44,7 @@ func (l *Limiter) askUnplanned(
 	if taken.matches(p) {
 		out := c.planOutcome(e)
 		taken.fill(p, out)
-		return p, out, nil
+		return p, out, l.unplanned.KeepUnplanned(ctx, now, p, out)
 	}
 	l.giveBack(ctx, now, &taken)
 	p.Again = taken.asked

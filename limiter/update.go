@@ -251,6 +251,10 @@ func (e *leaseEntry) replace(r *driver.LeaseRecord) {
 func (c *scratch) makeUpdate(ctx context.Context, e *leaseEntry) error {
 	s, u := &c.op, &c.update
 	u.ID, u.Verb, u.Seq, u.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
+	if c.limiter.recoverer != nil {
+		c.record = e.record()
+		u.Lease = &c.record
+	}
 	u.Lifetime = c.limiter.options.LeaseLifetime
 	c.changes = slices.Grow(c.changes[:0], len(e.holdings))[:len(e.holdings)]
 	u.Changes = c.changes
@@ -286,6 +290,7 @@ func (c *scratch) updateOutcome() *driver.Outcome {
 // applied changes the entry as the store has changed the lease, and returns the receipt.
 func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.Receipt {
 	s := &c.op
+	e.version = out.Version
 	e.inDoubt = e.inDoubt || out.RefundInDoubt
 	switch s.verb {
 	case weir.VerbComplete:

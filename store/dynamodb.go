@@ -46,7 +46,7 @@ func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 			"must be dynamodb://TABLE, with or without ?NAME=VALUE after it: "+
 				"credentials come from the AWS SDK's default chain")
 	}
-	q, err := parseQuery(query, "region", "endpoint", "namespace", "writes", "speculative")
+	q, err := parseQuery(query, "region", "endpoint", "namespace", "leases", "writes", "speculative")
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,9 @@ func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 		Region: q["region"], Endpoint: q["endpoint"], Namespace: q["namespace"],
 	}
 	if options.Transactional, err = parseChoice(q, "writes", "transactional", "plain"); err != nil {
+		return nil, err
+	}
+	if options.ProcessLeases, err = parseChoice(q, "leases", "process", "table"); err != nil {
 		return nil, err
 	}
 	if options.NoSpeculation, err = parseChoice(q, "speculative", "off", "on"); err != nil {

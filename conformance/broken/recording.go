@@ -124,6 +124,13 @@ func (r *recording) ReserveUnplanned(
 	return p, out, nil
 }
 
+// KeepUnplanned keeps the lease of which ReserveUnplanned has told the store.
+func (r *recording) KeepUnplanned(
+	context.Context, time.Time, *driver.Plan, *driver.Outcome,
+) error {
+	return nil
+}
+
 // recorded returns what costs take of a subject by its record.
 func recorded(j *driver.Judged, costs weir.Costs) []*driver.Take {
 	var takes []*driver.Take

@@ -58,6 +58,7 @@ const (
 	AttrClientMin     = "client_min_version"
 	AttrUpdatedAt     = "updated_at"
 	AttrUpdatedBy     = "updated_by"
+	AttrSlices        = "slices" // of lease IDs; only weir writes it
 )
 
 // Fields of a limit, on bucket items (in milli-units and milliseconds) and on configuration items
@@ -88,6 +89,7 @@ const (
 	SKResources             = "#RESOURCES"
 	SKEntityConfigResources = "#ENTITY_CONFIG_RESOURCES"
 	SKProvisioner           = "#PROVISIONER"
+	SKLeases                = "#LEASES"
 
 	SKUsagePrefix       = "#USAGE#"
 	SKAuditPrefix       = "#AUDIT#"
@@ -107,6 +109,7 @@ const (
 	systemPart     = "SYSTEM#"
 	auditPrefix    = "AUDIT#"
 	configPrefix   = "ENTITY_CONFIG#"
+	leasesPrefix   = "LEASES#"
 )
 
 const (

@@ -1,0 +1,162 @@
+package dynamodb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
+	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// applyRecorded makes the writes of an update of a lease that is in the table: the charges, the
+// slot, the refunds.
+func (s *Store) applyRecorded(
+	ctx context.Context, now time.Time, u *driver.Update, t *leaseUpdate,
+) error {
+	if err := t.resume(s, now, u); err != nil {
+		return err
+	}
+	deltas, err := t.pieceDeltas(u)
+	if err != nil {
+		return err
+	}
+	if err := t.enqueue(s, now, u, charges(deltas)); err != nil {
+		return err
+	}
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	// From here on the update goes to its end even if the caller leaves: once the slot is written, no
+	// other process makes the refunds. The goroutine has its own copy of the update.
+	own := cloneUpdate(u)
+	t.begin(1)
+	s.running.Run(func() { t.writeSlot(s, now, own) })
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	return t.lost
+}
+
+// resume takes over from an earlier update that failed, or whose caller had left. If it was applied
+// or lost after all, resume returns the answer that the limiter computes u again from. If the lease
+// was changed since, resume gives back what the earlier one has charged.
+func (t *leaseUpdate) resume(s *Store, now time.Time, u *driver.Update) error {
+	switch {
+	case t.lost != nil:
+	case t.slot != nil && t.slot.Version == u.Lease.Version:
+		t.restart(u)
+	case t.slot != nil:
+		t.lost = &driver.StaleError{Lease: leaseRecord(u.ID, t.slot, now)}
+	case t.version != u.Lease.Version:
+		t.giveBack(s, now, u)
+		t.restart(u)
+	}
+	return t.lost
+}
+
+// cloneUpdate returns a copy of an update, with the changes, holdings and parts that a caller may
+// use again. Definitions are shared.
+func cloneUpdate(u *driver.Update) *driver.Update {
+	c, lease := *u, *u.Lease
+	c.Lease, c.Changes = &lease, slices.Clone(u.Changes)
+	for i := range c.Changes {
+		h := *c.Changes[i].Holding
+		h.Parts = slices.Clone(h.Parts)
+		c.Changes[i].Holding, c.Changes[i].Parts = &h, slices.Clone(c.Changes[i].Parts)
+	}
+	return &c
+}
+
+// writeSlot writes the slot of a lease after the charges of an update, and then makes the refunds.
+// It ends with one write in flight less.
+func (t *leaseUpdate) writeSlot(s *Store, now time.Time, u *driver.Update) {
+	left, err := t.pieceDeltas(u)
+	if err != nil {
+		t.endSlot(err)
+		return
+	}
+	slot := updatedSlot(now, u, after(t.pieces, left))
+	r := <-s.leases.Send(&leaserecord.Write{
+		ID: u.ID, Replaces: u.Lease.Version, Lease: slot, KeepUntil: keepUntil(u, slot),
+	})
+	switch {
+	case r.Unknown: // begin again from what the limiter knows; the charges of this update may stay
+		for _, d := range left {
+			s.buckets.Counts.Ambiguous(max(d.milli, -d.milli))
+		}
+		t.pieces = after(t.base, nil)
+		t.endSlot(r.Err)
+	case r.Err != nil:
+		t.endSlot(r.Err)
+	case r.Lost:
+		t.giveBack(s, now, u)
+		if t.lost = unknownError(u.ID); r.Found != nil {
+			t.lost = &driver.StaleError{Lease: leaseRecord(u.ID, r.Found, now)}
+		}
+		t.endSlot(nil)
+	default:
+		t.slot = slot
+		t.settle(s, now, u, refunds(left))
+		t.endSlot(nil)
+	}
+}
+
+// keepUntil returns the Unix millisecond up to which the table must keep the record of a lease.
+func keepUntil(u *driver.Update, slot *schema.Lease) int64 {
+	return max(slot.EndedMS, slot.ExpiresMS, u.Lease.Expires.UnixMilli(), u.ID.UnixMilli()) +
+		u.Memory.Milliseconds()
+}
+
+func unknownError(id weir.LeaseID) error {
+	return weir.NewError(weir.UnknownLease, "lease_id", id, "is not in the table")
+}
+
+// endSlot ends the phase of the slot with an error or nil.
+func (t *leaseUpdate) endSlot(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		t.err = err
+	}
+	t.ended()
+}
+
+// giveBack returns what the update has charged, because the lease was changed by another process.
+func (t *leaseUpdate) giveBack(s *Store, now time.Time, u *driver.Update) {
+	var deltas []pieceDelta
+	for i := range t.pieces {
+		for k, p := range t.pieces[i] {
+			if charged := p.milli - t.base[i][k].milli; charged > 0 {
+				deltas = append(deltas, pieceDelta{i, k, -charged, p.shard})
+			}
+		}
+	}
+	t.settle(s, now, u, deltas)
+}
+
+// settle makes refunds that no later update makes again. If a refund fails for the moment, it is
+// repeated in the background.
+func (t *leaseUpdate) settle(s *Store, now time.Time, u *driver.Update, deltas []pieceDelta) {
+	_ = t.enqueueUntil(s, now, u, deltas, func(d *itemDeltas, err error) { // refunds do not overflow
+		if err != nil {
+			d.queue.Enqueue(&bucketitem.Update{Now: d.update.Now, Deltas: d.update.Deltas})
+		}
+		t.finish(d, nil)
+	})
+}
+
+// after returns pieces after deltas were made.
+func after(pieces [][]shardPiece, deltas []pieceDelta) [][]shardPiece {
+	out := make([][]shardPiece, len(pieces))
+	for i := range pieces {
+		out[i] = slices.Clone(pieces[i])
+	}
+	for _, d := range deltas {
+		out[d.holding][d.piece].milli += d.milli
+	}
+	return out
+}
