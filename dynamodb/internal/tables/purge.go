@@ -138,6 +138,9 @@ func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	if scan {
 		return p.scan(ctx)
 	}
+	if err := p.leases(ctx); err != nil {
+		return err
+	}
 	managed, err := client.Get(ctx, p.Client, schema.ProvisionerKey(p.ID), true, schema.ParseProvisioner)
 	if err != nil {
 		return err
@@ -163,6 +166,25 @@ func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	for _, pk := range places {
 		if _, err := p.query(ctx, client.Partition(pk, "", true), ""); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// leases deletes the lease records, which no index lists. The registry names the slices of time that
+// have some.
+func (p *Purge) leases(ctx context.Context) error {
+	key := schema.LeaseSlicesKey(p.ID)
+	slices, err := client.Get(ctx, p.Client, key, true, schema.ParseLeaseSlices)
+	if err != nil || slices == nil {
+		return err
+	}
+	for _, slice := range slices.Names {
+		for _, partition := range schema.LeasePartitions {
+			pk := schema.LeasesPK(p.ID, slice, string(partition))
+			if _, err := p.query(ctx, client.Partition(pk, "", true), ""); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
