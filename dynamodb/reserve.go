@@ -137,6 +137,10 @@ func (s *Store) execute(ctx context.Context, op *reserveOp) (stale bool, err err
 		if done, err = s.executeTransactional(ctx, op); err != nil {
 			return false, err
 		}
+		if op.slotTaken != nil {
+			op.recorded = true
+			return false, op.answerBySlot(op.slotTaken)
+		}
 	}
 	if !done {
 		s.executeParallel(ctx, op)

@@ -9,6 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
+	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
+	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -27,6 +29,11 @@ type reserveOp struct {
 	unplanned *driver.Unplanned
 	// recorded is true if the lease was recorded together with the charges.
 	recorded bool
+	// slot is the part of the transaction that records the lease; nil if the charges are not made in
+	// a transaction, or if the lease is not recorded. slotTaken is the lease that the transaction has
+	// found in the slot.
+	slot      *leaserecord.Transacted
+	slotTaken *schema.Lease
 }
 
 // retain retains the subjects once more, for work after the call.

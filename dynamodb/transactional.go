@@ -11,12 +11,17 @@ import (
 )
 
 // executeTransactional makes all charges in one transaction: it reads the items, judges, and writes
-// all or none. It costs twice the write units and a read of each item, and conflicts often on a
+// all or none, and the lease's slot with them. It costs twice the write units and a read of each item, and conflicts often on a
 // busy parent. It reports false if a bucket has several shards, which would be too many items for
 // one transaction; the charges are then made in parallel.
 func (s *Store) executeTransactional(ctx context.Context, op *reserveOp) (done bool, err error) {
 	if len(op.charges) == 0 { // nothing is charged
 		return true, nil
+	}
+	if s.leases != nil {
+		if op.slot, err = s.leases.Transacted(ctx, s.slotWrite(op)); err != nil {
+			return false, err
+		}
 	}
 	for range bucketitem.MaxRounds {
 		if op.sharded() {
@@ -61,7 +66,10 @@ func (s *Store) tryTransaction(ctx context.Context, op *reserveOp) (answered boo
 	}
 	done, err := s.writeTransaction(ctx, op, writes)
 	if err != nil || !done {
-		return false, err
+		return op.slotTaken != nil, err
+	}
+	if op.slot != nil {
+		op.out.Version, op.recorded = op.slot.Lease.Version, true
 	}
 	for i, ic := range op.charges {
 		ic.shardTakes = []shardTake{{ic.shard, ic.takes, ic.found.Found}}
@@ -72,31 +80,37 @@ func (s *Store) tryTransaction(ctx context.Context, op *reserveOp) (answered boo
 }
 
 // writeTransaction writes the items. It reports false if a condition failed or another transaction
-// was faster. A single item needs no transaction.
+// was faster; in the latter case slotTaken is set if the slot of the lease is taken. A single item
+// needs no transaction.
 func (s *Store) writeTransaction(
 	ctx context.Context, op *reserveOp, writes []*bucketitem.Write,
 ) (bool, error) {
 	var err error
-	if len(writes) == 1 {
+	if len(writes) == 1 && op.slot == nil {
 		_, err = writes[0].Send(ctx, s.client)
 	} else {
 		var items []types.TransactWriteItem
+		if op.slot != nil {
+			items = append(items, op.slot.Item())
+		}
 		for _, w := range writes {
 			items = append(items, w.TransactItems()...)
 		}
 		_, err = s.client.API.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	}
-	switch client.OutcomeOf(err).Kind {
+	switch o := client.OutcomeOf(err); o.Kind {
 	case client.WriteApplied:
 		return true, nil
-	case client.WriteRefused, client.WriteConflicted:
+	case client.WriteRefused:
+		if op.slot != nil && len(o.Reasons) > 0 && client.Text(o.Reasons[0].Code) == client.ReasonCondition {
+			op.slotTaken, err = op.slot.Refused(&o.Reasons[0])
+			return false, err
+		}
+		return false, nil
+	case client.WriteConflicted:
 		return false, nil
 	case client.WriteUnknown:
-		for _, ic := range op.charges {
-			for k := range ic.takes {
-				s.buckets.Counts.Ambiguous(ic.takes[k].Milli)
-			}
-		}
+		s.countAmbiguous(op)
 	}
 	return false, client.Classify(err)
 }

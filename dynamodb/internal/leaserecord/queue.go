@@ -144,8 +144,20 @@ func (q *queue) registered(id weir.LeaseID) error {
 	return r.err
 }
 
-// input returns the update that writes all slots of a batch, on the conditions of all.
+// input returns the update that writes all slots of a batch.
 func (q *queue) input(batch []*Write) *dynamodb.UpdateItemInput {
+	e := expression(batch, q.keptUntil)
+	return &dynamodb.UpdateItemInput{
+		TableName: &q.client.TableName, Key: q.key.Item(),
+		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// expression returns the expression that writes all slots of a batch, on the conditions of all.
+// keptUntil is the latest time to live that the record has shown, in Unix seconds.
+func expression(batch []*Write, keptUntil int64) *client.Expression {
 	e := &client.Expression{}
 	var keep int64
 	for _, w := range batch {
@@ -164,18 +176,26 @@ func (q *queue) input(batch []*Write) *dynamodb.UpdateItemInput {
 		keep = max(keep, keepSeconds(w.KeepUntil))
 	}
 	// Two writers may keep the record for different times. The later one stays.
-	if keep > q.keptUntil {
+	if keep > keptUntil {
 		e.SetNumber(schema.AttrTTL, keep)
 		e.RequireAbsentOr(schema.AttrTTL, "<=", keep)
 	} else {
 		e.Require(schema.AttrTTL, ">=", keep)
 	}
-	return &dynamodb.UpdateItemInput{
-		TableName: &q.client.TableName, Key: q.key.Item(),
-		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
-		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	return e
+}
+
+// keptUntil returns the time to live of a record, in Unix seconds; 0 if it has none.
+func keptUntil(record schema.Item) int64 {
+	value, ok := record[schema.AttrTTL]
+	if !ok {
+		return 0
 	}
+	ttl, err := schema.Int64(value)
+	if err != nil {
+		return 0 // the next write sets it
+	}
+	return ttl
 }
 
 // keepSeconds returns the time to live for an instant, a multiple of some minutes: so the leases of
@@ -188,10 +208,7 @@ func keepSeconds(ms int64) int64 {
 // refused answers the writes whose slot is not as they require by the record that DynamoDB has
 // returned, and those that an earlier attempt has applied. It returns the others.
 func (q *queue) refused(batch []*Write, record schema.Item) []*Write {
-	q.keptUntil = 0
-	if ttl, err := schema.Int64(record[schema.AttrTTL]); err == nil {
-		q.keptUntil = ttl
-	}
+	q.keptUntil = keptUntil(record)
 	var again []*Write
 	for _, w := range batch {
 		found, err := parse(record, w.ID)
