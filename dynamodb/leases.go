@@ -94,8 +94,11 @@ func (s *Store) sendSlot(ctx context.Context, w *leaserecord.Write) (leaserecord
 // back what the reservation took and answers by the slot. If the caller leaves before the slot is
 // written, the rest is done in the background.
 func (s *Store) record(ctx context.Context, op *reserveOp) error {
-	w := s.slotWrite(op)
-	sent := s.leases.Send(w)
+	w, sent := op.early.rightFor(op)
+	if w == nil {
+		w = s.slotWrite(op)
+		sent = s.leases.Send(w)
+	}
 	select {
 	case r := <-sent:
 		return s.recorded(op, w, r)
@@ -115,10 +118,14 @@ func (s *Store) record(ctx context.Context, op *reserveOp) error {
 // slotWrite returns the write of the slot of an admitted reservation.
 func (*Store) slotWrite(op *reserveOp) *leaserecord.Write {
 	p := op.plan
-	return &leaserecord.Write{
+	w := &leaserecord.Write{
 		ID: p.ID, Lease: reservedSlot(p, op.out),
 		KeepUntil: max(p.Expires(op.at).UnixMilli(), p.ID.UnixMilli()) + p.Memory.Milliseconds(),
 	}
+	if op.early != nil {
+		w.Replaces = op.early.write.Lease.Version
+	}
+	return w
 }
 
 // recorded fills in the outcome after the write of the slot.
@@ -130,6 +137,9 @@ func (s *Store) recorded(op *reserveOp, w *leaserecord.Write, r leaserecord.Resu
 	case r.Err != nil:
 		op.compensate()
 		return r.Err
+	case r.Lost && r.Found == nil: // the record was deleted between two writes
+		op.compensate()
+		return &weir.Error{Code: weir.Unavailable, Reason: "the record of the lease was deleted"}
 	case r.Lost:
 		op.compensate()
 		return op.answerBySlot(r.Found)

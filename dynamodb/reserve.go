@@ -143,6 +143,7 @@ func (s *Store) execute(ctx context.Context, op *reserveOp) (stale bool, err err
 		}
 	}
 	if !done {
+		s.recordEarly(op)
 		s.executeParallel(ctx, op)
 	}
 	all, stale, err := op.results()
@@ -151,6 +152,9 @@ func (s *Store) execute(ctx context.Context, op *reserveOp) (stale bool, err err
 		return false, nil
 	}
 	op.compensate()
+	if withdrawn := s.withdrawEarly(ctx, op); withdrawn != nil {
+		return false, withdrawn
+	}
 	if err != nil || stale {
 		return stale && err == nil, err
 	}

@@ -34,6 +34,8 @@ type reserveOp struct {
 	// found in the slot.
 	slot      *leaserecord.Transacted
 	slotTaken *schema.Lease
+	// early is the write of the slot at the same time as the charges; nil if there is none.
+	early *earlyRecord
 }
 
 // retain retains the subjects once more, for work after the call.

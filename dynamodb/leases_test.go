@@ -1,0 +1,245 @@
+package dynamodb
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// TestLeaseOnAnotherServer makes each call on one server about a lease that another one has
+// reserved, and perhaps ended, as the table of docs/semantics.md says.
+func TestLeaseOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	ten, other := weir.Costs{"n": 10}, weir.Costs{"n": 11}
+	verbs := map[string]func(p *process, id weir.LeaseID) error{
+		"reserve": func(p *process, id weir.LeaseID) error { return p.reserve(id, ten) },
+		"other":   func(p *process, id weir.LeaseID) error { return p.reserve(id, other) },
+		"adjust": func(p *process, id weir.LeaseID) error {
+			_, err := p.Adjust(p.w.Context(), id, 2, []weir.Costs{{"n": 30}})
+			return err
+		},
+		"replay": func(p *process, id weir.LeaseID) error { // of the adjust of the lease
+			_, err := p.Adjust(p.w.Context(), id, 1, []weir.Costs{{"n": 99}})
+			return err
+		},
+		"complete": func(p *process, id weir.LeaseID) error {
+			_, err := p.Complete(p.w.Context(), id, []weir.Costs{{"n": 3}})
+			return err
+		},
+		"less": func(p *process, id weir.LeaseID) error {
+			_, err := p.Complete(p.w.Context(), id, []weir.Costs{{"n": 2}})
+			return err
+		},
+		"cancel": func(p *process, id weir.LeaseID) error {
+			_, err := p.Cancel(p.w.Context(), id)
+			return err
+		},
+		"extend": func(p *process, id weir.LeaseID) error {
+			_, err := p.Extend(p.w.Context(), id)
+			return err
+		},
+	}
+	const done = weir.Code("")
+	states := map[string]struct {
+		prepare func(p *process, id weir.LeaseID) error
+		left    int64 // of 100
+		answers map[string]weir.Code
+		after   map[string]int64 // what a call that is done leaves, if it changes that
+	}{
+		"live": {
+			prepare: func(p *process, id weir.LeaseID) error {
+				if err := verbs["reserve"](p, id); err != nil {
+					return err
+				}
+				_, err := p.Adjust(p.w.Context(), id, 1, []weir.Costs{{"n": 20}})
+				return err
+			},
+			left: 80,
+			answers: map[string]weir.Code{
+				"reserve": done, "other": weir.Conflict, "adjust": done, "replay": done,
+				"complete": done, "less": done, "cancel": done, "extend": done,
+			},
+			after: map[string]int64{"adjust": 70, "complete": 97, "less": 98, "cancel": 100},
+		},
+		"completed": {
+			prepare: func(p *process, id weir.LeaseID) error {
+				return errors.Join(verbs["reserve"](p, id), verbs["complete"](p, id))
+			},
+			left: 97,
+			answers: map[string]weir.Code{
+				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
+				"complete": done, "less": weir.Conflict, "cancel": weir.Conflict, "extend": weir.Ended,
+			},
+		},
+		"cancelled": {
+			prepare: func(p *process, id weir.LeaseID) error {
+				return errors.Join(verbs["reserve"](p, id), verbs["cancel"](p, id))
+			},
+			left: 100,
+			answers: map[string]weir.Code{
+				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
+				"complete": weir.Conflict, "less": weir.Conflict, "cancel": done, "extend": weir.Ended,
+			},
+		},
+		"expired": {
+			prepare: func(p *process, id weir.LeaseID) error {
+				err := verbs["reserve"](p, id)
+				p.w.clock.Advance(time.Minute)
+				return err
+			},
+			left: 90,
+			answers: map[string]weir.Code{
+				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
+				"complete": weir.Ended, "less": weir.Ended, "cancel": weir.Ended, "extend": weir.Ended,
+			},
+		},
+		"voided": {
+			prepare: func(p *process, id weir.LeaseID) error {
+				if err := verbs["cancel"](p, id); !errors.Is(err, weir.UnknownLease) {
+					return errors.Join(errors.New("cancel of an unknown lease"), err)
+				}
+				return nil
+			},
+			left: 100,
+			answers: map[string]weir.Code{
+				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.UnknownLease,
+				"replay": weir.UnknownLease, "complete": weir.UnknownLease, "less": weir.UnknownLease,
+				"cancel": weir.UnknownLease, "extend": weir.UnknownLease,
+			},
+		},
+		"unknown": {
+			prepare: func(*process, weir.LeaseID) error { return nil },
+			left:    100,
+			answers: map[string]weir.Code{
+				"reserve": done, "other": done, "adjust": weir.UnknownLease, "replay": weir.UnknownLease,
+				"complete": weir.UnknownLease, "less": weir.UnknownLease, "cancel": weir.UnknownLease,
+				"extend": weir.UnknownLease,
+			},
+			after: map[string]int64{"reserve": 90, "other": 89},
+		},
+	}
+	for state, s := range states {
+		for verb, call := range verbs {
+			t.Run(state+"/"+verb, func(t *testing.T) {
+				t.Parallel()
+				inTableWorld(t, table, nil, func(w *tableWorld) {
+					w.system(noRefill("n", 100))
+					o := processOptions{limiter: limiter.Options{LeaseLifetime: time.Minute}}
+					here, there := w.process(o), w.process(o)
+					id := weir.NewLeaseID(w.clock.Now())
+					if err := s.prepare(here, id); err != nil {
+						t.Fatalf("prepare: %v", err)
+					}
+					equal(w, "left before", here.left("a"), s.left)
+					for _, p := range []*process{there, here, there} { // the answer is the same everywhere
+						left := s.left
+						if n, ok := s.after[verb]; ok {
+							left = n
+						}
+						if err := call(p, id); codeOf(err) != s.answers[verb] {
+							t.Fatalf("got %v, want %q", err, s.answers[verb])
+						}
+						equal(w, "left", p.left("a"), left)
+					}
+				})
+			})
+		}
+	}
+}
+
+// reserve reserves costs of entity a under an ID.
+func (p *process) reserve(id weir.LeaseID, c weir.Costs) error {
+	_, err := p.Reserve(p.w.Context(), &weir.Request{
+		LeaseID: id, Entity: "a", Resource: testResource, Costs: c,
+	})
+	return err
+}
+
+// left returns what an entity has left of the limit n.
+func (p *process) left(entity string) int64 {
+	p.w.Helper()
+	statuses, err := p.Status(p.w.Context(), entity, testResource)
+	if err != nil {
+		p.w.Fatalf("status: %v", err)
+	}
+	for _, s := range statuses {
+		if s.Limit == "n" {
+			return s.Available
+		}
+	}
+	return 0
+}
+
+// meeting is a transport that holds the write of a bucket item until the write of a lease record has
+// come, or the other way round.
+type meeting struct {
+	mu   sync.Mutex
+	open chan struct{}
+	came int
+}
+
+// RoundTrip holds a write until two have come.
+func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("X-Amz-Target") == "DynamoDB_20120810.UpdateItem" {
+		m.mu.Lock()
+		open := m.open
+		if m.came++; m.came == 2 && open != nil {
+			close(open)
+			m.open = nil
+		}
+		m.mu.Unlock()
+		if open != nil {
+			select {
+			case <-open:
+			case <-time.After(patience):
+			}
+		}
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestRecordEarly checks that the slot of an ID that the limiter has made is written at the same
+// time as the bucket, and that a denial leaves it empty.
+func TestRecordEarly(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		w.system(noRefill("n", 100))
+		gate := &meeting{}
+		p := w.process(processOptions{store: Options{HTTP: &http.Client{Transport: gate}}})
+		p.admit("a", weir.Costs{"n": 1})
+		gate.mu.Lock()
+		gate.open, gate.came = make(chan struct{}), 0
+		gate.mu.Unlock()
+		began := time.Now()
+		lease := p.admit("a", weir.Costs{"n": 1})
+		if time.Since(began) >= patience {
+			t.Error("the two writes were not sent together")
+		}
+		if l, err := p.store.leases.Read(t.Context(), lease.ID); err != nil || l == nil || l.State != schema.LeaseLive {
+			t.Errorf("the slot: got %+v, %v", l, err)
+		}
+
+		// Another process takes the rest, so that this one is mistaken in what it expects.
+		w.process().admit("a", weir.Costs{"n": 98})
+		_, err := p.Reserve(t.Context(), &weir.Request{Entity: "a", Resource: testResource, Costs: weir.Costs{"n": 1}})
+		denied, ok := errors.AsType[*weir.DeniedError](err)
+		if !ok {
+			t.Fatalf("got %v, want a denial", err)
+		}
+		if l, err := p.store.leases.Read(t.Context(), denied.LeaseID); err != nil || l != nil {
+			t.Errorf("the slot of the denied ID: got %+v, %v, want none", l, err)
+		}
+		w.process().must(w.process().Cancel(t.Context(), lease.ID))
+		if err := w.process().reserve(denied.LeaseID, weir.Costs{"n": 1}); err != nil {
+			t.Errorf("the denied ID once more: %v", err)
+		}
+		equal(w, "left", p.left("a"), 0)
+	})
+}
