@@ -3,22 +3,24 @@ package dynamodb
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestLeaseOnAnotherServer makes each call on one server about a lease that another one has
-// reserved, and perhaps ended, as the table of docs/semantics.md says.
-func TestLeaseOnAnotherServer(t *testing.T) {
-	t.Parallel()
-	table := madeTable(t)
+// leaseCall is a call about a lease.
+type leaseCall func(p *process, id weir.LeaseID) error
+
+// leaseCalls returns the calls about a lease of 10 units.
+func leaseCalls() map[string]leaseCall {
 	ten, other := weir.Costs{"n": 10}, weir.Costs{"n": 11}
-	verbs := map[string]func(p *process, id weir.LeaseID) error{
+	return map[string]leaseCall{
 		"reserve": func(p *process, id weir.LeaseID) error { return p.reserve(id, ten) },
 		"other":   func(p *process, id weir.LeaseID) error { return p.reserve(id, other) },
 		"adjust": func(p *process, id weir.LeaseID) error {
@@ -46,16 +48,39 @@ func TestLeaseOnAnotherServer(t *testing.T) {
 			return err
 		},
 	}
+}
+
+// leaseCase is a state of a lease, and the answers to the calls of another server.
+type leaseCase struct {
+	name    string
+	prepare leaseCall
+	left    int64 // of 100
+	answers map[string]weir.Code
+	after   map[string]int64 // what a call that is done leaves, if it changes that
+}
+
+// leaseCases returns the states, as in the table of docs/semantics.md.
+func leaseCases() []leaseCase {
 	const done = weir.Code("")
-	states := map[string]struct {
-		prepare func(p *process, id weir.LeaseID) error
-		left    int64 // of 100
-		answers map[string]weir.Code
-		after   map[string]int64 // what a call that is done leaves, if it changes that
-	}{
-		"live": {
+	call := leaseCalls()
+	ended := func(complete, less, cancel weir.Code) map[string]weir.Code {
+		return map[string]weir.Code{
+			"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
+			"complete": complete, "less": less, "cancel": cancel, "extend": weir.Ended,
+		}
+	}
+	unknown := func(reserve weir.Code) map[string]weir.Code {
+		const no = weir.UnknownLease
+		return map[string]weir.Code{
+			"reserve": reserve, "other": reserve, "adjust": no, "replay": no,
+			"complete": no, "less": no, "cancel": no, "extend": no,
+		}
+	}
+	return []leaseCase{
+		{
+			name: "live",
 			prepare: func(p *process, id weir.LeaseID) error {
-				if err := verbs["reserve"](p, id); err != nil {
+				if err := call["reserve"](p, id); err != nil {
 					return err
 				}
 				_, err := p.Adjust(p.w.Context(), id, 1, []weir.Costs{{"n": 20}})
@@ -63,71 +88,57 @@ func TestLeaseOnAnotherServer(t *testing.T) {
 			},
 			left: 80,
 			answers: map[string]weir.Code{
-				"reserve": done, "other": weir.Conflict, "adjust": done, "replay": done,
-				"complete": done, "less": done, "cancel": done, "extend": done,
+				"reserve": done, "other": weir.Conflict, "adjust": done, "replay": done, "complete": done,
+				"less": done, "cancel": done, "extend": done,
 			},
 			after: map[string]int64{"adjust": 70, "complete": 97, "less": 98, "cancel": 100},
 		},
-		"completed": {
+		{
+			name: "completed",
 			prepare: func(p *process, id weir.LeaseID) error {
-				return errors.Join(verbs["reserve"](p, id), verbs["complete"](p, id))
+				return errors.Join(call["reserve"](p, id), call["complete"](p, id))
 			},
-			left: 97,
-			answers: map[string]weir.Code{
-				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
-				"complete": done, "less": weir.Conflict, "cancel": weir.Conflict, "extend": weir.Ended,
-			},
+			left: 97, answers: ended(done, weir.Conflict, weir.Conflict),
 		},
-		"cancelled": {
+		{
+			name: "cancelled",
 			prepare: func(p *process, id weir.LeaseID) error {
-				return errors.Join(verbs["reserve"](p, id), verbs["cancel"](p, id))
+				return errors.Join(call["reserve"](p, id), call["cancel"](p, id))
 			},
-			left: 100,
-			answers: map[string]weir.Code{
-				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
-				"complete": weir.Conflict, "less": weir.Conflict, "cancel": done, "extend": weir.Ended,
-			},
+			left: 100, answers: ended(weir.Conflict, weir.Conflict, done),
 		},
-		"expired": {
+		{
+			name: "expired",
 			prepare: func(p *process, id weir.LeaseID) error {
-				err := verbs["reserve"](p, id)
+				err := call["reserve"](p, id)
 				p.w.clock.Advance(time.Minute)
 				return err
 			},
-			left: 90,
-			answers: map[string]weir.Code{
-				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.Ended, "replay": weir.Ended,
-				"complete": weir.Ended, "less": weir.Ended, "cancel": weir.Ended, "extend": weir.Ended,
-			},
+			left: 90, answers: ended(weir.Ended, weir.Ended, weir.Ended),
 		},
-		"voided": {
+		{
+			name: "cancelled before it was reserved",
 			prepare: func(p *process, id weir.LeaseID) error {
-				if err := verbs["cancel"](p, id); !errors.Is(err, weir.UnknownLease) {
-					return errors.Join(errors.New("cancel of an unknown lease"), err)
-				}
+				_ = call["cancel"](p, id) // the answer is that of the state unknown
 				return nil
 			},
-			left: 100,
-			answers: map[string]weir.Code{
-				"reserve": weir.Ended, "other": weir.Ended, "adjust": weir.UnknownLease,
-				"replay": weir.UnknownLease, "complete": weir.UnknownLease, "less": weir.UnknownLease,
-				"cancel": weir.UnknownLease, "extend": weir.UnknownLease,
-			},
+			left: 100, answers: unknown(weir.Ended),
 		},
-		"unknown": {
-			prepare: func(*process, weir.LeaseID) error { return nil },
-			left:    100,
-			answers: map[string]weir.Code{
-				"reserve": done, "other": done, "adjust": weir.UnknownLease, "replay": weir.UnknownLease,
-				"complete": weir.UnknownLease, "less": weir.UnknownLease, "cancel": weir.UnknownLease,
-				"extend": weir.UnknownLease,
-			},
-			after: map[string]int64{"reserve": 90, "other": 89},
+		{
+			name: "unknown", prepare: func(*process, weir.LeaseID) error { return nil },
+			left: 100, answers: unknown(done), after: map[string]int64{"reserve": 90, "other": 89},
 		},
 	}
-	for state, s := range states {
-		for verb, call := range verbs {
-			t.Run(state+"/"+verb, func(t *testing.T) {
+}
+
+// TestLeaseOnAnotherServer makes each call on one server about a lease that another one has
+// reserved, and perhaps ended. Then both servers repeat it: the answer is the same everywhere.
+func TestLeaseOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	for _, s := range leaseCases() {
+		for verb, call := range leaseCalls() {
+			t.Run(s.name+"/"+verb, func(t *testing.T) {
 				t.Parallel()
 				inTableWorld(t, table, nil, func(w *tableWorld) {
 					w.system(noRefill("n", 100))
@@ -138,11 +149,11 @@ func TestLeaseOnAnotherServer(t *testing.T) {
 						t.Fatalf("prepare: %v", err)
 					}
 					equal(w, "left before", here.left("a"), s.left)
-					for _, p := range []*process{there, here, there} { // the answer is the same everywhere
-						left := s.left
-						if n, ok := s.after[verb]; ok {
-							left = n
-						}
+					left := s.left
+					if n, ok := s.after[verb]; ok {
+						left = n
+					}
+					for _, p := range []*process{there, here, there} {
 						if err := call(p, id); codeOf(err) != s.answers[verb] {
 							t.Fatalf("got %v, want %q", err, s.answers[verb])
 						}
@@ -241,5 +252,37 @@ func TestRecordEarly(t *testing.T) {
 			t.Errorf("the denied ID once more: %v", err)
 		}
 		equal(w, "left", p.left("a"), 0)
+	})
+}
+
+// TestLeaseSlices checks that the registry of slices has those with leases, and forgets old ones.
+func TestLeaseSlices(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		w.system(noRefill("n", 100))
+		key := schema.LeaseSlicesKey(w.eye.store.config.Namespace)
+		registry := func() []string {
+			s, err := client.Get(t.Context(), w.eye.store.client, key, true, schema.ParseLeaseSlices)
+			if err != nil || s == nil {
+				t.Fatalf("registry: got %v, %v", s, err)
+			}
+			return s.Names
+		}
+		first := schema.LeaseSliceAt(testStart)
+		w.process().admit("a", weir.Costs{"n": 1})
+		w.process().admit("a", weir.Costs{"n": 1})
+		equal(w, "slices", strings.Join(registry(), " "), first)
+		w.clock.Advance(10 * time.Hour)
+		second := schema.LeaseSliceAt(w.clock.Now())
+		p := w.process()
+		if _, ok := p.store.Recovered(); !ok {
+			t.Error("the store does not know that the namespace has leases")
+		}
+		p.admit("a", weir.Costs{"n": 1})
+		equal(w, "slices", strings.Join(registry(), " "), first+" "+second)
+		w.clock.Advance(60 * 24 * time.Hour)
+		third := schema.LeaseSliceAt(w.clock.Now())
+		w.process().admit("a", weir.Costs{"n": 1})
+		equal(w, "slices", strings.Join(registry(), " "), second+" "+third)
 	})
 }

@@ -97,6 +97,9 @@ type TableInfo struct {
 	ClientMinVersion string
 	UpdatedAt        string
 	UpdatedBy        string
+	// Leases are the names of the namespaces with lease records, in order. These items are weir's
+	// own: the Python library does not know them.
+	Leases []string
 	// Refused is the reason why [Open] would refuse the table; nil if it would not.
 	Refused error
 	// Lost are the reads of the Python library that do not work on this table, because they need
@@ -167,6 +170,9 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 func (i *TableInfo) addItems(ctx context.Context, c *tables.Table) error {
 	var err error
 	if i.TTL, err = c.AttributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
+		return err
+	}
+	if i.Leases, err = c.LeaseNamespaces(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
 		return err
 	}
 	v, err := c.ReadVersion(ctx)

@@ -43,6 +43,7 @@ type tableBody struct {
 	Bytes            int64    `json:"bytes"`
 	Stream           string   `json:"stream,omitempty"`
 	TTL              string   `json:"ttl,omitempty"`
+	Leases           []string `json:"lease_namespaces,omitempty"`
 	SchemaVersion    string   `json:"schema_version,omitempty"`
 	LambdaVersion    string   `json:"lambda_version,omitempty"`
 	ClientMinVersion string   `json:"client_min_version,omitempty"`
@@ -56,6 +57,7 @@ func newTableBody(info *dynamodb.TableInfo) *tableBody {
 	body := &tableBody{
 		Table: info.Name, ARN: info.ARN, Status: info.Status, Kind: "full", Indexes: info.Indexes,
 		Items: info.Items, Bytes: info.Bytes, Stream: info.Stream, TTL: info.TTL,
+		Leases:        info.Leases,
 		SchemaVersion: info.Schema, LambdaVersion: info.LambdaVersion,
 		ClientMinVersion: info.ClientMinVersion, UpdatedAt: info.UpdatedAt, UpdatedBy: info.UpdatedBy,
 		Refused: reasonIn(info.Refused), LostReads: info.Lost,
@@ -83,6 +85,7 @@ func (body *tableBody) table(b *bytes.Buffer) {
 		{"bytes", text.FormatInt(body.Bytes)},
 		{"stream", orNone(body.Stream)},
 		{"time to live", orNone(body.TTL)},
+		{"leases in", strings.Join(body.Leases, " ")},
 		{"schema", orNone(body.SchemaVersion)},
 		{"oldest client", body.ClientMinVersion},
 		{"lambda", body.LambdaVersion},

@@ -69,9 +69,13 @@ var rooms = []room{
 		imports: []string{
 			root, "driver", "kernel", "internal/schema", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
-			"dynamodb/internal/config", "dynamodb/internal/client",
+			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/leaserecord",
 		},
 		tests: []string{"limiter", "conformance", "manifest"},
+	},
+	{
+		dir:     "dynamodb/internal/leaserecord",
+		imports: []string{root, "internal/schema", awsSDK, "dynamodb/internal/client"},
 	},
 	{
 		dir: "dynamodb/internal/admin",

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -48,6 +49,21 @@ func LeasesPK(ns, slice, partition string) string {
 
 // LeaseSlice returns the slice of time to which the record of a lease belongs.
 func LeaseSlice(id weir.LeaseID) string { return id.String()[:leaseSliceLen] }
+
+// LeaseSliceAt returns the slice of time to which an instant belongs. Later slices have greater
+// names.
+func LeaseSliceAt(at time.Time) string {
+	return LeaseSlice(weir.MakeLeaseID(at.UnixMilli(), [10]byte{}))
+}
+
+// LeaseSliceStart returns the first instant of a slice; the zero time for a name that no slice has.
+func LeaseSliceStart(slice string) time.Time {
+	id, err := weir.ParseLeaseID(slice + strings.Repeat("0", len(weir.LeaseID{}.String())-len(slice)))
+	if err != nil {
+		return time.Time{}
+	}
+	return id.Time()
+}
 
 // LeaseSlicesKey is the key of the registry of the slices that have lease records.
 func LeaseSlicesKey(ns string) Key { return Key{SystemPK(ns), SKLeases} }

@@ -18,10 +18,12 @@ package leaserecord
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -38,14 +40,14 @@ type Store struct {
 
 	mu     sync.Mutex
 	queues map[schema.Key]*queue
-	slices map[string]*registration // by the name of the slice
+	known  map[string]*registration // by the name of the slice
 }
 
 // New returns the store of a namespace. A write without an answer is sent again after the timeout.
 func New(c *client.Client, namespace string, running *client.Tasks, timeout time.Duration) *Store {
 	return &Store{
 		client: c, namespace: namespace, running: running, timeout: timeout,
-		queues: make(map[schema.Key]*queue), slices: make(map[string]*registration),
+		queues: make(map[schema.Key]*queue), known: make(map[string]*registration),
 	}
 }
 
@@ -71,8 +73,8 @@ func parse(item schema.Item, id weir.LeaseID) (*schema.Lease, error) {
 // Recorded reports whether the namespace has slices with lease records.
 func (s *Store) Recorded(ctx context.Context) (bool, error) {
 	key := schema.LeaseSlicesKey(s.namespace)
-	slices, err := client.Get(ctx, s.client, key, true, schema.ParseLeaseSlices)
-	return slices != nil && len(slices.Names) > 0, err
+	registry, err := client.Get(ctx, s.client, key, true, schema.ParseLeaseSlices)
+	return registry != nil && len(registry.Names) > 0, err
 }
 
 // registration is the entry of a slice in the registry of slices, by which a purge finds the
@@ -89,14 +91,14 @@ func (s *Store) Register(id weir.LeaseID) { s.register(schema.LeaseSlice(id)) }
 func (s *Store) register(slice string) *registration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.slices[slice]
+	r := s.known[slice]
 	if r == nil {
 		r = &registration{done: make(chan struct{})}
-		s.slices[slice] = r
+		s.known[slice] = r
 		s.running.Run(func() {
 			if r.err = s.writeSlice(slice); r.err != nil {
 				s.mu.Lock()
-				delete(s.slices, slice) // the next call tries again
+				delete(s.known, slice) // the next call tries again
 				s.mu.Unlock()
 			}
 			close(r.done)
@@ -105,7 +107,12 @@ func (s *Store) register(slice string) *registration {
 	return r
 }
 
-// writeSlice adds a slice to the registry. Repeating it changes nothing.
+// forgetSlices is the age at which a slice leaves the registry. DynamoDB has deleted its records
+// then, except those of leases that were extended all this time.
+const forgetSlices = 60 * 24 * time.Hour
+
+// writeSlice adds a slice to the registry and removes those of long ago. Repeating it changes
+// nothing.
 func (s *Store) writeSlice(slice string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -114,8 +121,27 @@ func (s *Store) writeSlice(slice string) error {
 	e.SetIfAbsent(schema.AttrGSI4PK, schema.String(s.namespace))
 	e.SetIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
 	e.Add = append(e.Add, e.Name(schema.AttrSlices)+" "+e.Value(schema.StringSet(slice)))
-	_, err := s.client.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	out, err := s.client.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.client.TableName, Key: key.Item(), UpdateExpression: e.Update(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
+		ReturnValues: types.ReturnValueAllNew,
+	})
+	if err != nil {
+		return client.Classify(err)
+	}
+	all, err := client.Parse(out.Attributes, schema.ParseLeaseSlices)
+	if err != nil {
+		return err
+	}
+	before := schema.LeaseSliceAt(schema.LeaseSliceStart(slice).Add(-forgetSlices))
+	old := slices.DeleteFunc(all.Names, func(name string) bool { return name >= before })
+	if len(old) == 0 {
+		return nil
+	}
+	e = &client.Expression{}
+	update := "DELETE " + e.Name(schema.AttrSlices) + " " + e.Value(schema.StringSet(old...))
+	_, err = s.client.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.client.TableName, Key: key.Item(), UpdateExpression: &update,
 		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
 	})
 	return client.Classify(err)

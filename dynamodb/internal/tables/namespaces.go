@@ -144,6 +144,29 @@ func (c *Table) Namespaces(ctx context.Context) (byName, byID []schema.Namespace
 	return byName, byID, err
 }
 
+// LeaseNamespaces returns the names of the namespaces that have lease records, in order.
+func (c *Table) LeaseNamespaces(ctx context.Context) ([]string, error) {
+	byName, err := c.registry(ctx, schema.SKNamespacePrefix)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]schema.Key, len(byName))
+	for i := range byName {
+		keys[i] = schema.LeaseSlicesKey(byName[i].ID)
+	}
+	slices, err := c.BatchGet(ctx, keys, false)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i, item := range slices {
+		if item != nil {
+			names = append(names, byName[i].Name)
+		}
+	}
+	return names, nil
+}
+
 // registry reads all registry items of one kind, in the order of their keys.
 func (c *Table) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
 	pk := schema.SystemPK(schema.RegistryNamespace)
