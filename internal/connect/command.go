@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/store"
 )
 
 // Answer is the result that a command prints.
@@ -137,8 +138,8 @@ func (t *Target) Hint(err error) error {
 	}
 	advice := ""
 	switch {
-	case IsTable(t.store) && errors.Is(err, weir.UnknownLease):
-		advice = "a lease on a DynamoDB table can be settled only through the process that made it, such as weir serve"
+	case errors.Is(err, weir.UnknownLease) && processLeases(t.store):
+		advice = "with leases=process, a lease can be settled only through the process that made it"
 	case IsTable(t.store), IsCluster(t.store):
 	case t.store != "" && errors.Is(err, weir.Unavailable):
 		advice = "if a server has the store open, name that server with --server"
@@ -152,6 +153,12 @@ func (t *Target) Hint(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w (%s)", err, advice)
+}
+
+// processLeases reports whether a URL names a DynamoDB table whose leases are kept in the process.
+func processLeases(storeURL string) bool {
+	t, err := store.Table(storeURL)
+	return err == nil && t.Options.ProcessLeases
 }
 
 // connectHint returns advice for a call that got no answer of a weir server.
