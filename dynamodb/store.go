@@ -43,7 +43,15 @@
 // otherwise the limiter returns the units with a [driver.Update] that is marked unplanned, and
 // reserves with the plan.
 //
-// An update of a lease (adjust, complete, cancel) goes through the same queues and is never denied.
+// # Leases
+//
+// Each lease has a slot in a lease record, an item that every process finds by the lease ID
+// (docs/adr/0036-leases-in-the-table.md). Reserve writes the slot after the buckets, and before the
+// answer. An update (adjust, complete, cancel, extend) charges the buckets, then writes the slot,
+// then refunds. The slot's version decides between processes. With [Options.ProcessLeases] there
+// are no records.
+//
+// An update of a lease goes through the same queues and is never denied.
 // A write whose answer was lost may have been applied. The store does not send it again by itself.
 // If the caller repeats the call, a charge may count twice. A refund may be missing, but no unit is
 // ever refunded twice (docs/adr/0018-settling-dynamodb.md).
@@ -56,14 +64,14 @@
 // mutex for each item guards the queue and the image that others may read, one for each subject the
 // rest. No mutex is locked during a call to DynamoDB.
 //
-// After a crash the table is as it was last written. Units that an unfinished reservation had taken
-// and units for which live leases stand stay charged; the leases are unknown.
+// After a crash the table is as it was last written. Units that an unfinished call had taken stay
+// charged. Other processes settle the leases.
 //
 // # Packages
 //
-// Below dynamodb/internal, bucketitem writes bucket items, config reads the configuration, admin
-// changes and lists it, tables creates tables and namespaces, and client makes the calls to
-// DynamoDB. Package internal/schema encodes and decodes the items.
+// Below dynamodb/internal, bucketitem writes bucket items, leaserecord writes lease records, config
+// reads the configuration, admin changes and lists it, tables creates tables and namespaces, and
+// client makes the calls to DynamoDB. Package internal/schema encodes and decodes the items.
 package dynamodb
 
 import (
