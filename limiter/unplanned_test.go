@@ -20,10 +20,12 @@ import (
 // It notes the calls that it gets.
 type unplannedStore struct {
 	*fakeStore
-	record   weir.Limit // without a name, nothing is taken
-	parent   string     // the parent in the record
-	lost     error      // the error of ReserveUnplanned
-	readTime time.Duration
+	record weir.Limit // without a name, nothing is taken
+	parent string     // the parent in the record
+	lost   error      // the error of ReserveUnplanned
+	// refusesToKeep is the error of KeepUnplanned.
+	refusesToKeep error
+	readTime      time.Duration
 
 	noted []string
 }
@@ -97,6 +99,15 @@ func (s *unplannedStore) Reserve(
 	return s.fakeStore.Reserve(ctx, now, p, out)
 }
 
+// KeepUnplanned records the lease with version 7.
+func (s *unplannedStore) KeepUnplanned(
+	_ context.Context, _ time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
+	s.note("keep " + p.Subjects[0].Entity)
+	out.Version = 7
+	return s.refusesToKeep
+}
+
 func (s *unplannedStore) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
@@ -165,7 +176,11 @@ const tookUnplanned = "read acme, take acme"
 func unplannedTakes() map[string]unplannedCase {
 	const took = tookUnplanned
 	return map[string]unplannedCase{
-		"the same": {want: took},
+		"the same": {want: took + ", keep acme"},
+		"the same, and the store cannot record it": {
+			spoil: func(s *unplannedStore) { s.refusesToKeep = &weir.Error{Code: weir.Conflict} },
+			want:  took + ", keep acme", code: weir.Conflict,
+		},
 		"another capacity": {
 			spoil: func(s *unplannedStore) { s.record.Capacity = 99 }, want: took + ", give back, reserve again",
 		},
@@ -185,7 +200,7 @@ func unplannedTakes() map[string]unplannedCase {
 				s.parent = "parent"
 				s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true
 			},
-			want: "read acme, read parent, take acme",
+			want: "read acme, read parent, take acme, keep acme",
 		},
 		"nothing": {
 			spoil: func(s *unplannedStore) { s.record.Name = "" }, want: took + ", reserve again",
@@ -314,7 +329,7 @@ func TestUnplannedOutcome(t *testing.T) {
 		if _, err := lease.Cancel(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.checkCalls(t, "read acme, take acme, cancel")
+		s.checkCalls(t, "read acme, take acme, keep acme, cancel")
 		if _, err := l.Reserve(t.Context(), ask()); err != nil {
 			t.Fatal(err)
 		}
@@ -340,14 +355,14 @@ func TestUnplannedIsOneAtATime(t *testing.T) {
 			reserve()
 		}
 		all.Wait()
-		s.checkCalls(t, "read acme, take acme, reserve, reserve")
+		s.checkCalls(t, "read acme, take acme, keep acme, reserve, reserve")
 		l.DropCache()
 		reserve()
 		synctest.Wait()
 		l.DropCache()
 		reserve()
 		all.Wait()
-		s.checkCalls(t, "read acme, read acme, take acme, take acme")
+		s.checkCalls(t, "read acme, read acme, take acme, take acme, keep acme, keep acme")
 	})
 }
 
@@ -368,7 +383,7 @@ func TestUnplannedReadsTheParentToo(t *testing.T) {
 			if got := time.Since(start); got != s.readTime {
 				t.Errorf("got an answer after %v, want %v: one read's time", got, s.readTime)
 			}
-			s.checkCalls(t, "read acme, read parent, take acme")
+			s.checkCalls(t, "read acme, read parent, take acme, keep acme")
 		}
 	})
 }
@@ -433,7 +448,7 @@ func TestStalePlan(t *testing.T) {
 			if _, err := l.Reserve(t.Context(), ask()); err != nil {
 				t.Fatal(err)
 			}
-			s.checkCalls(t, "read acme, take acme")
+			s.checkCalls(t, "read acme, take acme, keep acme")
 			left, version := stale, uint64(0)
 			s.reserve = func(_ context.Context, p *driver.Plan) (*driver.Outcome, error) {
 				version = p.Subjects[0].Version
