@@ -167,9 +167,12 @@ func TestLeaseOnAnotherServer(t *testing.T) {
 
 // reserve reserves costs of entity a under an ID.
 func (p *process) reserve(id weir.LeaseID, c weir.Costs) error {
-	_, err := p.Reserve(p.w.Context(), &weir.Request{
+	l, err := p.Reserve(p.w.Context(), &weir.Request{
 		LeaseID: id, Entity: "a", Resource: testResource, Costs: c,
 	})
+	if err == nil && (len(l.Limits) != 1 || l.Limits[0].Requested != c["n"]) {
+		p.w.Errorf("reserve %v: got the limits %v", c, l.Limits)
+	}
 	return err
 }
 

@@ -63,7 +63,7 @@ func (s *Store) apply(ctx context.Context, now time.Time, u *driver.Update, t *l
 	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // an earlier update is still in flight
 		return err
 	}
-	if s.leases != nil {
+	if s.leases != nil && !u.Unplanned {
 		return s.applyRecorded(ctx, now, u, t)
 	}
 	if u.Verb == weir.VerbExtend {

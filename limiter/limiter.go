@@ -172,9 +172,7 @@ func (l *Limiter) reserveWithID(
 		if err := l.refresh(ctx, now, entry); err != nil {
 			return nil, false, err
 		}
-		if entry.limits == nil && !l.traits.Local && entry.fingerprint == r.fingerprint && !entry.state.ended() {
-			l.fillStatuses(ctx, now, entry, c)
-		}
+		l.fillStatuses(ctx, now, entry, c)
 		lease, err := l.answerKnown(entry, r.fingerprint, now)
 		return lease, true, err
 	}
@@ -185,10 +183,13 @@ func (l *Limiter) reserveWithID(
 	return l.reserveInStore(ctx, now, entry, c)
 }
 
-// fillStatuses gives the entry the present statuses of its limits. The entry has none if the lease
-// was recovered for an update, because the records of some stores have no statuses. A replay does
-// not fail if they cannot be had.
+// fillStatuses gives the entry of a repeated reservation the present statuses of its limits, if it
+// has none. The records of some stores have no statuses. A replay does not fail if they cannot be
+// had.
 func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry, c *scratch) {
+	if e.limits != nil || l.traits.Local || e.fingerprint != c.reservation.fingerprint || e.state.ended() {
+		return
+	}
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	p, err := c.plan(storeCtx, e, usual)
@@ -313,7 +314,7 @@ func (l *Limiter) reserveInStore(
 		}
 		return nil, false, nameLease(err, r.id)
 	case out.Replay:
-		lease, err := l.recoverReplay(storeCtx, now, e)
+		lease, err := l.recoverReplay(storeCtx, now, e, c)
 		return lease, true, err
 	case out.Denied:
 		return nil, false, newDeniedError(r.id, out)
@@ -418,10 +419,13 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.
 
 // recoverReplay answers a reservation that the store had carried out before, for another process or
 // before a restart.
-func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntry) (*weir.Lease, error) {
+func (l *Limiter) recoverReplay(
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
+) (*weir.Lease, error) {
 	if err := l.recoverLease(ctx, now, e); err != nil {
 		return nil, err
 	}
+	l.fillStatuses(ctx, now, e, c)
 	return l.answerKnown(e, e.fingerprint, now)
 }
 

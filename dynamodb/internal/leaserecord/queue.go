@@ -2,6 +2,7 @@ package leaserecord
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
@@ -114,8 +115,10 @@ func (q *queue) next() []*Write {
 
 // write sends a batch in one call. It returns the writes that are to be sent again.
 func (q *queue) write(batch []*Write) []*Write {
-	if err := q.registered(batch[0].ID); err != nil {
+	if err := q.registered(batch[0].ID); errors.Is(err, weir.Unavailable) {
 		return q.pause(batch, err, false)
+	} else if err != nil {
+		return q.failed(batch, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
 	defer cancel()
