@@ -15,20 +15,20 @@ import (
 func TestTableOptions(t *testing.T) {
 	t.Parallel()
 	table, err := store.Table("dynamodb://my.limits-1_x?region=eu-central-1" +
-		"&endpoint=http%3A%2F%2F127.0.0.1:8000&namespace=a+b&writes=transactional&speculative=off")
+		"&endpoint=http%3A%2F%2F127.0.0.1:8000&namespace=a+b&leases=process&writes=transactional&speculative=off")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := table.Options
 	if table.Name != "my.limits-1_x" || o.Region != "eu-central-1" || o.Endpoint != "http://127.0.0.1:8000" ||
-		o.Namespace != "a+b" || !o.Transactional || !o.NoSpeculation || o.ReadOnly {
+		o.Namespace != "a+b" || !o.ProcessLeases || !o.Transactional || !o.NoSpeculation || o.ReadOnly {
 		t.Errorf("got %s %+v", table.Name, o)
 	}
-	plain, err := store.Table("dynamodb://limits?writes=plain&speculative=on")
+	plain, err := store.Table("dynamodb://limits?leases=table&writes=plain&speculative=on")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := plain.Options; o.Transactional || o.NoSpeculation || o.Namespace != "" {
+	if o := plain.Options; o.ProcessLeases || o.Transactional || o.NoSpeculation || o.Namespace != "" {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -56,6 +56,7 @@ func TestOpenDynamoDBRefuses(t *testing.T) {
 		{"dynamodb://limits?endpoint=http://u:secret@h", "store.endpoint", "(hidden)", "a user or password"},
 		{"dynamodb://limits?writes=fast", "store.writes", "fast", "transactional or plain"},
 		{"dynamodb://limits?writes=", "store.writes", "", "transactional or plain"},
+		{"dynamodb://limits?leases=server", "store.leases", "server", "process or table"},
 		{"dynamodb://limits?speculative=no", "store.speculative", "no", "off or on"},
 		{"dynamodb://limits?endpoint=%zz", "store.endpoint", "%zz", "percent"},
 	} {
