@@ -17,7 +17,9 @@ const ulidLen = 26
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 // NewLeaseID returns a new lease ID for an attempt at now. The random bits come from the runtime's
-// ChaCha8 generator, so that IDs cannot be guessed from other IDs.
+// ChaCha8 generator, so that IDs cannot be guessed from other IDs. The limiter makes the IDs of one
+// caller in rows of eight that differ in their last three bits, if the store records the leases of
+// a row together (docs/adr/0036-leases-in-the-table.md).
 func NewLeaseID(now time.Time) LeaseID {
 	var random [10]byte
 	binary.BigEndian.PutUint64(random[:], rand.Uint64())

@@ -73,6 +73,9 @@ type Traits struct {
 	// NoShadow reports that the store does not support shadow limits. Such a limit is refused when
 	// it is configured, or when the limiter is opened with it. Default: false.
 	NoShadow bool
+	// LeaseRows reports that leases whose IDs differ only in the last three bits cost less if they are
+	// reserved together. The limiter then makes IDs in such rows of eight. Default: false.
+	LeaseRows bool
 	// NoLeases reports that the store was opened not to keep leases beyond the process, although it is
 	// a [LeaseRecoverer]. Default: false.
 	NoLeases bool

@@ -171,7 +171,7 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 func (s *Store) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true,
-		NoLeases: s.leases == nil,
+		NoLeases: s.leases == nil, LeaseRows: s.leases != nil,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
+	"github.com/weir-limiter/weir/internal/leaseid"
 )
 
 // Reserve takes the costs of a request, or is denied; see [weir.Service]. If the client abandons a
@@ -206,6 +207,7 @@ func (d degradedService) Cancel(_ context.Context, id weir.LeaseID) (*weir.Recei
 // them.
 type serverClock struct {
 	offset atomic.Int64
+	ids    leaseid.Rows // a DynamoDB table records the leases of a row together
 }
 
 // observe records an admission at an instant of the server's clock, between two instants of the
@@ -222,7 +224,7 @@ func (s *serverClock) observe(at, sent, received time.Time) {
 
 // leaseID returns a new ID for an instant of the client's clock.
 func (s *serverClock) leaseID(now time.Time) weir.LeaseID {
-	return weir.NewLeaseID(now.Add(time.Duration(s.offset.Load()) * time.Millisecond))
+	return s.ids.Next(now.Add(time.Duration(s.offset.Load()) * time.Millisecond))
 }
 
 // corrections has the durations that are added to the Date of the answer that refused an ID, to

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/leaseid"
 )
 
 // At most maxCallers callers have a quota of their own at one time. Further callers share
@@ -24,6 +25,10 @@ type callerQuota struct {
 	number      uint32       // 0 for calls that name no caller
 	live, ended atomic.Int64 // numbers of leases
 	horizon     atomic.Int64 // lease IDs from before this instant may have been forgotten
+	// ids makes lease IDs in rows. Several callers share a quota if severalNames is set; their IDs are
+	// random, because one caller could guess the other IDs of a row.
+	ids          leaseid.Rows
+	severalNames bool
 }
 
 // raiseHorizon raises the horizon to an instant in milliseconds.
@@ -89,6 +94,7 @@ func (c *callerQuotas) quotaFor(ctx context.Context, now, memory int64) *callerQ
 	at := &c.shared[maphash.String(c.seed, name)%sharedCallers]
 	if *at == nil {
 		*at = c.newQuota()
+		(*at).severalNames = true
 	}
 	return *at
 }

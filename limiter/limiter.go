@@ -131,9 +131,14 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (
 func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (*weir.Lease, bool, error) {
 	leaseNow := l.leases.clock(now)
 	r := &c.reservation
-	r.id = c.newLeaseID(now)
+	caller := l.leases.caller(ctx, leaseNow)
+	if l.traits.LeaseRows && !caller.severalNames {
+		r.id = caller.ids.Next(now)
+	} else {
+		r.id = c.newLeaseID(now)
+	}
 	entry := l.leases.entry(r.id)
-	entry.caller = l.leases.caller(ctx, leaseNow)
+	entry.caller = caller
 	took := false
 	defer func() {
 		if !took { // the store panicked: return the quota

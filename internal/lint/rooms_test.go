@@ -49,6 +49,7 @@ var rooms = []room{
 		dir: "limiter",
 		imports: []string{
 			root, "driver", "kernel", "internal/clip", "internal/hash", "internal/identifier",
+			"internal/leaseid",
 		},
 		tests: []string{"memory", "manifest", "conformance", "conformance/broken", "conformance/model"},
 	},
@@ -56,6 +57,7 @@ var rooms = []room{
 	{dir: "internal/clip"},
 	{dir: "internal/hash"},
 	{dir: "internal/identifier"},
+	{dir: "internal/leaseid", imports: []string{root}},
 	{dir: "internal/joined"},
 	{dir: "internal/money"},
 
@@ -129,7 +131,7 @@ var rooms = []room{
 
 	{dir: "internal/apijson", imports: []string{root}, tests: []string{"limiter", "memory", "manifest"}},
 	{
-		dir: "httpapi", imports: []string{root, "internal/apijson"},
+		dir: "httpapi", imports: []string{root, "internal/apijson", "internal/leaseid"},
 		tests: []string{"limiter", "memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
 	},
 	{
