@@ -183,7 +183,7 @@ func (l *Limiter) reserveWithID(
 	}
 	entry.caller = l.leases.caller(ctx, leaseNow)
 	if err := l.leases.checkID(r.id, leaseNow, entry.caller); err != nil {
-		return l.recoverTooOld(ctx, now, entry, r.fingerprint, err)
+		return l.recoverTooOld(ctx, now, entry, c, err)
 	}
 	return l.reserveInStore(ctx, now, entry, c)
 }
@@ -220,8 +220,9 @@ func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry
 // was used. If the store knows the lease, for example from before a restart, the caller gets that
 // lease; otherwise recoverTooOld returns the refusal.
 func (l *Limiter) recoverTooOld(
-	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch, refused error,
 ) (*weir.Lease, bool, error) {
+	print := c.reservation.fingerprint
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	if err := l.adopt(storeCtx, now, e, print); errors.Is(err, weir.UnknownLease) || errors.Is(err, weir.Ended) {
@@ -229,6 +230,7 @@ func (l *Limiter) recoverTooOld(
 	} else if err != nil {
 		return nil, false, err
 	}
+	l.fillStatuses(ctx, now, e, c)
 	lease, err := l.answerKnown(e, print, now)
 	return lease, true, err
 }

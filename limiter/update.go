@@ -90,9 +90,21 @@ func (l *Limiter) updateLease(ctx context.Context, c *scratch) (*weir.Receipt, e
 		return l.answerEnded(s, entry)
 	}
 	if s.replays(entry) {
-		return l.answerReplay(s, entry), nil
+		return l.answerReplayed(ctx, s, entry)
 	}
 	return l.applyUpdate(ctx, c, entry)
+}
+
+// answerReplayed answers an adjust that was applied before, or that came after a later one. Another
+// server may have ended the lease or adjusted it again. If the store cannot tell, the answer is
+// what this process remembers.
+func (l *Limiter) answerReplayed(
+	ctx context.Context, s *updateOp, e *leaseEntry,
+) (*weir.Receipt, error) {
+	if err := l.refresh(ctx, s.now, e); err == nil && e.state.ended() {
+		return l.answerEnded(s, e)
+	}
+	return l.answerReplay(s, e), nil
 }
 
 // replays reports whether the update is an adjust that has been applied before, or that came after
@@ -209,6 +221,9 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 			return l.applied(c, e, out), nil
 		}
 		stale, ok := errors.AsType[*driver.StaleError](err)
+		if !ok && errors.Is(err, weir.Invalid) { // the store cannot count the totals
+			return l.checkUpdate(ctx, s, e, classify(err))
+		}
 		if !ok {
 			return nil, classify(err)
 		}
@@ -219,6 +234,9 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 			return nil, err
 		}
 		e.replace(stale.Lease)
+		if l.withinMemory(s.now, stale.Lease) == nil { // it ended elsewhere, too long ago
+			return nil, unknownLeaseError(e.id)
+		}
 		if e.state.ended() {
 			return l.answerEnded(s, e)
 		}
