@@ -331,6 +331,9 @@ type StaleError struct {
 	// Lease is the store's record of the lease now; nil from Reserve. The limiter may change it, as
 	// in [LeaseRecoverer].
 	Lease *LeaseRecord
+	// RefundInDoubt is as in [Outcome], for earlier updates of the lease that the store knew of and
+	// the limiter did not.
+	RefundInDoubt bool
 }
 
 // Error implements error.

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -40,7 +42,9 @@ func (s *Store) Update(
 		t = newLeaseUpdate(u)
 	}
 	if err := s.apply(ctx, now, u, t); err != nil {
-		if t.lost == nil {
+		if stale, ok := errors.AsType[*driver.StaleError](err); ok {
+			stale.RefundInDoubt = t.inDoubt()
+		} else if t.lost == nil {
 			s.unfinished.put(now, u.ID, u.Expires(now), t)
 		}
 		return err
@@ -96,6 +100,11 @@ type leaseUpdate struct {
 	// slot is what this process has written into the lease's slot by an update that the limiter does
 	// not know of; nil if there is none.
 	slot *schema.Lease
+	// unknown is the last write of the slot if it had no answer, so that it may have been made; nil
+	// otherwise. recorded is the update that it records, and owed are its refunds.
+	unknown  *leaserecord.Write
+	recorded *driver.Update
+	owed     []pieceDelta
 	// lost is the answer to an update that found another version in the slot; nil if there is none.
 	lost error
 }

@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -17,6 +18,9 @@ import (
 func (s *Store) applyRecorded(
 	ctx context.Context, now time.Time, u *driver.Update, t *leaseUpdate,
 ) error {
+	if err := t.resolve(ctx, s, now, u); err != nil {
+		return err
+	}
 	if err := t.resume(s, now, u); err != nil {
 		return err
 	}
@@ -39,6 +43,32 @@ func (s *Store) applyRecorded(
 		return err
 	}
 	return t.lost
+}
+
+// resolve finds out whether an earlier update was recorded whose last write of the slot had no
+// answer, by sending that write again. If it was, resolve makes its refunds, which no other process
+// makes. If another process has changed the slot since, nobody can tell: nothing is given back, and
+// the refunds are in doubt.
+func (t *leaseUpdate) resolve(ctx context.Context, s *Store, now time.Time, u *driver.Update) error {
+	w := t.unknown
+	if w == nil {
+		return nil
+	}
+	r, err := s.sendSlot(ctx, &leaserecord.Write{
+		ID: w.ID, Replaces: w.Replaces, Lease: w.Lease, KeepUntil: w.KeepUntil,
+	})
+	if err != nil || r.Err != nil {
+		return cmp.Or(err, r.Err)
+	}
+	t.unknown = nil
+	if r.Lost {
+		t.uncertain, t.base = t.uncertain || len(t.owed) > 0, after(t.pieces, nil)
+		t.lost = lostError(u.ID, r.Found, now)
+		return nil
+	}
+	t.slot = w.Lease
+	t.settle(s, now, t.recorded, t.owed)
+	return t.wait(ctx)
 }
 
 // resume takes over from an earlier update that failed, or whose caller had left. If it was applied
@@ -80,23 +110,22 @@ func (t *leaseUpdate) writeSlot(s *Store, now time.Time, u *driver.Update) {
 		return
 	}
 	slot := updatedSlot(now, u, after(t.pieces, left))
-	r := <-s.leases.Send(&leaserecord.Write{
+	w := &leaserecord.Write{
 		ID: u.ID, Replaces: u.Lease.Version, Lease: slot, KeepUntil: keepUntil(u, slot),
-	})
+	}
+	r := <-s.leases.Send(w)
 	switch {
-	case r.Unknown: // begin again from what the limiter knows; the charges of this update may stay
-		for _, d := range left {
+	case r.Unknown: // the next update of the lease finds out
+		for _, d := range slices.Concat(left, t.charged()) {
 			s.buckets.Counts.Ambiguous(max(d.milli, -d.milli))
 		}
-		t.pieces = after(t.base, nil)
+		t.unknown, t.owed, t.recorded = w, refunds(left), u
 		t.endSlot(r.Err)
 	case r.Err != nil:
 		t.endSlot(r.Err)
 	case r.Lost:
 		t.giveBack(s, now, u)
-		if t.lost = unknownError(u.ID); r.Found != nil {
-			t.lost = &driver.StaleError{Lease: leaseRecord(u.ID, r.Found, now)}
-		}
+		t.lost = lostError(u.ID, r.Found, now)
 		t.endSlot(nil)
 	default:
 		t.slot = slot
@@ -111,8 +140,13 @@ func keepUntil(u *driver.Update, slot *schema.Lease) int64 {
 		u.Memory.Milliseconds()
 }
 
-func unknownError(id weir.LeaseID) error {
-	return weir.NewError(weir.UnknownLease, "lease_id", id, "is not in the table")
+// lostError returns the answer to an update that found something else in the slot; found is nil if
+// the slot is empty.
+func lostError(id weir.LeaseID, found *schema.Lease, now time.Time) error {
+	if found == nil {
+		return weir.NewError(weir.UnknownLease, "lease_id", id, "is not in the table")
+	}
+	return &driver.StaleError{Lease: leaseRecord(id, found, now)}
 }
 
 // endSlot ends the phase of the slot with an error or nil.
@@ -127,6 +161,11 @@ func (t *leaseUpdate) endSlot(err error) {
 
 // giveBack returns what the update has charged, because the lease was changed by another process.
 func (t *leaseUpdate) giveBack(s *Store, now time.Time, u *driver.Update) {
+	t.settle(s, now, u, t.charged())
+}
+
+// charged returns the deltas that give back what the update has charged.
+func (t *leaseUpdate) charged() []pieceDelta {
 	var deltas []pieceDelta
 	for i := range t.pieces {
 		for k, p := range t.pieces[i] {
@@ -135,7 +174,7 @@ func (t *leaseUpdate) giveBack(s *Store, now time.Time, u *driver.Update) {
 			}
 		}
 	}
-	t.settle(s, now, u, deltas)
+	return deltas
 }
 
 // settle makes refunds that no later update makes again. If a refund fails for the moment, it is

@@ -234,6 +234,7 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 			return nil, err
 		}
 		e.replace(stale.Lease)
+		e.inDoubt = e.inDoubt || stale.RefundInDoubt
 		if l.withinMemory(s.now, stale.Lease) == nil { // it ended elsewhere, too long ago
 			return nil, unknownLeaseError(e.id)
 		}
