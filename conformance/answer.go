@@ -63,6 +63,9 @@ func (o *Op) request() *weir.Request {
 type comparison struct {
 	// exact is false if a retry-after may be lower than the model's.
 	exact bool
+	// servers is set if several servers answer, each of which remembers leases. changed is set if
+	// the configuration was changed after the lease was reserved.
+	servers, changed bool
 }
 
 // same reports whether two answers agree in everything that docs/semantics.md promises. Errors are
@@ -85,8 +88,15 @@ func (c comparison) sameError(got, want error) bool {
 	}
 	e, isError := errors.AsType[*weir.Error](got)
 	wantE, wantIsError := errors.AsType[*weir.Error](want)
-	return isError && wantIsError && e.Code == wantE.Code &&
-		(wantE.Field != leaseField || e.Field == leaseField)
+	if !isError || !wantIsError {
+		return false
+	}
+	forgotten := wantE.Code == weir.UnknownLease ||
+		wantE.Code == weir.Invalid && wantE.Field == leaseField
+	if c.servers && e.Code == weir.Ended && forgotten {
+		return true
+	}
+	return e.Code == wantE.Code && (wantE.Field != leaseField || e.Field == leaseField)
 }
 
 func deniedBy(err error) (*weir.DeniedError, bool) {
@@ -123,7 +133,26 @@ func (c comparison) sameLease(got, want *weir.Lease) bool {
 	}
 	return got.ID == want.ID && got.ReservedAt.Equal(want.ReservedAt) &&
 		got.Expires.Equal(want.Expires) && got.HoldsUntil.Equal(want.HoldsUntil) &&
-		got.Degraded == want.Degraded && c.sameLimits(got.Limits, want.Limits)
+		got.Degraded == want.Degraded && (c.sameLimits(got.Limits, want.Limits) ||
+		c.servers && got.Replay && c.sameNames(got.Limits, want.Limits))
+}
+
+// sameNames reports whether the statuses in the answer to a repeat are of the limits of the first
+// answer, perhaps at another time. After a change of the configuration some may be missing.
+func (c comparison) sameNames(got, want []weir.LimitStatus) bool {
+	if !c.changed {
+		return slices.EqualFunc(got, want, sameLimit)
+	}
+	return !slices.ContainsFunc(got, func(g weir.LimitStatus) bool {
+		return !slices.ContainsFunc(want, func(w weir.LimitStatus) bool { return sameLimit(g, w) })
+	})
+}
+
+// sameLimit reports whether two statuses are of one limit for one request, perhaps at different
+// times.
+func sameLimit(a, b weir.LimitStatus) bool {
+	return a.Entity == b.Entity && a.Resource == b.Resource && a.Limit == b.Limit &&
+		a.Kind == b.Kind && a.Requested == b.Requested
 }
 
 func sameReceipt(got, want *weir.Receipt) bool {

@@ -27,13 +27,17 @@ func moves(h *Harness) []*rapid.Generator[action] {
 	onLive := drawUpdate(live)
 	onOther := drawUpdate(expired, driver.LeaseCancelled, driver.LeaseCompleted, unknown, expired, driver.LeaseVoided)
 	add(4, onLive, advance)
+	change := configure(h)
+	if h.NoConfigure {
+		change = drawStatus(h)
+	}
 	add(2, onOther, drawStatus(h), retry(), toLeaseEvent(), drawWrongUpdate(charges), reserveAgain(charges),
-		reserveWrong(charges), configure(h))
+		reserveWrong(charges), change)
 	add(30, onOther)
 	add(14, reserve, advance, onLive)
 	add(24, drawWrongUpdate(charges), reserveWrong(charges))
 	add(12, reserveAgain(charges), drawRepeat(), growAndShrink(), toPeriodEnd(h))
-	add(8, drawStatus(h), configure(h), reserveBringing(charges, limits))
+	add(8, drawStatus(h), change, reserveBringing(charges, limits))
 	add(6, drawWrongStatus(), retry(), toLeaseEvent())
 	if !h.NoSkew && !h.OwnClock {
 		add(10, stepBack())

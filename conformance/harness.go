@@ -81,6 +81,8 @@ type Harness struct {
 	RealTime bool
 	// NoSkew is set if time cannot step back.
 	NoSkew bool
+	// NoConfigure is set if random operations must not change the configuration.
+	NoConfigure bool
 	// Inexact is set if a retry-after may be a lower bound and a denial may be contended, so that
 	// answers are checked against the definition instead of the model's exact ones.
 	Inexact bool

@@ -30,7 +30,9 @@ type Leeway struct {
 	// SeveralServers is set if calls go to several servers of one store, each of which remembers
 	// leases. In histories of concurrent calls a repeated reservation may then report what is
 	// available now, not what was available then, and an adjust that was applied, or an earlier
-	// one, may be answered again after another server has ended the lease.
+	// one, may be answered again after another server has ended the lease. In random operations a
+	// repeated reservation may report what is available now, and of a lease that another server has
+	// ended and that is forgotten since, a server may say that it has ended.
 	SeveralServers bool
 	// MayContend is set if concurrent calls may be denied as contended although their limits would
 	// hold them. Calls made one after the other may not.

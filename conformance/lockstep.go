@@ -56,7 +56,7 @@ func startLockstep(
 	}
 	return &lockstep{
 		script: s, model: ref, world: h.Open(t, s.Setup()),
-		how: comparison{exact: !h.Inexact}, calendar: c, table: table,
+		how: comparison{exact: !h.Inexact, servers: h.SeveralServers}, calendar: c, table: table,
 		zones: s.zones(), remote: !h.Traits.Local, leases: make(map[weir.LeaseID]reserved),
 	}, nil
 }
@@ -76,6 +76,7 @@ func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
 	before := l.model.Now()
 	want := perform(ctx, l.model, l.script, o)
 	l.countZones(before)
+	l.how.changed = l.leases[o.ID].changes != l.changes
 	if !l.how.same(got, want) {
 		return want, &difference{i, *o, got, want}
 	}
