@@ -186,8 +186,10 @@ type faultLease struct {
 	stands, least map[faultBucketName]int64
 	seq           int64
 	degraded      bool
-	// again is a verb whose answer was lost; nil if there is none.
-	again *faultVerb
+	// again is a verb whose answer was lost; nil if there is none. unanswered are all such verbs.
+	again      *faultVerb
+	unanswered []*faultVerb
+	nobody     bool // the lease has ended, and none of the unanswered verbs has ended it
 }
 
 // faultVerb is an update of a lease.

@@ -21,6 +21,10 @@ type faultCaller struct {
 	leases   []*faultLease
 	retries  []*weir.Request
 	counts   map[string]int // of outcomes
+	inTable  bool           // leases are kept in the table
+	// forsaken are the IDs of reservations that the caller does not repeat, and that the table may
+	// have.
+	forsaken []weir.LeaseID
 }
 
 // faultPatience is the longest wait of a caller while faults are injected.
@@ -100,6 +104,7 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 		l := &faultLease{id: lease.ID, charges: r.Charges, degraded: lease.Degraded}
 		c.leases = append(c.leases, l)
 		if l.degraded {
+			c.forsaken = append(c.forsaken, l.id)
 			c.counts["reserve degraded"]++
 			return
 		}
@@ -115,6 +120,8 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 		c.counts["reserve unavailable"]++
 		if c.random.IntN(4) > 0 { // one in four gives up
 			c.retries = append(c.retries, r)
+		} else {
+			c.forsaken = append(c.forsaken, r.LeaseID)
 		}
 	default:
 		t.Errorf("reserve: %v", err)
@@ -127,12 +134,15 @@ func (c *faultCaller) verb(l *faultLease) *faultVerb {
 		return l.again
 	}
 	v := &faultVerb{}
+	// An update whose answer was lost may be applied later. What another update does not name would
+	// then stay as that one has made it.
+	whole := c.inTable && l.again != nil
 	switch n := c.random.IntN(10); {
 	case n < 3:
 		l.seq++
-		v.verb, v.seq, v.totals = weir.VerbAdjust, l.seq, c.totals(l)
+		v.verb, v.seq, v.totals = weir.VerbAdjust, l.seq, c.totals(l, whole)
 	case n < 6:
-		v.verb, v.totals = weir.VerbComplete, c.totals(l)
+		v.verb, v.totals = weir.VerbComplete, c.totals(l, whole)
 	case n < 9:
 		v.verb = weir.VerbCancel
 	default:
@@ -141,13 +151,13 @@ func (c *faultCaller) verb(l *faultLease) *faultVerb {
 	return v
 }
 
-// totals returns random new totals of a lease, higher or lower.
-func (c *faultCaller) totals(l *faultLease) []weir.Costs {
+// totals returns random new totals of a lease, higher or lower: of some limits, or of all.
+func (c *faultCaller) totals(l *faultLease, whole bool) []weir.Costs {
 	totals := make([]weir.Costs, len(l.charges))
 	for i, charge := range l.charges {
 		totals[i] = weir.Costs{}
 		for name, n := range charge.Costs {
-			if c.random.IntN(4) > 0 {
+			if c.random.IntN(4) > 0 || whole {
 				totals[i][name] = max(0, n+c.random.Int64N(n/2+3)-(n/2+2)+1)
 			}
 		}
@@ -165,6 +175,9 @@ func (c *faultCaller) settle(ctx context.Context, t *testing.T, l *faultLease, v
 		c.account.ask(l, want)
 	}
 	err := c.send(ctx, l, v)
+	if c.inTable && (errors.Is(err, weir.Conflict) || errors.Is(err, weir.Ended)) {
+		return c.endedBefore(ctx, l)
+	}
 	c.count(string(v.verb), err)
 	if err != nil {
 		if !errors.Is(err, weir.Unavailable) {
@@ -172,6 +185,7 @@ func (c *faultCaller) settle(ctx context.Context, t *testing.T, l *faultLease, v
 		}
 		if v.verb != weir.VerbExtend {
 			l.again = v
+			l.unanswered = append(l.unanswered, v)
 		}
 		return false
 	}
@@ -187,6 +201,32 @@ func (c *faultCaller) settle(ctx context.Context, t *testing.T, l *faultLease, v
 		c.leases = slices.DeleteFunc(c.leases, func(other *faultLease) bool { return other == l })
 	}
 	return true
+}
+
+// endedBefore finds out which of the unanswered updates has ended the lease: it is the one whose
+// repeat is answered, as the same complete or cancel again.
+func (c *faultCaller) endedBefore(ctx context.Context, l *faultLease) bool {
+	for _, v := range l.unanswered {
+		if v.verb == weir.VerbAdjust {
+			continue
+		}
+		err := c.send(ctx, l, v)
+		switch {
+		case errors.Is(err, weir.Unavailable):
+			l.again = v
+			return false
+		case err != nil:
+			continue
+		}
+		c.counts["ended before"]++
+		c.account.settle(l, l.after(c.account, v))
+		l.again = nil
+		c.leases = slices.DeleteFunc(c.leases, func(other *faultLease) bool { return other == l })
+		return true
+	}
+	l.again = nil
+	l.nobody = true
+	return false
 }
 
 func (c *faultCaller) send(ctx context.Context, l *faultLease, v *faultVerb) error {
@@ -216,6 +256,9 @@ func (c *faultCaller) resolve(t *testing.T) {
 		}
 		if l.again != nil {
 			t.Errorf("%s of lease %s does not get through", l.again.verb, l.id)
+		}
+		if l.nobody {
+			t.Errorf("lease %s has ended, and by none of its updates", l.id)
 		}
 	}
 }

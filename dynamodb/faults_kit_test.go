@@ -130,11 +130,19 @@ func (w *faultWorld) side(
 // trapped opens a process whose only faults are traps, which are set later.
 func (w *faultWorld) trapped(t *testing.T, l limiter.Options, traps ...*trap) *faultSide {
 	t.Helper()
+	return w.trappedIn(t, Options{}, l, traps...)
+}
+
+// trappedIn is like trapped, with options of the store.
+func (w *faultWorld) trappedIn(
+	t *testing.T, s Options, l limiter.Options, traps ...*trap,
+) *faultSide {
+	t.Helper()
 	o := &testkit.FaultOptions{}
 	for _, p := range traps {
 		o.Rules = append(o.Rules, p.rule())
 	}
-	return w.side(t, "trapped", Options{}, l, o)
+	return w.side(t, "trapped", s, l, o)
 }
 
 // faultResource is the resource of all charges in these tests.

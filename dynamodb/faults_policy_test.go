@@ -147,20 +147,32 @@ func TestFaultsCompensation(t *testing.T) {
 }
 
 // TestFaultsPermission checks that a call that AWS refuses is reported as permission denied, under
-// allow too and on whichever item, and that the units taken from other items are refunded.
+// allow too and on whichever item, and that the units taken from other items are refunded. If
+// leases are in the table, a cancel is made once it is recorded, and a refund that AWS refuses is
+// made later.
 func TestFaultsPermission(t *testing.T) {
 	t.Parallel()
-	for name, p := range map[string]*trap{
-		"configuration": {operation: "BatchGetItem"},
-		"child":         {operation: "UpdateItem", text: "/BUCKET#acme#"},
-		"parent":        {operation: "UpdateItem", text: "/BUCKET#top#"},
+	for name, tc := range map[string]struct {
+		operation, text string
+		process         bool // leases are kept in the process
+		recorded        bool // the cancel is recorded before AWS refuses
+	}{
+		"configuration":          {operation: "BatchGetItem"},
+		"child":                  {operation: "UpdateItem", text: "/BUCKET#acme#", recorded: true},
+		"parent":                 {operation: "UpdateItem", text: "/BUCKET#top#", recorded: true},
+		"record":                 {operation: "UpdateItem", text: "/LEASES#"},
+		"child, leases=process":  {operation: "UpdateItem", text: "/BUCKET#acme#", process: true},
+		"parent, leases=process": {operation: "UpdateItem", text: "/BUCKET#top#", process: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
 			w.family(t, 10, 10)
-			p.fault, p.code = testkit.Refuse, "AccessDeniedException"
-			s := w.trapped(t, limiter.Options{OnUnavailable: weir.Allow, CacheTTL: time.Second}, p)
+			p := &trap{
+				fault: testkit.Refuse, code: "AccessDeniedException", operation: tc.operation, text: tc.text,
+			}
+			s := w.trappedIn(t, Options{ProcessLeases: tc.process},
+				limiter.Options{OnUnavailable: weir.Allow, CacheTTL: time.Second}, p)
 			lease := mustTake(t, s, "acme", 1)
 			s.store.running.Wait()
 			w.clock.advance(2 * time.Second)
@@ -174,8 +186,13 @@ func TestFaultsPermission(t *testing.T) {
 			}
 			_, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 1))
 			wantCode(t, err, weir.PermissionDenied)
-			_, err = lease.Cancel(t.Context())
-			wantCode(t, err, weir.PermissionDenied)
+			if _, err = lease.Cancel(t.Context()); tc.recorded {
+				if err != nil {
+					t.Errorf("cancel while the refund is refused: %v", err)
+				}
+			} else {
+				wantCode(t, err, weir.PermissionDenied)
+			}
 			p.set(0)
 			if _, err := lease.Cancel(t.Context()); err != nil {
 				t.Errorf("cancel: %v", err)
@@ -188,13 +205,33 @@ func TestFaultsPermission(t *testing.T) {
 }
 
 // TestFaultsTableDeleted checks that a table that is deleted under a running store is an outage
-// with a reason, and that the store works again when the table is back.
+// with a reason, and that the store works again when the table is back. Leases that were in the
+// table are then unknown.
 func TestFaultsTableDeleted(t *testing.T) {
 	t.Parallel()
+	for _, process := range []bool{false, true} {
+		t.Run(leasesIn(process), func(t *testing.T) {
+			t.Parallel()
+			tableDeleted(t, process)
+		})
+	}
+}
+
+// leasesIn returns the name of a mode of the store.
+func leasesIn(process bool) string {
+	if process {
+		return "leases=process"
+	}
+	return "leases=table"
+}
+
+func tableDeleted(t *testing.T, process bool) {
+	t.Helper()
 	w := newFaultWorld(t)
 	limit := perSecond("rpm", 10, 1)
-	blocks := w.trapped(t, limiter.Options{Limits: []weir.Limit{limit}})
-	allows := w.trapped(t, limiter.Options{Limits: []weir.Limit{limit}, OnUnavailable: weir.Allow})
+	o := Options{ProcessLeases: process}
+	blocks := w.trappedIn(t, o, limiter.Options{Limits: []weir.Limit{limit}})
+	allows := w.trappedIn(t, o, limiter.Options{Limits: []weir.Limit{limit}, OnUnavailable: weir.Allow})
 	lease := mustTake(t, blocks, "acme", 4)
 	mustTake(t, allows, "acme", 1)
 	blocks.store.running.Wait()
@@ -221,7 +258,19 @@ func TestFaultsTableDeleted(t *testing.T) {
 		t.Error("the lease is degraded")
 	}
 	wantDenied(t, blocks, "acme", 1)
-	if _, err := lease.Cancel(t.Context()); err != nil {
-		t.Errorf("cancel: %v", err)
+	allows.store.running.Wait()
+	before, _ := w.taken(t, "acme", "rpm")
+	_, err := lease.Cancel(t.Context())
+	blocks.store.running.Wait()
+	after, _ := w.taken(t, "acme", "rpm")
+	if process {
+		if err != nil {
+			t.Errorf("cancel: %v", err)
+		}
+		return
+	}
+	wantCode(t, err, weir.UnknownLease)
+	if after != before {
+		t.Errorf("an unknown lease gave back %d milli-units", before-after)
 	}
 }

@@ -17,59 +17,86 @@ import (
 
 // TestFaultsSettleRepeated repeats a settlement whose answer is lost until it is answered. Its
 // charges are made once or, if the outcome is unknown, twice, and are counted as ambiguous. Its
-// refunds are made at most once.
+// refunds are made at most once. A lost answer to the write of the lease's record changes nothing.
 func TestFaultsSettleRepeated(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		fault     testkit.Fault
-		total     int64 // of a lease that stood for 4 units
+	const bucket, record = "/BUCKET#acme#", "/LEASES#"
+	type outcome struct {
 		taken     int64 // the units taken by the table in the end
 		ambiguous int64 // the metric, in units
 		repeated  int
+	}
+	for name, tc := range map[string]struct {
+		on    string
+		fault testkit.Fault
+		total int64 // of a lease that stood for 4 units
+		outcome
+		inTable *outcome // if it differs
 	}{
-		"charge, answer lost":  {fault: testkit.LostAnswer, total: 7, taken: 10, ambiguous: 3, repeated: 1},
-		"charge, request lost": {fault: testkit.LostRequest, total: 7, taken: 7, ambiguous: 3, repeated: 1},
-		"charge, failed":       {fault: testkit.Fail, total: 7, taken: 7, ambiguous: 3, repeated: 1},
-		"charge, not sent":     {fault: testkit.NoConnection, total: 7, taken: 7, repeated: 1},
-		"refund, answer lost":  {fault: testkit.LostAnswer, total: 1, taken: 1, ambiguous: 3},
-		"refund, request lost": {fault: testkit.LostRequest, total: 1, taken: 4, ambiguous: 3},
-		"refund, not sent":     {fault: testkit.NoConnection, total: 1, taken: 1, repeated: 1},
+		"charge, answer lost":  {bucket, testkit.LostAnswer, 7, outcome{10, 3, 1}, nil},
+		"charge, request lost": {bucket, testkit.LostRequest, 7, outcome{7, 3, 1}, nil},
+		"charge, failed":       {bucket, testkit.Fail, 7, outcome{7, 3, 1}, nil},
+		"charge, not sent":     {bucket, testkit.NoConnection, 7, outcome{7, 0, 1}, nil},
+		"refund, answer lost":  {bucket, testkit.LostAnswer, 1, outcome{1, 3, 0}, nil},
+		"refund, request lost": {bucket, testkit.LostRequest, 1, outcome{4, 3, 0}, nil},
+		// The record has the adjust, and the store makes the refund later.
+		"refund, not sent":             {bucket, testkit.NoConnection, 1, outcome{1, 0, 1}, &outcome{1, 0, 0}},
+		"charge, record: answer lost":  {record, testkit.LostAnswer, 7, outcome{7, 0, 0}, nil},
+		"charge, record: request lost": {record, testkit.LostRequest, 7, outcome{7, 0, 0}, nil},
+		"charge, record: failed":       {record, testkit.Fail, 7, outcome{7, 0, 0}, nil},
+		"charge, record: not sent":     {record, testkit.NoConnection, 7, outcome{7, 0, 1}, nil},
+		"refund, record: answer lost":  {record, testkit.LostAnswer, 1, outcome{1, 0, 0}, nil},
+		"refund, record: request lost": {record, testkit.LostRequest, 1, outcome{1, 0, 0}, nil},
+		"refund, record: not sent":     {record, testkit.NoConnection, 1, outcome{1, 0, 1}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newFaultWorld(t)
-			w.limits(t, "acme", perSecond("rpm", 20, 1))
-			p := &trap{fault: tc.fault, operation: "UpdateItem"}
-			s := w.trapped(t, limiter.Options{}, p)
-			lease := mustTake(t, s, "acme", 4)
-			s.store.running.Wait()
-			p.set(1)
-			if tc.fault == testkit.NoConnection {
-				p.set(client.CallAttempts)
+		for _, process := range []bool{false, true} {
+			if process && tc.on == record {
+				continue
 			}
-			repeated := 0
-			for range 3 {
-				_, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": tc.total}})
-				if err == nil {
-					break
+			t.Run(name+"/"+leasesIn(process), func(t *testing.T) {
+				t.Parallel()
+				want := tc.outcome
+				if !process && tc.inTable != nil {
+					want = *tc.inTable
 				}
-				wantCode(t, err, weir.Unavailable)
-				repeated++
-			}
-			if repeated != tc.repeated {
-				t.Errorf("repeated %d times, want %d", repeated, tc.repeated)
-			}
-			if _, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": 19}}); err != nil {
-				t.Errorf("a replay: %v", err)
-			}
-			if _, err := lease.Complete(t.Context()); err != nil {
-				t.Errorf("complete: %v", err)
-			}
-			w.wantTaken(t, "acme", "rpm", tc.taken)
-			if got := s.store.Stats().AmbiguousMilli; got != tc.ambiguous*1000 {
-				t.Errorf("%d milli-units are said to be ambiguous, want %d", got, tc.ambiguous*1000)
-			}
-		})
+				w := newFaultWorld(t)
+				w.limits(t, "acme", perSecond("rpm", 20, 1))
+				p := &trap{fault: tc.fault, operation: "UpdateItem", text: tc.on}
+				s := w.trappedIn(t, Options{ProcessLeases: process}, limiter.Options{}, p)
+				lease := mustTake(t, s, "acme", 4)
+				s.store.running.Wait()
+				p.set(1)
+				if tc.fault == testkit.NoConnection {
+					p.set(client.CallAttempts)
+				}
+				repeated := 0
+				for range 3 {
+					_, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": tc.total}})
+					if err == nil {
+						break
+					}
+					wantCode(t, err, weir.Unavailable)
+					repeated++
+				}
+				if repeated != want.repeated {
+					t.Errorf("repeated %d times, want %d", repeated, want.repeated)
+				}
+				if s.faults.Count(tc.fault) == 0 {
+					t.Error("nothing went wrong")
+				}
+				if _, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": 19}}); err != nil {
+					t.Errorf("a replay: %v", err)
+				}
+				if _, err := lease.Complete(t.Context()); err != nil {
+					t.Errorf("complete: %v", err)
+				}
+				s.store.running.Wait()
+				w.wantTaken(t, "acme", "rpm", want.taken)
+				if got := s.store.Stats().AmbiguousMilli; got != want.ambiguous*1000 {
+					t.Errorf("%d milli-units are said to be ambiguous, want %d", got, want.ambiguous*1000)
+				}
+			})
+		}
 	}
 }
 
@@ -124,7 +151,9 @@ func TestFaultsReserveRepeated(t *testing.T) {
 }
 
 // TestFaultsPartialSettlement makes one half of a settlement on a child and its parent fail. A
-// repetition makes only that half, even with another verb.
+// repetition makes only that half, even with another verb. If leases are in the table, a settlement
+// whose charges were made is recorded: it is answered, the store makes the rest of its refunds by
+// itself, and another verb comes too late.
 func TestFaultsPartialSettlement(t *testing.T) {
 	t.Parallel()
 	complete := func(n int64) func(context.Context, *weir.Lease) error {
@@ -141,36 +170,57 @@ func TestFaultsPartialSettlement(t *testing.T) {
 		broken        string
 		first, second func(context.Context, *weir.Lease) error
 		half, taken   int64 // taken on the half that works, after the first call; on both, in the end
+		// refunds is true if all that is left after the first call is refunds. inTable is then taken
+		// in the end, and late the answer to the second call, if leases are in the table.
+		refunds bool
+		inTable int64
+		late    weir.Code
 	}{
-		"more, the parent fails":      {"top", complete(7), complete(7), 7, 7},
-		"more, the child fails":       {"acme", complete(7), complete(7), 7, 7},
-		"less, the parent fails":      {"top", complete(1), complete(1), 1, 1},
-		"cancel, the child fails":     {"acme", cancel, cancel, 0, 0},
-		"more, and then cancel":       {"top", complete(9), cancel, 9, 0},
-		"cancel, and then a complete": {"acme", cancel, complete(5), 0, 5},
+		"more, the parent fails":  {"top", complete(7), complete(7), 7, 7, false, 0, ""},
+		"more, the child fails":   {"acme", complete(7), complete(7), 7, 7, false, 0, ""},
+		"less, the parent fails":  {"top", complete(1), complete(1), 1, 1, true, 1, ""},
+		"cancel, the child fails": {"acme", cancel, cancel, 0, 0, true, 0, ""},
+		"more, and then cancel":   {"top", complete(9), cancel, 9, 0, false, 0, ""},
+		"cancel, and then a complete": {
+			"acme", cancel, complete(5), 0, 5, true, 0, weir.Conflict,
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newFaultWorld(t)
-			w.family(t, 20, 20)
-			p := &trap{fault: testkit.NoConnection, operation: "UpdateItem", text: "/BUCKET#" + tc.broken + "#"}
-			s := w.trapped(t, limiter.Options{}, p)
-			lease := mustTake(t, s, "acme", 4)
-			s.store.running.Wait()
-			works := map[string]string{"top": "acme", "acme": "top"}[tc.broken]
-			p.set(1 << 20)
-			wantCode(t, tc.first(t.Context(), lease), weir.Unavailable)
-			w.wantTaken(t, tc.broken, "rpm", 4)
-			w.wantTaken(t, works, "rpm", tc.half)
-			wantCode(t, tc.first(t.Context(), lease), weir.Unavailable)
-			w.wantTaken(t, works, "rpm", tc.half)
-			p.set(0)
-			if err := tc.second(t.Context(), lease); err != nil {
-				t.Errorf("the second time: %v", err)
-			}
-			w.wantTaken(t, "acme", "rpm", tc.taken)
-			w.wantTaken(t, "top", "rpm", tc.taken)
-		})
+		for _, process := range []bool{false, true} {
+			t.Run(name+"/"+leasesIn(process), func(t *testing.T) {
+				t.Parallel()
+				recorded := tc.refunds && !process
+				w := newFaultWorld(t)
+				w.family(t, 20, 20)
+				p := &trap{fault: testkit.NoConnection, operation: "UpdateItem", text: "/BUCKET#" + tc.broken + "#"}
+				s := w.trappedIn(t, Options{ProcessLeases: process}, limiter.Options{}, p)
+				lease := mustTake(t, s, "acme", 4)
+				s.store.running.Wait()
+				works := map[string]string{"top": "acme", "acme": "top"}[tc.broken]
+				p.set(1 << 20)
+				for range 2 {
+					if err := tc.first(t.Context(), lease); !recorded {
+						wantCode(t, err, weir.Unavailable)
+					} else if err != nil {
+						t.Errorf("recorded: %v", err)
+					}
+					w.wantTaken(t, tc.broken, "rpm", 4)
+					w.wantTaken(t, works, "rpm", tc.half)
+				}
+				p.set(0)
+				taken := tc.taken
+				if err := tc.second(t.Context(), lease); recorded && tc.late != "" {
+					wantCode(t, err, tc.late)
+				} else if err != nil {
+					t.Errorf("the second time: %v", err)
+				}
+				if recorded {
+					taken = tc.inTable
+				}
+				s.store.running.Wait()
+				w.wantTaken(t, "acme", "rpm", taken)
+				w.wantTaken(t, "top", "rpm", taken)
+			})
+		}
 	}
 }
 

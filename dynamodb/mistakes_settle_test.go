@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -23,10 +24,15 @@ func settleCases() []mistakeCase {
 		{"a failed complete swallowed", failedComplete},
 		{"an unanswered charge counts at most once", unansweredCharge},
 		{"double refunds, of which one was not answered", unansweredRefund},
-		{"a refund without an answer is in doubt, the answer lost", refundInDoubt(testkit.LostAnswer)},
-		{"a refund without an answer is in doubt, the request lost", refundInDoubt(testkit.LostRequest)},
+		{"a refund without an answer is in doubt, the answer lost", refundInDoubt(testkit.LostAnswer, false)},
+		{"a refund without an answer is in doubt, the request lost", refundInDoubt(testkit.LostRequest, false)},
+		{"leases=process: a refund without an answer is in doubt, the answer lost",
+			refundInDoubt(testkit.LostAnswer, true)},
+		{"leases=process: a refund without an answer is in doubt, the request lost",
+			refundInDoubt(testkit.LostRequest, true)},
 		{"a refund with an answer is not in doubt", refundAnswered},
-		{"double refunds, after the process has changed the limits", refundAfterChange},
+		{"double refunds, after the process has changed the limits", refundAfterChange(false)},
+		{"leases=process: double refunds, after the process has changed the limits", refundAfterChange(true)},
 		{"E1: leftovers of an entity", entityLeftovers},
 		{"P1: leftovers of a namespace", namespaceLeftovers},
 	}
@@ -100,16 +106,39 @@ func (w *tableWorld) faulty(o processOptions, f testkit.Fault) (p *process, brok
 	return w.faultyIn(o, f, "")
 }
 
+// faultyRefunds opens a process whose calls of one operation, or of any if it is empty, fail while
+// the switch is on. If the process keeps leases in the table, only its writes of bucket items fail.
+func (w *tableWorld) faultyRefunds(
+	o processOptions, f testkit.Fault, operation string,
+) (p *process, broken *atomic.Bool) {
+	w.Helper()
+	match := func(r *testkit.FaultRequest) bool {
+		return (operation == "" || r.Operation == operation) &&
+			(o.store.ProcessLeases || bytes.Contains(r.Body, []byte("/BUCKET#")))
+	}
+	return w.faultyIf(o, f, match)
+}
+
 // faultyIn opens a process whose calls of one operation, or of any if it is empty, fail while the
 // switch is on.
 func (w *tableWorld) faultyIn(
 	o processOptions, f testkit.Fault, operation string,
 ) (p *process, broken *atomic.Bool) {
 	w.Helper()
+	return w.faultyIf(o, f, func(r *testkit.FaultRequest) bool {
+		return operation == "" || r.Operation == operation
+	})
+}
+
+// faultyIf opens a process whose calls that match fail while the switch is on.
+func (w *tableWorld) faultyIf(
+	o processOptions, f testkit.Fault, match func(r *testkit.FaultRequest) bool,
+) (p *process, broken *atomic.Bool) {
+	w.Helper()
 	broken = &atomic.Bool{}
 	faults := testkit.NewFaults(&testkit.FaultOptions{Rules: []testkit.FaultRule{{
 		Fault: f, PerMille: 1000, Match: func(r *testkit.FaultRequest) bool {
-			return broken.Load() && (operation == "" || r.Operation == operation)
+			return broken.Load() && match(r)
 		},
 	}}})
 	o.store.HTTP = faults.HTTPClient()
@@ -232,10 +261,10 @@ func settlements() map[string]func(ctx context.Context, l *weir.Lease) (*weir.Re
 // refundInDoubt checks that a settlement reports its refund as in doubt if the answer to the write
 // was lost, whether or not the write was applied, that each later answer about the lease does so
 // too, and that the refund is never made twice.
-func refundInDoubt(f testkit.Fault) func(w *tableWorld) {
+func refundInDoubt(f testkit.Fault, process bool) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		w.system(noRefill("n", 1000))
-		p, broken := w.faulty(processOptions{}, f)
+		p, broken := w.faultyRefunds(processOptions{store: Options{ProcessLeases: process}}, f, "")
 		p.admit(testEntity, weir.Costs{"n": 100})
 		for verb, settle := range settlements() {
 			l := p.admit(testEntity, weir.Costs{"n": 30})
@@ -294,9 +323,14 @@ func refundAnswered(w *tableWorld) {
 
 // refundAfterChange checks that a refund whose answer is lost is not made twice if its write also
 // brings the item to limits that this process has changed.
-func refundAfterChange(w *tableWorld) {
+func refundAfterChange(process bool) func(w *tableWorld) {
+	return func(w *tableWorld) { w.refundAfterChange(process) }
+}
+
+func (w *tableWorld) refundAfterChange(process bool) {
 	w.system(noRefill("n", 1000))
-	p, broken := w.faultyIn(processOptions{}, testkit.LostAnswer, "UpdateItem")
+	o := processOptions{store: Options{ProcessLeases: process}}
+	p, broken := w.faultyRefunds(o, testkit.LostAnswer, "UpdateItem")
 	p.admit(testEntity, weir.Costs{"n": 100})
 	l := p.admit(testEntity, weir.Costs{"n": 30})
 	p.quiet()

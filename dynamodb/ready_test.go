@@ -2,10 +2,15 @@ package dynamodb
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/limiter"
 )
@@ -42,12 +47,23 @@ func TestReadyIsBounded(t *testing.T) {
 }
 
 // TestSettleInPurgedNamespace checks that settling a lease after its items were purged with their
-// namespace writes nothing, and that a lease whose items still exist is settled on them.
+// namespace writes nothing, and that a lease whose items still exist is settled on them. If leases
+// are in the table, a purged lease is unknown.
 func TestSettleInPurgedNamespace(t *testing.T) {
 	t.Parallel()
+	for _, process := range []bool{false, true} {
+		t.Run(leasesIn(process), func(t *testing.T) {
+			t.Parallel()
+			settleInPurgedNamespace(t, process)
+		})
+	}
+}
+
+func settleInPurgedNamespace(t *testing.T, process bool) {
+	t.Helper()
 	w := newFaultWorld(t)
 	w.limits(t, "", perSecond("rpm", 20, 1))
-	s := w.side(t, "serving", Options{}, limiter.Options{CacheTTL: -1}, nil)
+	s := w.side(t, "serving", Options{ProcessLeases: process}, limiter.Options{CacheTTL: -1}, nil)
 	kept, purged := mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)
 	n, err := w.table.DeleteNamespace(t.Context(), w.eye.options.Namespace)
 	if err != nil {
@@ -65,13 +81,31 @@ func TestSettleInPurgedNamespace(t *testing.T) {
 	if _, err := w.table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := purged.Complete(t.Context(), weir.Costs{"rpm": 9}); err != nil {
+	_, err = purged.Complete(t.Context(), weir.Costs{"rpm": 9})
+	s.store.running.Wait()
+	if !process {
+		wantCode(t, err, weir.UnknownLease)
+	} else if err != nil {
 		t.Errorf("complete after the purge: %v", err)
 	}
-	s.store.running.Wait()
+	wantNoRecords(t, w)
 	for _, m := range w.images(t, "acme") {
 		if m != nil {
 			t.Errorf("the purged namespace has a bucket item again: %+v", m.Item)
+		}
+	}
+}
+
+// wantNoRecords checks that the table has no lease record.
+func wantNoRecords(t *testing.T, w *faultWorld) {
+	t.Helper()
+	all, err := w.eye.client.API.Scan(t.Context(), &dynamodb.ScanInput{TableName: &w.table.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range all.Items {
+		if pk := client.TextOf(item, schema.AttrPK); strings.Contains(pk, "/LEASES#") {
+			t.Errorf("the purged namespace has a lease record: %s", pk)
 		}
 	}
 }
