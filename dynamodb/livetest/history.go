@@ -17,6 +17,10 @@ type World struct {
 	// StartUS and EndUS bound the run, in Unix microseconds. Buckets are full at the start.
 	StartUS int64 `json:"start_us"`
 	EndUS   int64 `json:"end_us"`
+	// RefundUS is the longest time from an answer to its refund, in microseconds. It is above zero
+	// if a request can reach two servers, because one of them may answer before the other has
+	// written the refund.
+	RefundUS int64 `json:"refund_us,omitempty"`
 }
 
 // effect is a take, a refund or another change of a bucket's use. It took effect at an unknown
@@ -135,11 +139,19 @@ func (h *History) call(r *Record) {
 	if cost > 0 {
 		h.takes = append(h.takes, effect{r.Before, r.After, cost * milli})
 	}
-	if r.Settled == nil {
-		return
+	before := cost
+	for _, c := range r.changes() {
+		h.changed(&c, before)
+		if c.Err == "" {
+			before = c.Totals[h.Limit]
+		}
 	}
-	e := effect{r.Settled.Before, r.Settled.After, (r.Settled.Totals[h.Limit] - cost) * milli}
-	unknown := r.Settled.Err != ""
+}
+
+// changed adds the effect of an adjust or of the end of a call that stood for a number of units.
+func (h *History) changed(c *Settled, before int64) {
+	e := effect{c.Before, c.After, (c.Totals[h.Limit] - before) * milli}
+	unknown := c.Err != ""
 	if unknown {
 		e.after = forever
 		h.over += max(0, e.milli)
@@ -150,6 +162,7 @@ func (h *History) call(r *Record) {
 		h.more = append(h.more, e)
 	case e.milli < 0:
 		e.milli = -e.milli
+		e.after += h.world.RefundUS
 		h.less = append(h.less, e)
 	}
 }

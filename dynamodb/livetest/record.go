@@ -29,9 +29,10 @@ const (
 	Failed   = "error" // the outcome is unknown
 )
 
-// Settled is the end of a call that consumed units other than those it reserved.
+// Settled is the end of a call that consumed units other than those it reserved, or an adjust
+// before the end.
 type Settled struct {
-	// Totals are the units that the call consumed, by limit.
+	// Totals are the units that the call consumed from then on, by limit.
 	Totals map[string]int64 `json:"totals"`
 	// Before and After are the times just before the request and just after the answer, in Unix
 	// microseconds.
@@ -65,7 +66,11 @@ type Record struct {
 	Costs    map[string]int64 `json:"costs,omitempty"`
 	Verdict  string           `json:"v,omitempty"`
 	Err      string           `json:"err,omitempty"`
-	Settled  *Settled         `json:"settle,omitempty"`
+	// Lease is the lease ID of a call that brought one.
+	Lease string `json:"lease,omitempty"`
+	// Adjusts are the changes before the end, in order.
+	Adjusts []Settled `json:"adjusts,omitempty"`
+	Settled *Settled  `json:"settle,omitempty"`
 	// Set are the new limits.
 	Set map[string]Limit `json:"set,omitempty"`
 	// RefilledMS is the earliest rf of the shards just before the change. The new rate may count
@@ -107,10 +112,21 @@ func (r *Record) Side() string {
 
 // totals returns the units that an admitted call consumed.
 func (r *Record) totals() map[string]int64 {
-	if r.Settled != nil && r.Settled.Err == "" {
-		return r.Settled.Totals
+	totals := r.Costs
+	for _, c := range r.changes() {
+		if c.Err == "" {
+			totals = c.Totals
+		}
 	}
-	return r.Costs
+	return totals
+}
+
+// changes returns the adjusts and the end of a call, in order.
+func (r *Record) changes() []Settled {
+	if r.Settled == nil {
+		return r.Adjusts
+	}
+	return append(r.Adjusts[:len(r.Adjusts):len(r.Adjusts)], *r.Settled)
 }
 
 // ReadRecords reads a process's log. A log without an end is an error.

@@ -87,25 +87,35 @@ type plannedCall struct {
 func (w *worker) draw() *plannedCall {
 	c := &plannedCall{
 		entity: w.Spec.Entities[w.random.IntN(len(w.Spec.Entities))],
-		costs:  make(map[string]int64), totals: make(map[string]int64),
-		way: w.drawWay(),
+		costs:  make(map[string]int64),
+		way:    w.drawWay(),
 	}
 	least, most := w.Spec.HoldMS[0], w.Spec.HoldMS[1]
 	c.hold = time.Duration(least+w.random.IntN(most-least+1)) * time.Millisecond
 	for _, name := range slices.Sorted(maps.Keys(w.Spec.Costs)) {
 		choices := w.Spec.Costs[name]
-		cost := choices[w.random.IntN(len(choices))]
-		c.costs[name], c.totals[name] = cost, cost
-		switch by := cost * w.Spec.AdjustPercent / 100; c.way {
+		c.costs[name] = choices[w.random.IntN(len(choices))]
+	}
+	c.totals = totalsOf(c.costs, c.way, w.Spec.AdjustPercent)
+	return c
+}
+
+// totalsOf returns the units that a call consumes that ends in one of the ways.
+func totalsOf(costs map[string]int64, way string, percent int64) map[string]int64 {
+	totals := make(map[string]int64, len(costs))
+	for name, cost := range costs {
+		switch by := cost * percent / 100; way {
 		case Up:
-			c.totals[name] += by
+			totals[name] = cost + by
 		case Down:
-			c.totals[name] -= by
+			totals[name] = cost - by
 		case Cancel:
-			c.totals[name] = 0
+			totals[name] = 0
+		default:
+			totals[name] = cost
 		}
 	}
-	return c
+	return totals
 }
 
 func (w *worker) drawWay() string {
