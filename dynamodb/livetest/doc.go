@@ -10,4 +10,8 @@
 // lie between two instants. [History.Check] looks at every interval of time that ends with an
 // admission, and counts each effect so that a correct history never fails. [History.Account] adds
 // up the balances of the items, which is exact.
+//
+// In an outage the processes are `weir serve`, and the callers of the test reach them through a
+// proxy that cuts, delays and repeats requests. The servers are killed under load. Requests that
+// were under way then may leave units charged; the proxy knows them, because they have no answer.
 package livetest

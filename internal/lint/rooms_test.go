@@ -105,7 +105,7 @@ var rooms = []room{
 	{
 		dir:     "dynamodb/livetest",
 		imports: []string{root, awsSDK, awsSmithy},
-		tests:   []string{"limiter", "dynamodb", "internal/schema", "memory"},
+		tests:   []string{"limiter", "dynamodb", "internal/schema", "memory", "httpapi"},
 	},
 	{
 		dir: "tigerbeetle",
