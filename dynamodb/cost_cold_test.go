@@ -16,7 +16,7 @@ import (
 // the configuration once for each cache time, at the same time as a write.
 func TestCostOfColdItem(t *testing.T) {
 	t.Parallel()
-	s := newCostWorld(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t), processLeases)
 	warmFlat(s)
 	s.first.settled()
 	p := s.join()
@@ -40,7 +40,7 @@ func TestCostOfColdItem(t *testing.T) {
 // that follow.
 func TestCostOfConcurrentColdReserves(t *testing.T) {
 	t.Parallel()
-	s := newCostWorld(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t), processLeases)
 	s.plenty("")
 	s.first.take("solo", one())
 	s.first.settled()
@@ -83,7 +83,7 @@ func TestCostOfConcurrentColdReserves(t *testing.T) {
 // are in flight at the same time, and that its answer waits for both.
 func TestColdReserveIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	s := newCostWorld(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t), processLeases)
 	warmFlat(s)
 	s.first.settled()
 	p := s.join()

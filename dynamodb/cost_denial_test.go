@@ -10,7 +10,7 @@ import (
 // TestCostOfDenials makes one caller ask for too much every ten milliseconds.
 func TestCostOfDenials(t *testing.T) {
 	t.Parallel()
-	s := newCostWorld(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t), processLeases)
 	p := s.first
 	p.set("", costResource, perMinute("rpm", 10))
 	lease := p.take("solo", weir.Costs{"rpm": 10})
@@ -63,7 +63,7 @@ func TestCostOfDenials(t *testing.T) {
 // units that this one has left.
 func TestDenialAfterTake(t *testing.T) {
 	t.Parallel()
-	p := newCostWorld(t, madeTable(t)).first
+	p := newCostWorld(t, madeTable(t), processLeases).first
 	p.set("", costResource, perMinute("rpm", 10), perMinute("tpm", 10_000))
 	p.take("solo", weir.Costs{"rpm": 10})
 	p.refused("solo", weir.Costs{"rpm": 1})

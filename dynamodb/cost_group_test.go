@@ -67,7 +67,7 @@ func TestCostOfOneBucket(t *testing.T) {
 	for name, settle := range map[string]bool{"reserve": false, "reserve and complete": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newCostWorld(t, table)
+			s := newCostWorld(t, table, processLeases)
 			s.plenty("")
 			p := s.first
 			p.take("hot", one())
@@ -121,7 +121,7 @@ func (s *costWorld) holds(entity, limit string, capacity, taken int64) {
 func TestCostOfOneParent(t *testing.T) {
 	t.Parallel()
 	_, table := costKinds(t) // the lean table is faster
-	s := newCostWorld(t, table)
+	s := newCostWorld(t, table, processLeases)
 	s.plenty("")
 	p := s.first
 	child := func(i int) string { return fmt.Sprintf("bot-%d", i) }
@@ -161,7 +161,7 @@ func TestCascadeWritesAreConcurrent(t *testing.T) {
 	for name, lacking := range map[string]bool{"same limits": false, "the parent lacks one": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newCostWorld(t, table)
+			s := newCostWorld(t, table, processLeases)
 			if lacking {
 				s.first.set("team", costResource, perMinute("rpm", 1000))
 			}

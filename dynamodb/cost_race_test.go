@@ -15,7 +15,7 @@ import (
 // the item with the refusal and needs one more write.
 func TestCostOfCreationRace(t *testing.T) {
 	t.Parallel()
-	s := newCostWorld(t, madeTable(t))
+	s := newCostWorld(t, madeTable(t), processLeases)
 	s.twoLimits()
 	s.first.settled()
 	racers := []*costProcess{s.join(), s.join()}
@@ -69,7 +69,7 @@ func TestStaleConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newCostWorld(t, table)
+			s := newCostWorld(t, table, processLeases)
 			stale, fresh := s.first, s.join()
 			stale.set(tc.entity, costResource, perMinute("rpm", tc.before))
 			r := weir.Costs{"rpm": 1}
@@ -124,7 +124,7 @@ func TestRefundAfterTrim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newCostWorld(t, table)
+			s := newCostWorld(t, table, processLeases)
 			before := perMinute("rpm", 1000)
 			if tc.asked < 100 {
 				before = perMinute("rpm", 100)

@@ -46,33 +46,60 @@ func costKinds(t *testing.T) (full, lean *Table) {
 	return madeTable(t), lean
 }
 
-// TestCosts counts the calls and the units of each kind of call of a limiter, and compares them
-// with the table in the docs.
-func TestCosts(t *testing.T) {
-	t.Parallel()
-	full, lean := costKinds(t)
-	docs, err := os.ReadFile("../docs/dynamodb.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := slices.Concat(
+// processCosts returns the rows of the table for leases=process.
+func processCosts() []costRow {
+	return slices.Concat(
 		flatCosts(), unknownCosts(), deniedCosts(), settleCosts(), cascadeCosts(), familyCosts(),
 		togetherCosts(), readingCosts(), shardCosts(),
 	)
-	var b strings.Builder
-	for i := range rows {
-		r := &rows[i]
+}
+
+// TestCosts counts the calls and the units of each kind of call of a limiter, and compares them
+// with the tables in the docs.
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	full, lean := costKinds(t)
+	docs := costDocs(t)
+	var process, table strings.Builder
+	for _, r := range processCosts() {
 		t.Run(r.what, func(t *testing.T) {
+			t.Parallel()
+			r.on(t, full, r.full, processLeases)
+			r.on(t, lean, r.lean, processLeases)
+		})
+		docs.has(t, r.String())
+		process.WriteString(r.String())
+	}
+	for _, r := range leaseRows() {
+		t.Run("leases=table: "+r.what, func(t *testing.T) {
 			t.Parallel()
 			r.on(t, full, r.full)
 			r.on(t, lean, r.lean)
 		})
-		b.WriteString(r.String())
-		if !strings.Contains(string(docs), r.String()) {
-			t.Errorf("docs/dynamodb.md does not have the line\n%s", r)
-		}
+		docs.has(t, r.String())
+		table.WriteString(r.String())
 	}
-	t.Logf("\n%s%s", costHeader, &b)
+	t.Logf("\n%s%s\n%s%s", leaseHeader, &table, costHeader, &process)
+}
+
+// costPage is the page with the tables of costs.
+type costPage string
+
+func costDocs(t *testing.T) costPage {
+	t.Helper()
+	page, err := os.ReadFile("../docs/dynamodb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return costPage(page)
+}
+
+// has fails the test if the page does not have a line.
+func (p costPage) has(t *testing.T, line string) {
+	t.Helper()
+	if !strings.Contains(string(p), line) {
+		t.Errorf("docs/dynamodb.md does not have the line\n%s", line)
+	}
 }
 
 const costHeader = "| what | calls until the answer | and after it | read units " +
@@ -91,9 +118,9 @@ func inUnits(milli int64) string {
 }
 
 // on measures the row on one kind of table.
-func (r *costRow) on(t *testing.T, table *Table, want costUnits) {
+func (r *costRow) on(t *testing.T, table *Table, want costUnits, tune ...func(*Options)) {
 	t.Helper()
-	before, after, units := r.measure(t, table)
+	before, after, units := r.measure(t, table, tune)
 	if before != r.before || after != r.after || units != want {
 		t.Errorf("lean %t: got %q, then %q, %+v;\nwant %q, then %q, %+v",
 			table.Lean, before, after, units, r.before, r.after, want)
@@ -101,14 +128,14 @@ func (r *costRow) on(t *testing.T, table *Table, want costUnits) {
 }
 
 // measure runs the row in a world of its own.
-func (r *costRow) measure(t *testing.T, table *Table) (before, after string, units costUnits) {
+func (r *costRow) measure(
+	t *testing.T, table *Table, tune []func(*Options),
+) (before, after string, units costUnits) {
 	t.Helper()
-	var s *costWorld
 	if r.tune != nil {
-		s = newCostWorld(t, table, r.tune)
-	} else {
-		s = newCostWorld(t, table)
+		tune = append(tune, r.tune)
 	}
+	s := newCostWorld(t, table, tune...)
 	p := r.prepare(s)
 	s.first.settled()
 	p.settled()
@@ -143,16 +170,28 @@ func (p *costProcess) reset() {
 	p.wire.reset()
 }
 
-// units returns the units that calls consumed. If the items of a transaction cost the same,
-// DynamoDB Local 3.1 reports only one of them; in these rows they all cost the same.
+// units returns the units that calls consumed. Of the items of a transaction that cost the same,
+// DynamoDB Local 3.1 reports only one. So each item of a transaction counts as the two units that
+// it costs, and the units reported of the indexes count for each bucket item: in these rows the
+// bucket items of a transaction cost the same, and other items are in no index.
 func (p *costProcess) units(c testkit.Counts) costUnits {
-	all := c.Total()
-	units := costUnits{all.Capacity.ReadMilli, all.Capacity.WriteMilli + 1000*refusedWrites(c)}
+	const transactional = "TransactWriteItems"
+	units := costUnits{write: 1000 * refusedWrites(c)}
+	for name, op := range c {
+		units.read += op.Capacity.ReadMilli
+		if name != transactional {
+			units.write += op.Capacity.WriteMilli
+		}
+	}
+	var indexes int64
+	for _, of := range c[transactional].Indexes {
+		indexes += of.WriteMilli
+	}
 	p.wire.mu.Lock()
 	defer p.wire.mu.Unlock()
 	for _, r := range p.wire.seen {
-		if r.operation == "TransactWriteItems" {
-			units.write += (r.items - 1) * c[r.operation].Capacity.WriteMilli
+		if r.operation == transactional {
+			units.write += 2000*r.items + indexes*r.buckets
 		}
 	}
 	return units

@@ -31,8 +31,8 @@ type sentRequest struct {
 	entity string
 	// redefines is true if the request writes the definition of a limit to an existing item.
 	redefines bool
-	// items is the number of items that a transaction writes.
-	items int64
+	// items is the number of items that a transaction writes, and buckets that of bucket items.
+	items, buckets int64
 }
 
 func newWire(t *testing.T) *wire {
@@ -98,7 +98,7 @@ func parseSent(target string, body []byte) (sentRequest, error) {
 	var in struct {
 		Key, Item                key
 		UpdateExpression         string
-		TransactItems            []json.RawMessage
+		TransactItems            []map[string]struct{ Key, Item key }
 		ExpressionAttributeNames map[string]string
 	}
 	_, operation, _ := strings.Cut(target, ".")
@@ -108,6 +108,13 @@ func parseSent(target string, body []byte) (sentRequest, error) {
 	out := sentRequest{operation: operation, items: int64(len(in.TransactItems))}
 	if id, err := schema.ParseBucketPK(in.Key.PK.S + in.Item.PK.S); err == nil {
 		out.entity = id.Entity
+	}
+	for _, item := range in.TransactItems {
+		for _, w := range item { // one
+			if _, err := schema.ParseBucketPK(w.Key.PK.S + w.Item.PK.S); err == nil {
+				out.buckets++
+			}
+		}
 	}
 	for alias, name := range in.ExpressionAttributeNames {
 		_, field, ok := schema.ParseBucketAttribute(name)

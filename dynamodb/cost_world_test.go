@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type costWorld struct {
 	table     *Table
 	namespace string
 	clock     *conformance.Clock
+	tune      []func(*Options) // of all processes
 	// first is the first process of the world.
 	first *costProcess
 }
@@ -38,19 +40,22 @@ type costProcess struct {
 	wire  *wire
 }
 
+// processLeases keeps leases in the process, to count the writes of bucket items alone.
+func processLeases(o *Options) { o.ProcessLeases = true }
+
 // newCostWorld returns a world whose clock is far in the future, so that DynamoDB's own expiry
-// deletes nothing.
+// deletes nothing. The options apply to all processes of the world.
 func newCostWorld(t *testing.T, table *Table, tune ...func(*Options)) *costWorld {
 	t.Helper()
 	start := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := &costWorld{
-		t: t, table: table, clock: conformance.NewClock(start),
+		t: t, table: table, clock: conformance.NewClock(start), tune: tune,
 		namespace: "c" + strings.ToLower(weir.NewLeaseID(start).String()),
 	}
 	if _, _, err := table.RegisterNamespace(t.Context(), s.namespace); err != nil {
 		t.Fatalf("register: %v", err)
 	}
-	s.first = s.join(tune...)
+	s.first = s.join()
 	return s
 }
 
@@ -63,7 +68,7 @@ func (s *costWorld) join(tune ...func(*Options)) *costProcess {
 	o.HTTP = &http.Client{Transport: p.wire}
 	o.Client = append(o.Client, p.calls.Install)
 	o.OnError = func(err error) { s.t.Errorf("in the background: %v", err) }
-	for _, f := range tune {
+	for _, f := range slices.Concat(s.tune, tune) {
 		f(&o)
 	}
 	store, err := Open(s.t.Context(), s.table.Name, &o)

@@ -71,7 +71,7 @@ func uncachedReads(w *tableWorld) {
 	w.process().admit(testEntity, weir.Costs{"n": 1})
 	counter := &testkit.Counter{}
 	p := w.process(processOptions{
-		store:   Options{Client: []func(*ddb.Options){counter.Install}},
+		store:   Options{ProcessLeases: true, Client: []func(*ddb.Options){counter.Install}},
 		limiter: limiter.Options{CacheTTL: -1},
 	})
 	counter.Reset()
