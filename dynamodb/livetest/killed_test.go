@@ -11,9 +11,8 @@ import (
 
 // TestKilledServers kills servers under load. Every lease can be settled on every other server,
 // nothing is settled twice, nothing is over-admitted, and nothing is lost but what was under way at
-// a killed server.
+// a killed server. It is not parallel to the other tests, whose processes need the machine.
 func TestKilledServers(t *testing.T) {
-	t.Parallel()
 	seed := soak.Seed(t)
 	program := buildWeir(t)
 	kills := soak.Amount(4, 60)

@@ -42,9 +42,8 @@ type sceneFigures struct {
 
 // TestScene checks that any number of servers on one table admits and charges what one server does,
 // unless each keeps its leases to itself. The first column of its table has the calls: what each
-// reserves and then uses.
+// reserves and then uses. It is not parallel to the other tests, as [TestKilledServers].
 func TestScene(t *testing.T) {
-	t.Parallel()
 	seed := soak.Seed(t)
 	scenes := []scene{
 		{name: "reserve 1000, use 100", reserved: 1000, used: 100},
