@@ -20,7 +20,7 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out 
 	}
 	defer s.running.End()
 	if s.leases != nil {
-		s.leases.Register(p.ID)
+		s.leases.Register(ctx, p.ID)
 	}
 	op, err := s.planned(now, p, out)
 	if err != nil {

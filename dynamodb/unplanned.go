@@ -23,7 +23,7 @@ func (s *Store) ReserveUnplanned(
 	}
 	defer s.running.End()
 	if s.leases != nil {
-		s.leases.Register(u.ID)
+		s.leases.Register(ctx, u.ID)
 	}
 	a := &attempt{number: s.buckets.Calls.Add(1)}
 	s.attempts.put(now, u.ID, now.Add(attemptMemory), a)

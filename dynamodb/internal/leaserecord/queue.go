@@ -142,7 +142,7 @@ func (q *queue) write(batch []*Write) []*Write {
 
 // registered waits until the slice of a record is registered.
 func (q *queue) registered(id weir.LeaseID) error {
-	r := q.register(schema.LeaseSlice(id))
+	r := q.register(context.Background(), schema.LeaseSlice(id))
 	<-r.done
 	return r.err
 }

@@ -86,9 +86,12 @@ type registration struct {
 
 // Register begins to register the slice of a lease ID, unless this process has done so. The first
 // write of a record in the slice waits for it.
-func (s *Store) Register(id weir.LeaseID) { s.register(schema.LeaseSlice(id)) }
+func (s *Store) Register(ctx context.Context, id weir.LeaseID) {
+	s.register(ctx, schema.LeaseSlice(id))
+}
 
-func (s *Store) register(slice string) *registration {
+// register registers a slice in the background: other calls wait for it too.
+func (s *Store) register(ctx context.Context, slice string) *registration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.known[slice]
@@ -96,7 +99,7 @@ func (s *Store) register(slice string) *registration {
 		r = &registration{done: make(chan struct{})}
 		s.known[slice] = r
 		s.running.Run(func() {
-			if r.err = s.writeSlice(slice); r.err != nil {
+			if r.err = s.writeSlice(context.WithoutCancel(ctx), slice); r.err != nil {
 				s.mu.Lock()
 				delete(s.known, slice) // the next call tries again
 				s.mu.Unlock()
@@ -113,8 +116,8 @@ const forgetSlices = 60 * 24 * time.Hour
 
 // writeSlice adds a slice to the registry and removes those of long ago. Repeating it changes
 // nothing.
-func (s *Store) writeSlice(slice string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+func (s *Store) writeSlice(ctx context.Context, slice string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	key := schema.LeaseSlicesKey(s.namespace)
 	e := &client.Expression{}

@@ -22,7 +22,7 @@ type Transacted struct {
 func (s *Store) Transacted(ctx context.Context, w *Write) (*Transacted, error) {
 	t := &Transacted{Write: w, store: s}
 	t.key, w.slot = schema.LeaseRecordKey(s.namespace, w.ID)
-	r := s.register(schema.LeaseSlice(w.ID))
+	r := s.register(ctx, schema.LeaseSlice(w.ID))
 	select {
 	case <-r.done:
 		return t, r.err
