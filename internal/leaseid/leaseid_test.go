@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,7 +42,7 @@ func TestRows(t *testing.T) {
 			t.Parallel()
 			var rows leaseid.Rows
 			names := map[weir.LeaseID]string{}
-			got := ""
+			var got strings.Builder
 			for _, after := range test.after {
 				row, number := split(rows.Next(start.Add(after)))
 				if names[row] == "" {
@@ -50,10 +51,10 @@ func TestRows(t *testing.T) {
 						t.Errorf("row %s has the time %d, want %d", names[row], row.UnixMilli(), want)
 					}
 				}
-				got += fmt.Sprintf(" %s%d", names[row], number)
+				got.WriteString(fmt.Sprintf(" %s%d", names[row], number))
 			}
-			if got != " "+test.want {
-				t.Errorf("got %s, want %s", got, test.want)
+			if got.String() != " "+test.want {
+				t.Errorf("got %s, want %s", got.String(), test.want)
 			}
 		})
 	}
