@@ -15,39 +15,41 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
+// settleOutcome is the outcome of a settlement that is repeated until it is answered.
+type settleOutcome struct {
+	taken     int64 // the units taken by the table in the end
+	ambiguous int64 // the metric, in units
+	repeated  int
+}
+
 // TestFaultsSettleRepeated repeats a settlement whose answer is lost until it is answered. Its
 // charges are made once or, if the outcome is unknown, twice, and are counted as ambiguous. Its
 // refunds are made at most once. A lost answer to the write of the lease's record changes nothing.
 func TestFaultsSettleRepeated(t *testing.T) {
 	t.Parallel()
 	const bucket, record = "/BUCKET#acme#", "/LEASES#"
-	type outcome struct {
-		taken     int64 // the units taken by the table in the end
-		ambiguous int64 // the metric, in units
-		repeated  int
-	}
 	for name, tc := range map[string]struct {
-		on    string
-		fault testkit.Fault
-		total int64 // of a lease that stood for 4 units
-		outcome
-		inTable *outcome // if it differs
+		on      string
+		fault   testkit.Fault
+		total   int64 // of a lease that stood for 4 units
+		want    settleOutcome
+		inTable *settleOutcome // if it differs
 	}{
-		"charge, answer lost":  {bucket, testkit.LostAnswer, 7, outcome{10, 3, 1}, nil},
-		"charge, request lost": {bucket, testkit.LostRequest, 7, outcome{7, 3, 1}, nil},
-		"charge, failed":       {bucket, testkit.Fail, 7, outcome{7, 3, 1}, nil},
-		"charge, not sent":     {bucket, testkit.NoConnection, 7, outcome{7, 0, 1}, nil},
-		"refund, answer lost":  {bucket, testkit.LostAnswer, 1, outcome{1, 3, 0}, nil},
-		"refund, request lost": {bucket, testkit.LostRequest, 1, outcome{4, 3, 0}, nil},
+		"charge, answer lost":  {bucket, testkit.LostAnswer, 7, settleOutcome{10, 3, 1}, nil},
+		"charge, request lost": {bucket, testkit.LostRequest, 7, settleOutcome{7, 3, 1}, nil},
+		"charge, failed":       {bucket, testkit.Fail, 7, settleOutcome{7, 3, 1}, nil},
+		"charge, not sent":     {bucket, testkit.NoConnection, 7, settleOutcome{7, 0, 1}, nil},
+		"refund, answer lost":  {bucket, testkit.LostAnswer, 1, settleOutcome{1, 3, 0}, nil},
+		"refund, request lost": {bucket, testkit.LostRequest, 1, settleOutcome{4, 3, 0}, nil},
 		// The record has the adjust, and the store makes the refund later.
-		"refund, not sent":             {bucket, testkit.NoConnection, 1, outcome{1, 0, 1}, &outcome{1, 0, 0}},
-		"charge, record: answer lost":  {record, testkit.LostAnswer, 7, outcome{7, 0, 0}, nil},
-		"charge, record: request lost": {record, testkit.LostRequest, 7, outcome{7, 0, 0}, nil},
-		"charge, record: failed":       {record, testkit.Fail, 7, outcome{7, 0, 0}, nil},
-		"charge, record: not sent":     {record, testkit.NoConnection, 7, outcome{7, 0, 1}, nil},
-		"refund, record: answer lost":  {record, testkit.LostAnswer, 1, outcome{1, 0, 0}, nil},
-		"refund, record: request lost": {record, testkit.LostRequest, 1, outcome{1, 0, 0}, nil},
-		"refund, record: not sent":     {record, testkit.NoConnection, 1, outcome{1, 0, 1}, nil},
+		"refund, not sent":             {bucket, testkit.NoConnection, 1, settleOutcome{1, 0, 1}, &settleOutcome{1, 0, 0}},
+		"charge, record: answer lost":  {record, testkit.LostAnswer, 7, settleOutcome{7, 0, 0}, nil},
+		"charge, record: request lost": {record, testkit.LostRequest, 7, settleOutcome{7, 0, 0}, nil},
+		"charge, record: failed":       {record, testkit.Fail, 7, settleOutcome{7, 0, 0}, nil},
+		"charge, record: not sent":     {record, testkit.NoConnection, 7, settleOutcome{7, 0, 1}, nil},
+		"refund, record: answer lost":  {record, testkit.LostAnswer, 1, settleOutcome{1, 0, 0}, nil},
+		"refund, record: request lost": {record, testkit.LostRequest, 1, settleOutcome{1, 0, 0}, nil},
+		"refund, record: not sent":     {record, testkit.NoConnection, 1, settleOutcome{1, 0, 1}, nil},
 	} {
 		for _, process := range []bool{false, true} {
 			if process && tc.on == record {
@@ -55,48 +57,54 @@ func TestFaultsSettleRepeated(t *testing.T) {
 			}
 			t.Run(name+"/"+leasesIn(process), func(t *testing.T) {
 				t.Parallel()
-				want := tc.outcome
+				want := tc.want
 				if !process && tc.inTable != nil {
 					want = *tc.inTable
 				}
-				w := newFaultWorld(t)
-				w.limits(t, "acme", perSecond("rpm", 20, 1))
 				p := &trap{fault: tc.fault, operation: "UpdateItem", text: tc.on}
-				s := w.trappedIn(t, Options{ProcessLeases: process}, limiter.Options{}, p)
-				lease := mustTake(t, s, "acme", 4)
-				s.store.running.Wait()
-				p.set(1)
-				if tc.fault == testkit.NoConnection {
-					p.set(client.CallAttempts)
-				}
-				repeated := 0
-				for range 3 {
-					_, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": tc.total}})
-					if err == nil {
-						break
-					}
-					wantCode(t, err, weir.Unavailable)
-					repeated++
-				}
-				if repeated != want.repeated {
-					t.Errorf("repeated %d times, want %d", repeated, want.repeated)
-				}
-				if s.faults.Count(tc.fault) == 0 {
-					t.Error("nothing went wrong")
-				}
-				if _, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": 19}}); err != nil {
-					t.Errorf("a replay: %v", err)
-				}
-				if _, err := lease.Complete(t.Context()); err != nil {
-					t.Errorf("complete: %v", err)
-				}
-				s.store.running.Wait()
-				w.wantTaken(t, "acme", "rpm", want.taken)
-				if got := s.store.Stats().AmbiguousMilli; got != want.ambiguous*1000 {
-					t.Errorf("%d milli-units are said to be ambiguous, want %d", got, want.ambiguous*1000)
-				}
+				settleRepeated(t, p, process, tc.total, want)
 			})
 		}
+	}
+}
+
+// settleRepeated adjusts a lease of 4 units to a total while a trap is set.
+func settleRepeated(t *testing.T, p *trap, process bool, total int64, want settleOutcome) {
+	t.Helper()
+	w := newFaultWorld(t)
+	w.limits(t, "acme", perSecond("rpm", 20, 1))
+	s := w.trappedIn(t, Options{ProcessLeases: process}, limiter.Options{}, p)
+	lease := mustTake(t, s, "acme", 4)
+	s.store.running.Wait()
+	p.set(1)
+	if p.fault == testkit.NoConnection {
+		p.set(client.CallAttempts)
+	}
+	repeated := 0
+	for range 3 {
+		_, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": total}})
+		if err == nil {
+			break
+		}
+		wantCode(t, err, weir.Unavailable)
+		repeated++
+	}
+	if repeated != want.repeated {
+		t.Errorf("repeated %d times, want %d", repeated, want.repeated)
+	}
+	if s.faults.Count(p.fault) == 0 {
+		t.Error("nothing went wrong")
+	}
+	if _, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": 19}}); err != nil {
+		t.Errorf("a replay: %v", err)
+	}
+	if _, err := lease.Complete(t.Context()); err != nil {
+		t.Errorf("complete: %v", err)
+	}
+	s.store.running.Wait()
+	w.wantTaken(t, "acme", "rpm", want.taken)
+	if got := s.store.Stats().AmbiguousMilli; got != want.ambiguous*1000 {
+		t.Errorf("%d milli-units are said to be ambiguous, want %d", got, want.ambiguous*1000)
 	}
 }
 
