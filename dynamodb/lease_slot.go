@@ -9,10 +9,10 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// newVersion returns a version for a slot, which no other write has.
+// newVersion returns a version for a slot, which no other write has. Its last half is not 0.
 func newVersion() uint64 {
 	for {
-		if v := rand.Uint64(); v != 0 {
+		if v := rand.Uint64(); uint32(v) != 0 {
 			return v
 		}
 	}

@@ -133,15 +133,15 @@ func (s *Store) recorded(op *reserveOp, w *leaserecord.Write, r leaserecord.Resu
 	switch {
 	case r.Unknown:
 		s.countAmbiguous(op)
-		return r.Err
-	case r.Err != nil:
+	case (r.Err != nil || r.Lost) && !r.Applied:
 		op.compensate()
+	}
+	switch {
+	case r.Err != nil:
 		return r.Err
 	case r.Lost && r.Found == nil: // the record was deleted between two writes
-		op.compensate()
 		return &weir.Error{Code: weir.Unavailable, Reason: "the record of the lease was deleted"}
 	case r.Lost:
-		op.compensate()
 		return op.answerBySlot(r.Found)
 	}
 	op.out.Version = w.Lease.Version
@@ -155,6 +155,7 @@ func (s *Store) recordedLate(
 	switch {
 	case r.Unknown:
 		s.countAmbiguous(op)
+	case r.Applied: // another process continues the lease
 	case r.Err != nil, r.Lost:
 		op.compensate()
 	case cancel:

@@ -46,28 +46,25 @@ func (s *Store) applyRecorded(
 }
 
 // resolve finds out whether an earlier update was recorded whose last write of the slot had no
-// answer, by sending that write again. If it was, resolve makes its refunds, which no other process
-// makes. If another process has changed the slot since, nobody can tell: nothing is given back, and
-// the refunds are in doubt.
+// answer, by sending that write again.
 func (t *leaseUpdate) resolve(ctx context.Context, s *Store, now time.Time, u *driver.Update) error {
 	w := t.unknown
 	if w == nil {
 		return nil
 	}
 	r, err := s.sendSlot(ctx, &leaserecord.Write{
-		ID: w.ID, Replaces: w.Replaces, Lease: w.Lease, KeepUntil: w.KeepUntil,
+		ID: w.ID, Replaces: w.Replaces, Lease: w.Lease, Doubtful: true, KeepUntil: w.KeepUntil,
 	})
 	if err != nil || r.Err != nil {
 		return cmp.Or(err, r.Err)
 	}
 	t.unknown = nil
 	if r.Lost {
-		t.uncertain, t.base = t.uncertain || len(t.owed) > 0, after(t.pieces, nil)
-		t.lost = lostError(u.ID, r.Found, now)
-		return nil
+		t.lose(s, now, t.recorded, t.owed, r)
+	} else {
+		t.slot = w.Lease
+		t.settle(s, now, t.recorded, t.owed)
 	}
-	t.slot = w.Lease
-	t.settle(s, now, t.recorded, t.owed)
 	return t.wait(ctx)
 }
 
@@ -115,22 +112,46 @@ func (t *leaseUpdate) writeSlot(s *Store, now time.Time, u *driver.Update) {
 	}
 	r := <-s.leases.Send(w)
 	switch {
+	case r.Lost && r.Err == nil:
+		t.lose(s, now, u, refunds(left), r)
+		t.endSlot(nil)
 	case r.Unknown: // the next update of the lease finds out
-		for _, d := range slices.Concat(left, t.charged()) {
-			s.buckets.Counts.Ambiguous(max(d.milli, -d.milli))
-		}
+		t.countAmbiguous(s, left)
 		t.unknown, t.owed, t.recorded = w, refunds(left), u
 		t.endSlot(r.Err)
 	case r.Err != nil:
 		t.endSlot(r.Err)
-	case r.Lost:
-		t.giveBack(s, now, u)
-		t.lost = lostError(u.ID, r.Found, now)
-		t.endSlot(nil)
 	default:
 		t.slot = slot
 		t.settle(s, now, u, refunds(left))
 		t.endSlot(nil)
+	}
+}
+
+// lose ends an update that found something else in the slot. If its own write was applied before,
+// lose makes the refunds that it owes, which no other process makes. Otherwise it gives back what
+// the update has charged. If that is not known, neither is done, so that nothing is given back that
+// the lease stands for.
+func (t *leaseUpdate) lose(
+	s *Store, now time.Time, u *driver.Update, owed []pieceDelta, r leaserecord.Result,
+) {
+	switch {
+	case r.Applied:
+		t.settle(s, now, u, owed)
+	case r.Unknown:
+		t.countAmbiguous(s, owed)
+		t.uncertain, t.base = t.uncertain || len(owed) > 0, after(t.pieces, nil)
+	default:
+		t.giveBack(s, now, u)
+	}
+	t.lost = lostError(u.ID, r.Found, now)
+}
+
+// countAmbiguous counts what an update has charged, and what it has still to write, as units that
+// may or may not be part of the lease.
+func (t *leaseUpdate) countAmbiguous(s *Store, left []pieceDelta) {
+	for _, d := range slices.Concat(left, t.charged()) {
+		s.buckets.Counts.Ambiguous(max(d.milli, -d.milli))
 	}
 }
 

@@ -98,7 +98,9 @@ type Lease struct {
 	// Version is random and another one after each write, so that a condition on it recognises any
 	// write in between. It is never 0.
 	Version uint64
-	State   LeaseState
+	// Prev is the last half of the version that this one has replaced; 0 if the slot was empty.
+	Prev  uint32
+	State LeaseState
 	// Fingerprint is the request's.
 	Fingerprint     uint64
 	AtMS, ExpiresMS int64
@@ -157,6 +159,7 @@ func LeaseVersion(version uint64) []byte {
 func (l *Lease) Encode(id weir.LeaseID) types.AttributeValue {
 	b := append(make([]byte, 0, 96), LeaseVersion(l.Version)...)
 	b = append(b, leaseFormat, byte(l.State))
+	b = binary.BigEndian.AppendUint32(b, l.Prev)
 	if l.State == LeaseLive {
 		b = l.appendLive(b, id)
 	} else {
@@ -267,7 +270,7 @@ func ParseLease(item Item, id weir.LeaseID) (*Lease, error) {
 
 func decodeLease(value types.AttributeValue, id weir.LeaseID) (*Lease, error) {
 	b, ok := value.(*types.AttributeValueMemberB)
-	const sumLen, headLen = 4, versionLen + 2
+	const sumLen, headLen = 4, versionLen + 2 + 4
 	switch {
 	case !ok:
 		return nil, errors.New("is not binary")
@@ -283,6 +286,7 @@ func decodeLease(value types.AttributeValue, id weir.LeaseID) (*Lease, error) {
 	}
 	l := &Lease{
 		Version: binary.BigEndian.Uint64(body), State: LeaseState(body[versionLen+1]),
+		Prev: binary.BigEndian.Uint32(body[versionLen+2:]),
 	}
 	r := &byteReader{b: body[headLen:]}
 	switch l.State {

@@ -23,7 +23,7 @@ func liveLease() *schema.Lease {
 	child := weir.Subject{Entity: "team-a", Resource: "openai/gpt-4o"}
 	parent := weir.Subject{Entity: "acme", Resource: "openai/gpt-4o"}
 	return &schema.Lease{
-		Version: 0x0102030405060708, State: schema.LeaseLive, Fingerprint: 99,
+		Version: 0x0102030405060708, Prev: 77, State: schema.LeaseLive, Fingerprint: 99,
 		AtMS: 1_700_000_000_123, ExpiresMS: 1_700_003_600_123, Seq: 3, SeqAtMS: 1_700_000_001_000,
 		Charges: 2, Keys: []uint64{7, math.MaxUint64},
 		Takes: []schema.LeaseTake{

@@ -19,26 +19,31 @@ type Write struct {
 	ID weir.LeaseID
 	// Replaces is the version that the slot must have; 0 if it must be empty.
 	Replaces uint64
-	// Lease is what the slot will hold, with a version that no other write has.
+	// Lease is what the slot will hold, with a version that no other write has; nil empties the slot.
+	// [Store.Send] sets its Prev.
 	Lease *schema.Lease
+	// Doubtful reports that the write was sent before and given up, so that it may have been applied.
+	Doubtful bool
 	// KeepUntil is the Unix millisecond up to which the table must keep the record.
 	KeepUntil int64
 
 	slot     int
 	result   chan Result // has room for one
 	attempts int
-	doubtful bool // an attempt may have been applied
 }
 
 // Result is the outcome of a write. If Err is nil, the write was applied unless Lost is set.
 type Result struct {
-	// Lost reports that the slot was not as the write requires, and nothing was written. Found is
-	// what the slot holds; nil if it is empty.
-	Lost  bool
-	Found *schema.Lease
-	// Err says why the write was given up. Unknown reports that it may have been applied, or may
-	// still be.
-	Err     error
+	// Lost reports that the slot is not as the write requires. Found is what it holds; nil if it is
+	// empty. Applied reports that the write was applied nevertheless, and that another process has
+	// changed the slot since.
+	Lost    bool
+	Found   *schema.Lease
+	Applied bool
+	// Err says why the write was given up.
+	Err error
+	// Unknown reports, after an error, that the write may have been applied or may still be, and of a
+	// lost one that it may have been applied.
 	Unknown bool
 }
 
@@ -58,6 +63,9 @@ func (s *Store) Send(w *Write) <-chan Result {
 	var key schema.Key
 	key, w.slot = schema.LeaseRecordKey(s.namespace, w.ID)
 	w.result = make(chan Result, 1)
+	if w.Lease != nil {
+		w.Lease.Prev = uint32(w.Replaces)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[key]
@@ -227,10 +235,17 @@ func (q *queue) refused(batch []*Write, record schema.Item) []*Write {
 		case version == w.Replaces:
 			again = append(again, w)
 		default:
-			w.result <- Result{Lost: true, Found: found}
+			w.result <- w.lost(found)
 		}
 	}
 	return again
+}
+
+// lost returns the result of a write that found something else in its slot. If an attempt may have
+// been applied, the slot tells whether it was, unless other processes have changed it twice since.
+func (w *Write) lost(found *schema.Lease) Result {
+	applied := w.Doubtful && w.Lease != nil && found != nil && found.Prev == uint32(w.Lease.Version)
+	return Result{Lost: true, Found: found, Applied: applied, Unknown: w.Doubtful && !applied}
 }
 
 // pause waits before writes are sent again, longer each time. It gives up those that were sent too
@@ -239,9 +254,9 @@ func (q *queue) pause(batch []*Write, err error, unknown bool) []*Write {
 	var again []*Write
 	longest := 0
 	for _, w := range batch {
-		w.doubtful = w.doubtful || unknown
+		w.Doubtful = w.Doubtful || unknown
 		if w.attempts++; w.attempts >= maxAttempts || w.attempts > 1 && q.running.Closed.Load() {
-			w.result <- Result{Err: err, Unknown: w.doubtful}
+			w.result <- Result{Err: err, Unknown: w.Doubtful}
 			continue
 		}
 		again = append(again, w)
@@ -261,7 +276,7 @@ func (q *queue) pause(batch []*Write, err error, unknown bool) []*Write {
 // failed answers writes that were refused for another reason than their conditions.
 func (q *queue) failed(batch []*Write, err error) []*Write {
 	for _, w := range batch {
-		w.result <- Result{Err: err, Unknown: w.doubtful}
+		w.result <- Result{Err: err, Unknown: w.Doubtful}
 	}
 	return nil
 }
