@@ -150,6 +150,10 @@ const (
 
 const versionLen = 8
 
+// leaseReplaces is added to the state of a slot that names the version it replaced. A slot that was
+// empty before does not name one, so that eight new leases fit in a kilobyte.
+const leaseReplaces = 0x80
+
 // LeaseVersion encodes a version: the first bytes of a slot.
 func LeaseVersion(version uint64) []byte {
 	return binary.BigEndian.AppendUint64(nil, version)
@@ -158,8 +162,12 @@ func LeaseVersion(version uint64) []byte {
 // Encode returns the slot of the lease with an ID. A checksum with the ID is at its end.
 func (l *Lease) Encode(id weir.LeaseID) types.AttributeValue {
 	b := append(make([]byte, 0, 96), LeaseVersion(l.Version)...)
-	b = append(b, leaseFormat, byte(l.State))
-	b = binary.BigEndian.AppendUint32(b, l.Prev)
+	if l.Prev == 0 {
+		b = append(b, leaseFormat, byte(l.State))
+	} else {
+		b = append(b, leaseFormat, byte(l.State)|leaseReplaces)
+		b = binary.BigEndian.AppendUint32(b, l.Prev)
+	}
 	if l.State == LeaseLive {
 		b = l.appendLive(b, id)
 	} else {
@@ -270,7 +278,7 @@ func ParseLease(item Item, id weir.LeaseID) (*Lease, error) {
 
 func decodeLease(value types.AttributeValue, id weir.LeaseID) (*Lease, error) {
 	b, ok := value.(*types.AttributeValueMemberB)
-	const sumLen, headLen = 4, versionLen + 2 + 4
+	const sumLen, headLen = 4, versionLen + 2
 	switch {
 	case !ok:
 		return nil, errors.New("is not binary")
@@ -284,11 +292,14 @@ func decodeLease(value types.AttributeValue, id weir.LeaseID) (*Lease, error) {
 	if binary.BigEndian.Uint32(sum) != leaseChecksum(id, body) {
 		return nil, errLeaseChecksum
 	}
+	state := body[versionLen+1]
 	l := &Lease{
-		Version: binary.BigEndian.Uint64(body), State: LeaseState(body[versionLen+1]),
-		Prev: binary.BigEndian.Uint32(body[versionLen+2:]),
+		Version: binary.BigEndian.Uint64(body), State: LeaseState(state &^ leaseReplaces),
 	}
 	r := &byteReader{b: body[headLen:]}
+	if state&leaseReplaces != 0 {
+		l.Prev = r.uint32()
+	}
 	switch l.State {
 	case LeaseLive:
 		l.readLive(r, id)
@@ -381,6 +392,13 @@ func (r *byteReader) byte() byte {
 func (r *byteReader) uint64() uint64 {
 	if b := r.bytes(8); b != nil {
 		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *byteReader) uint32() uint32 {
+	if b := r.bytes(4); b != nil {
+		return binary.BigEndian.Uint32(b)
 	}
 	return 0
 }

@@ -91,7 +91,7 @@ func TestLeaseRecordKey(t *testing.T) {
 	}
 }
 
-// TestLeaseFits checks that eight leases with long names fit a write unit.
+// TestLeaseFits checks that eight new leases with long names fit a write unit.
 func TestLeaseFits(t *testing.T) {
 	t.Parallel()
 	of := weir.Subject{Entity: "tenant-3f9c2a51-77b0-4d0e-9b1e-5f1c9d0a", Resource: "anthropic/claude-sonnet-4-5"}
@@ -100,7 +100,7 @@ func TestLeaseFits(t *testing.T) {
 	size += len(key.PK) + len(key.SK)
 	for range schema.LeaseSlots {
 		l := liveLease()
-		l.Keys, l.Takes = nil, []schema.LeaseTake{
+		l.Prev, l.Keys, l.Takes = 0, nil, []schema.LeaseTake{
 			{Subject: of, Limit: "rpm", Parts: []schema.LeasePart{{Units: 1}}},
 			{Subject: of, Limit: "tpm", Parts: []schema.LeasePart{{Units: 100_000}}},
 		}
