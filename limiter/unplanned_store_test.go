@@ -157,3 +157,13 @@ func (s *unplannedStore) checkCalls(t *testing.T, want string) {
 	}
 	s.noted = nil
 }
+
+// checkConcurrentCalls checks the calls that the store got from callers that ran at the same time,
+// in any order. want has the reads first, and the others in alphabetical order.
+func (s *unplannedStore) checkConcurrentCalls(t *testing.T, want string) {
+	t.Helper()
+	s.mu.Lock()
+	slices.Sort(s.noted)
+	s.mu.Unlock()
+	s.checkCalls(t, want)
+}
