@@ -19,8 +19,8 @@ func missedChanges() []*wrong {
 			caught: []string{
 				o2 + "one-shot processes, lowered", o2 + "a process that restarts",
 				o2 + "an idle process, cached",
-				o2 + "an idle process, not cached", o2 + "everybody, all", o2 + "everybody, one",
-				o2 + "everybody, another", o2 + "several callers",
+				o2 + "an idle process, not cached", o2 + "every process, all", o2 + "every process, one",
+				o2 + "every process, another", o2 + "several callers",
 			},
 			store: func(s *Store) driver.Store { return itemAsConfig{s} }},
 		{name: "the configuration is read each time", caught: []string{"reads: none"},

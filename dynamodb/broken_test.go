@@ -20,7 +20,6 @@ import (
 func TestWrongStoresAreCaught(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
-	cases := mistakeCases()
 	var mu sync.Mutex
 	var rows []string
 	some := wrongs()
@@ -33,17 +32,14 @@ func TestWrongStoresAreCaught(t *testing.T) {
 			t.Run(x.name, func(t *testing.T) {
 				t.Parallel()
 				for _, about := range x.caught[:soak.Amount(1, len(x.caught))] {
-					i := slices.IndexFunc(cases, func(c mistakeCase) bool { return strings.HasPrefix(c.name, about) })
-					if i < 0 {
-						t.Fatalf("no case is about %q", about)
-					}
-					r := recorded(t, table, x, cases[i])
+					c := caseAbout(t, about)
+					r := recorded(t, table, x, c)
 					if !r.Failed {
-						t.Errorf("not caught by %q", cases[i].name)
+						t.Errorf("not caught by %q", c.name)
 						continue
 					}
 					mu.Lock()
-					rows = append(rows, fmt.Sprintf("%-60s %s", x.name, cases[i].name))
+					rows = append(rows, fmt.Sprintf("%-60s %s", x.name, c.name))
 					mu.Unlock()
 				}
 			})
@@ -51,6 +47,30 @@ func TestWrongStoresAreCaught(t *testing.T) {
 	})
 	slices.Sort(rows)
 	t.Logf("%d wrongs caught:\n%s", len(rows), strings.Join(rows, "\n"))
+}
+
+// TestEveryWrongHasACase checks that the cases that are to catch a wrong store exist.
+func TestEveryWrongHasACase(t *testing.T) {
+	t.Parallel()
+	for _, x := range wrongs() {
+		t.Run(x.name, func(t *testing.T) {
+			for _, about := range x.caught {
+				caseAbout(t, about)
+			}
+		})
+	}
+}
+
+// caseAbout returns the first case whose name begins with the given text.
+func caseAbout(t *testing.T, about string) mistakeCase {
+	t.Helper()
+	for _, c := range mistakeCases() {
+		if strings.HasPrefix(c.name, about) {
+			return c
+		}
+	}
+	t.Fatalf("no case is about %q", about)
+	return mistakeCase{}
 }
 
 // recorded runs a case with something wrong. The case also fails if it waits for something that

@@ -63,7 +63,7 @@ func unconditional() []*wrong {
 					u.requires = without(u.requires, stores(f)(u))
 				}
 			}},
-		dropped("a count of shards is not noticed", schema.AttrShardCount, "write rule: a count of shards"),
+		dropped("a count of shards is not noticed", schema.AttrShardCount, "write rule: a shard count"),
 		dropped("a bucket that is switched off is used", schema.AttrDisabled, "write rule: a bucket"),
 		dropped("a stamp is not noticed", schema.AttrVU, "write rule: an item that is stamped"),
 		dropped("an expired item is used", schema.AttrTTL, "write rule: an item that has expired"),
