@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -36,10 +37,11 @@ func TestFaultsRefillLost(t *testing.T) {
 				Rules: []testkit.FaultRule{{
 					Fault: tc.fault, PerMille: 1000, Most: tc.most,
 					Match: func(r *testkit.FaultRequest) bool {
-						if r.Operation == "UpdateItem" {
-							writes++
+						if r.Operation != "UpdateItem" || !bytes.Contains(r.Body, []byte("/BUCKET#")) {
+							return false
 						}
-						return r.Operation == "UpdateItem" && writes > 1
+						writes++
+						return writes > 1
 					},
 				}},
 			})
@@ -96,7 +98,7 @@ func TestFaultsColdWriteLost(t *testing.T) {
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 100, 1))
 			mustTake(t, w.trapped(t, limiter.Options{}), "acme", 10)
-			p := &trap{fault: tc.fault, operation: "UpdateItem"}
+			p := &trap{fault: tc.fault, operation: "UpdateItem", text: "/BUCKET#"}
 			s := w.trapped(t, limiter.Options{}, p)
 			p.set(1)
 			if _, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 60)); !errors.Is(err, weir.Unavailable) {
@@ -126,7 +128,7 @@ func TestFaultsLostThenStale(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 100, 1))
-			p := &trap{fault: tc.fault, operation: "UpdateItem"}
+			p := &trap{fault: tc.fault, operation: "UpdateItem", text: "/BUCKET#"}
 			s := w.trapped(t, limiter.Options{}, p)
 			mustTake(t, s, "acme", 10)
 			s.store.running.Wait()
