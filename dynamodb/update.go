@@ -201,8 +201,10 @@ func (t *leaseUpdate) byItem(now int64, u *driver.Update, deltas []pieceDelta) [
 			known[at] = g
 			all = append(all, g)
 		}
+		inForce := definitionOf(u.Changes[d.holding].Limit)
 		g.update.Deltas = append(g.update.Deltas, bucketitem.Delta{
-			Name: h.Limit.Name, Milli: d.milli, Limit: definitionOf(u.Changes[d.holding].Limit),
+			Name: h.Limit.Name, Milli: d.milli, Limit: inForce,
+			Changed: inForce != nil && !inForce.Same(*h.Limit),
 		})
 		g.pieces = append(g.pieces, d)
 	}

@@ -19,10 +19,31 @@ func writesDefinitions() []mistakeCase {
 		{"definitions: a reservation during a change has them from its next call", reservedWithinChange},
 		{"definitions: set limits reach the item", setReaches(Options{})},
 		{"definitions: set limits reach the item, without speculation", setReaches(Options{NoSpeculation: true})},
+		{"definitions: a settlement brings the item to raised limits", settledUnder(1000)},
+		{"definitions: a settlement brings the item to lowered limits", settledUnder(60)},
 		{"definitions: setting limits reports an unknown outcome", setUnanswered},
 		{"definitions: two processes with different limits create an item, the old one first", knownAndUnknownDefinition(100, 50)},
 		{"definitions: two processes with different limits create an item, the new one first", knownAndUnknownDefinition(50, 100)},
 		{"definitions: two processes with the same limits create an item", knownAndUnknownDefinition(100, 100)},
+	}
+}
+
+// settledUnder has an operator change the capacity of 100, and a process that knows of it settle a
+// lease from before. From then on the bucket gains under the new definition.
+func settledUnder(capacity int64) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		at := weir.Subject{Resource: testResource}
+		w.limits(at, per("n", 100, 100, time.Minute))
+		here, there := w.process(), w.process()
+		leases := []*weir.Lease{here.admit(testEntity, weir.Costs{"n": 40}), here.admit(testEntity, weir.Costs{"n": 60})}
+		w.limits(at, per("n", capacity, capacity, time.Minute))
+		here.reread(testEntity)
+		there.reread(testEntity)
+		here.must(leases[0].Complete(w.Context(), weir.Costs{"n": 50}))
+		equal(w, "capacity", w.stored(testEntity, 0, "n").Capacity, capacity*1000)
+		there.must(there.Complete(w.Context(), leases[1].ID, []weir.Costs{{"n": 60}}))
+		w.clock.Advance(30 * time.Second)
+		equal(w, "left", here.left(testEntity), capacity/2-10)
 	}
 }
 

@@ -21,7 +21,8 @@ func (c *commit) firstConfig() *Config {
 }
 
 // configStale reports whether to read the configuration before writing: a waiter holds definitions
-// that differ from the item's, or an update asks for it. Unplanned waiters are sent back as stale
+// that differ from the item's, or an update asks for it, or it settles units of a limit whose
+// definition has changed since and that the item still has with another one. Unplanned waiters are sent back as stale
 // if the image is not fit to judge them: another writer has changed the item, it lacks a limit, or
 // a limit would begin full under a raised capacity. The caller of such a waiter is reading the
 // configuration at the same time.
@@ -34,7 +35,7 @@ func (c *commit) configStale() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread })
+	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread || c.image.lacksChange(r) })
 }
 
 // readItemConfig reads the configuration, consistently. If nothing is stored, the limits that the

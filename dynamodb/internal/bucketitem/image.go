@@ -116,6 +116,15 @@ func (m *Image) hasAll(of *Waiter) bool {
 	return true
 }
 
+// lacksChange reports whether the item does not have a definition that, as far as the process knows,
+// is in force since the units of an update were reserved.
+func (m *Image) lacksChange(r *Update) bool {
+	return slices.ContainsFunc(r.Deltas, func(d Delta) bool {
+		c := m.Limit(d.Name)
+		return d.Changed && c != nil && !c.Incomplete && !c.Matches(d.Limit)
+	})
+}
+
 // startsFullFor reports whether a limit that a waiter takes of is idle. Such a limit would begin
 // full under a raised capacity, and once it is charged the item no longer shows that it was idle.
 func (m *Image) startsFullFor(of *Waiter) bool {

@@ -131,7 +131,10 @@ type Delta struct {
 	Name string
 	// Milli is the amount to charge; below zero it is refunded.
 	Milli int64
-	Limit *weir.Limit // the definition for an item that is created again
+	// Limit is the definition in force as the process knows it; nil if it knows none. An item that is
+	// created again gets it. Changed says that the units were reserved under another one.
+	Limit   *weir.Limit
+	Changed bool
 	// betweenShards is true if the units move to another shard, so that they are not consumed.
 	betweenShards bool
 	// before is the limit as it was before the take that a compensation refunds; nil if it is not
