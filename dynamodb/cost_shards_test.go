@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -52,6 +53,106 @@ func shardCosts() []costRow {
 			do:     func(_ *costWorld, p *costProcess) { p.refused("solo", one()) },
 			before: "none",
 		},
+		shardRefund("4 shards: cancel, and the bucket is full again", 2*time.Minute, costRow{
+			before: "1 UpdateItem", after: "1 BatchGetItem",
+			full: costUnits{4000, 2000}, lean: costUnits{4000, 1000},
+		}),
+		shardRefund("4 shards: cancel, and only another shard has room", 0, costRow{
+			before: "1 UpdateItem", after: "1 BatchGetItem, 1 UpdateItem",
+			full: costUnits{4000, 4000}, lean: costUnits{4000, 2000},
+		}),
+		shardOverrun("4 shards: complete with more than the shard has"),
+	}
+}
+
+// movesUnits selects the requests that move units between the shards of a bucket: a read of all of
+// them and the writes after it, until the function that it returns is called.
+func movesUnits() (selects func(sentRequest) bool, reset func()) {
+	var reads atomic.Bool
+	return func(r sentRequest) bool {
+		if r.operation == "BatchGetItem" {
+			reads.Store(true)
+		}
+		return reads.Load()
+	}, func() { reads.Store(false) }
+}
+
+// shardRefund returns the row of a cancel of a lease that took the whole share of a shard. Before it,
+// the shard is full again: after a wait, as all others are, or because its units were given to it
+// by another shard.
+func shardRefund(what string, wait time.Duration, row costRow) costRow {
+	var lease *weir.Lease
+	later, reset := movesUnits()
+	row.what, row.later = what, later
+	row.prepare = func(s *costWorld) *costProcess {
+		reset()
+		p := warmShards(s)
+		lease = p.take("solo", weir.Costs{"rpm": 250})
+		s.clock.Advance(wait)
+		if wait == 0 {
+			s.exchange("solo")
+		}
+		s.refill(p, "solo")
+		return p
+	}
+	row.do = func(_ *costWorld, p *costProcess) {
+		if _, err := lease.Cancel(p.t.Context()); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return row
+}
+
+// exchange moves the units of a full shard to the one that is empty.
+func (s *costWorld) exchange(entity string) {
+	s.t.Helper()
+	balance := schema.BucketAttribute("rpm", schema.FieldBalance)
+	id := schema.BucketID{Namespace: s.first.store.config.Namespace, Entity: entity, Resource: costResource}
+	moved := false
+	for shard := range costShards {
+		b, err := schema.ParseBucket(s.item(entity, shard))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		by := int64(250_000)
+		if b.Limit("rpm").Balance > 0 {
+			if by = -by; moved {
+				continue
+			}
+			moved = true
+		}
+		e := &client.Expression{}
+		e.AddNumber(balance, by)
+		id.Shard = shard
+		_, err = connected(s.t, s.table).API.UpdateItem(s.t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &s.table.Name, Key: id.Key().Item(), UpdateExpression: e.Update(),
+			ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// shardOverrun returns the row of a completion with more than is left of the lease's shard.
+func shardOverrun(what string) costRow {
+	var lease *weir.Lease
+	later, reset := movesUnits()
+	return costRow{
+		what: what, later: later,
+		prepare: func(s *costWorld) *costProcess {
+			reset()
+			p := warmShards(s)
+			lease = p.take("solo", weir.Costs{"rpm": 250})
+			return p
+		},
+		do: func(_ *costWorld, p *costProcess) {
+			if _, err := lease.Complete(p.t.Context(), weir.Costs{"rpm": 300}); err != nil {
+				p.t.Fatal(err)
+			}
+		},
+		before: "1 UpdateItem", after: "1 BatchGetItem, 2 UpdateItem",
+		full: costUnits{4000, 6000}, lean: costUnits{4000, 3000},
 	}
 }
 

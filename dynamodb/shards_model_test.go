@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -39,8 +40,12 @@ type shardModel struct {
 	balance, at int64
 	// all is the sum of the shards when they were last read. owes is true if one of them was in debt,
 	// and the field there has the number of existing shards out of count.
-	all          int64
-	owes         bool
+	all  int64
+	owes bool
+	// least is what all shards must have together after a settlement, in milli-units.
+	least int64
+	// overrun is true after a settlement with more than was reserved, if no shard was in debt before.
+	overrun      bool
 	there, count int
 	history      []string
 	admitted     int
@@ -49,7 +54,7 @@ type shardModel struct {
 
 // TestShardsEqualOneBucket checks that the shards of a bucket that is split again and again never
 // have more together than one bucket would, that no request is denied that they have enough for
-// together, and that no units are lost for good.
+// together, that no part of a refund is lost, and that no shard has units while another is in debt.
 func TestShardsEqualOneBucket(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -59,10 +64,10 @@ func TestShardsEqualOneBucket(t *testing.T) {
 		told bool
 		seed uint64
 	}{
-		{"split by its writes", processOptions{}, false, 1},
-		{"split by others", processOptions{}, true, 2},
-		{"split by its writes, without speculation", processOptions{store: Options{NoSpeculation: true}}, false, 3},
-		{"split by others, with transactions", processOptions{store: Options{Transactional: true}}, true, 4},
+		{"split by its writes", processOptions{}, false, 41},
+		{"split by others", processOptions{}, true, 62},
+		{"split by its writes, without speculation", processOptions{store: Options{NoSpeculation: true}}, false, 63},
+		{"split by others, with transactions", processOptions{store: Options{Transactional: true}}, true, 64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +75,7 @@ func TestShardsEqualOneBucket(t *testing.T) {
 			inTableWorld(t, table, nil, func(w *tableWorld) {
 				m := &shardModel{
 					tableWorld: w, random: rand.New(rand.NewPCG(c.seed, 7)), how: c.how, told: c.told,
-					balance: modelCapacity * 1000, at: w.clock.Now().UnixMilli(),
+					balance: modelCapacity * 1000, at: w.clock.Now().UnixMilli(), least: math.MinInt64 + modelSlack,
 				}
 				m.play()
 			})
@@ -141,11 +146,20 @@ func (m *shardModel) compare() {
 		m.fail("the first shard is gone")
 	}
 	m.all, m.owes, m.there, m.count = 0, false, len(found), found[0].Shards
+	var fullest, deepest int64
 	for _, b := range found {
 		c := bucketitem.NewLimitImage(*b.Limit("n"), b.RefilledMS, m.count)
 		has := c.Peek(m.at, m.count)
 		m.all, m.owes = m.all+has, m.owes || has < 0
+		fullest, deepest = max(fullest, has), min(deepest, has)
 	}
+	if m.all < m.least-modelSlack {
+		m.fail("the shards have %d milli-units after a settlement, want %d", m.all, m.least)
+	}
+	if m.overrun && fullest >= 1000 && deepest <= -1000 {
+		m.fail("a shard is in debt of %d milli-units, and another one has %d", -deepest, fullest)
+	}
+	m.least, m.overrun = math.MinInt64+modelSlack, false
 	if m.all > m.balance+modelSlack {
 		m.fail("the shards have %d milli-units, and one bucket would have %d", m.all, m.balance)
 	}
@@ -155,6 +169,9 @@ func (m *shardModel) compare() {
 func (m *shardModel) fail(format string, args ...any) {
 	m.Helper()
 	last := m.history[max(0, len(m.history)-25):]
+	for shard, b := range m.shards(testEntity) {
+		last = append(last, fmt.Sprintf("shard %d of %d: %+v, refilled at %d", shard, b.Shards, *b.Limit("n"), b.RefilledMS))
+	}
 	m.Fatalf("%s: %s\n%s", m.since(), fmt.Sprintf(format, args...), strings.Join(last, "\n"))
 }
 
@@ -214,6 +231,8 @@ func (m *shardModel) end(l *weir.Lease, cost, used int64) {
 		m.fail("settle %d of %d: %v", used, cost, err)
 	default:
 		m.note("used %d of %d", used, cost)
+		m.overrun = used > cost && !m.owes
+		m.least = min(m.all+(cost-used)*1000, modelCapacity*1000)
 		m.balance = min(m.balance+(cost-used)*1000, max(m.balance, modelCapacity*1000))
 	}
 }

@@ -29,6 +29,11 @@ func severalShardCases() []mistakeCase {
 		{"several shards: a part with some of the limits is refunded", partOfSome},
 		{"several shards: are read by the count that an item has meanwhile", shardCountLearnedLate},
 		{"several shards: what one has above its share is available to all", refundKeptAboveShare},
+		{"several shards: a refund goes to the shards that have room", refundMoves(0, 100, 0, 100)},
+		{"several shards: a refund makes the shard that has room", refundMoves(0, -1, -1, -1)},
+		{"several shards: a refund on a full bucket is lost", refundMoves(100, 100, 100, 100)},
+		{"several shards: all pay for a debt", debtShared},
+		{"several shards: a debt above what all have is divided", debtDivided},
 	}
 }
 
@@ -317,4 +322,67 @@ func refundKeptAboveShare(w *tableWorld) {
 		p.deny(trial(n), weir.Costs{"n": 11})
 		p.admit(trial(n), weir.Costs{"n": 10})
 	}
+}
+
+// refundMoves gives back everything that was taken before the bucket was split. balances are those of
+// the shards meanwhile, in units; -1 if a shard does not exist.
+func refundMoves(balances ...int64) func(w *tableWorld) {
+	return func(w *tableWorld) {
+		limit := []weir.Limit{noRefill("n", 400)}
+		w.system(limit...)
+		p := w.process()
+		l := p.admit(testEntity, weir.Costs{"n": 400})
+		var left int64
+		shards := make([]units, len(balances))
+		for i, has := range balances {
+			if has >= 0 {
+				shards[i] = units{"n": has}
+				left += has
+			}
+		}
+		w.putShards(testEntity, len(shards), limit, shards...)
+		p.must(l.Cancel(w.Context()))
+		w.together(testEntity, "n", min(left+400, 400)*1000)
+		for shard, b := range w.shards(testEntity) {
+			if has := b.Limit("n").Balance; has > 100_000 {
+				w.Errorf("shard %d has %d milli-units, more than its share", shard, has)
+			}
+		}
+	}
+}
+
+// debtShared uses more than one shard has, where all together have enough. No more is admitted than
+// what is left of all.
+func debtShared(w *tableWorld) {
+	w.overrun(100, 250)
+	w.together(testEntity, "n", 150_000)
+	for shard, b := range w.shards(testEntity) {
+		if has := b.Limit("n").Balance; has < 0 {
+			w.Errorf("shard %d is in debt of %d milli-units", shard, -has)
+		}
+	}
+	w.process().exactly(testEntity, "n", 400, 150)
+}
+
+// debtDivided uses more than all shards have. Nothing is admitted until the whole debt is repaid.
+func debtDivided(w *tableWorld) {
+	w.overrun(100, 600)
+	w.together(testEntity, "n", -200_000)
+	p := w.process()
+	w.clock.Advance(29 * time.Second) // 400 a minute
+	p.deny(testEntity, weir.Costs{"n": 1})
+	w.clock.Advance(2 * time.Second)
+	p.admit(testEntity, weir.Costs{"n": 1})
+}
+
+// overrun completes a lease of one of four full shards with what was used.
+func (w *tableWorld) overrun(reserved, used int64) {
+	w.Helper()
+	limit := []weir.Limit{per("n", 400, 400, time.Minute)}
+	w.system(limit...)
+	full := units{"n": 100}
+	w.putShards(testEntity, 4, limit, full, full, full, full)
+	p := w.process()
+	l := p.admit(testEntity, weir.Costs{"n": reserved})
+	p.must(l.Complete(w.Context(), weir.Costs{"n": used}))
 }

@@ -42,6 +42,9 @@ type followUps interface {
 	publish(s *itemState, written bool)
 	// requeue puts an update that failed with err back in the queue, after a pause.
 	requeue(u *Update, err error)
+	// level moves units between the shards, in the background: refunds that overflowed or, if
+	// overflow is nil, units for a shard in debt.
+	level(now int64, overflow map[string]int64)
 }
 
 // writer returns a builder of writes of the item.
@@ -177,6 +180,9 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, 
 	}
 	c.removedLimits = rememberRemoved(c.removedLimits, removed, c.image)
 	r.correctFound(c.image)
+	if overflow := r.overflows(); overflow != nil {
+		c.later.level(r.latest, overflow)
+	}
 	c.answerAdmitted(r)
 }
 

@@ -23,12 +23,25 @@ func (c *commit) redirectWaiters(m *Image) {
 	c.answerDenied(r)
 }
 
-// dropUnneededUpdates ends the updates that need no item: those that only refund, because an item
-// that does not exist is full. If the namespace was deleted, it ends all of them: a purge may have
-// removed the item, and nothing would remove a new one.
+// dropUnneededUpdates ends the updates that need no item: those that only refund. If the first shard
+// does not exist, the bucket is full; if another one does not exist, the units go to the others. If
+// the namespace was deleted, it ends all updates: a purge may have removed the item, and nothing
+// would remove a new one.
 func (c *commit) dropUnneededUpdates() {
 	purged := c.ns.Gone.Load()
-	c.endUpdates(func(r *Update) (bool, error) { return purged || r.refundsOnly(), nil })
+	overflow := make(map[string]int64)
+	c.endUpdates(func(r *Update) (bool, error) {
+		if purged || !r.refundsOnly() || r.needsItem {
+			return purged, nil
+		}
+		for _, d := range r.Deltas {
+			overflow[d.Name] -= d.Milli
+		}
+		return true, nil
+	})
+	if c.shard > 0 && len(overflow) > 0 {
+		c.later.level(c.now(), overflow)
+	}
 }
 
 // restoreFirstShard sets the balances of a first shard that is created again while others exist:

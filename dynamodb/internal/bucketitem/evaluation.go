@@ -29,9 +29,10 @@ type effect struct {
 	// charged is true if units are taken.
 	charged bool
 	// refunded is the amount that was refunded. trimmed is true if the limit had no room for a part
-	// of a refund, by this image.
+	// of a refund, by this image. overflow is the sum of these parts that may go to other shards.
 	refunded int64
 	trimmed  bool
+	overflow int64
 	// consumed is the change of the count of consumed units.
 	consumed int64
 }
@@ -62,7 +63,7 @@ func (r *Evaluation) applyUpdate(of *Update) {
 			continue
 		}
 		if !r.undoDelta(i, &ch) {
-			r.applyDelta(i, &ch, of.Now)
+			r.applyDelta(i, &ch, of)
 		}
 		if !ch.betweenShards {
 			r.effects[i].consumed += ch.Milli
@@ -86,17 +87,21 @@ func (r *Evaluation) undoDelta(i int, ch *Delta) bool {
 }
 
 // applyDelta charges a limit or refunds to it.
-func (r *Evaluation) applyDelta(i int, ch *Delta, now int64) {
+func (r *Evaluation) applyDelta(i int, ch *Delta, of *Update) {
 	c, x := &r.After.Limits[i], &r.effects[i]
-	c.Touch(now, r.After.Shards)
+	c.Touch(of.Now, r.After.Shards)
 	before := c.BalanceMilli
 	if ch.Milli >= 0 {
 		c.BalanceMilli -= ch.Milli
 		x.charged = true
 	} else {
 		c.refund(-ch.Milli)
-		x.refunded += c.BalanceMilli - before
-		x.trimmed = x.trimmed || c.BalanceMilli-before < -ch.Milli
+		refunded := c.BalanceMilli - before
+		x.refunded += refunded
+		x.trimmed = x.trimmed || refunded < -ch.Milli
+		if of.overflows < maxOverflows {
+			x.overflow += -ch.Milli - refunded
+		}
 	}
 	x.net += before - c.BalanceMilli
 }
@@ -201,11 +206,14 @@ func (m *Image) balanceBounds(r *Evaluation, i int) (low, high int64) {
 	if r.effects[i].asked {
 		low = r.effects[i].need
 	}
+	room := rate.CapacityMilli - rate.Gain(m.Item.RefilledMS, r.After.Limits[i].Seen)
 	if r.effects[i].charged {
-		high = rate.CapacityMilli - rate.Gain(m.Item.RefilledMS, r.After.Limits[i].Seen)
+		high = room
 	}
-	if r.effects[i].refunded > 0 {
-		high = min(high, rate.CapacityMilli-r.effects[i].refunded)
+	if n := r.effects[i].refunded; n > 0 && m.Shards == 1 {
+		high = min(high, rate.CapacityMilli-n)
+	} else if n > 0 { // what is too much for this shard must go to the others
+		high = min(high, room-n)
 	}
 	return low, high
 }

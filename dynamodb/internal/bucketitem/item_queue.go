@@ -14,6 +14,7 @@ import (
 // once: there is no timer.
 type Queue struct {
 	itemState // owned by the goroutine that runs the queue; by the lock if none runs
+	of        *Subject
 	// published is the state of the item that other goroutines may read. Its lock also guards the
 	// fields below.
 	published *publishedItem
@@ -31,9 +32,9 @@ type Queue struct {
 	SeenLimits []SeenLimit
 }
 
-func newItemQueue(p *subjectState, shard int) *Queue {
-	q := &Queue{published: p.Item(shard)}
-	q.itemState = itemState{ns: p.ns, subject: p, shard: shard, later: q}
+func newItemQueue(p *Subject, shard int) *Queue {
+	q := &Queue{of: p, published: p.Item(shard)}
+	q.itemState = itemState{ns: p.ns, subject: p.subjectState, shard: shard, later: q}
 	return q
 }
 
@@ -51,7 +52,7 @@ func (q *Queue) EnqueueWaiter(w *Waiter) {
 // Enqueue puts an update in the queue.
 func (q *Queue) Enqueue(u *Update) {
 	if len(u.Deltas) > 0 {
-		q.subject.ForgetDenials()
+		q.subject.unitsReturned()
 	}
 	q.published.mu.Lock()
 	defer q.published.mu.Unlock()
@@ -124,6 +125,9 @@ func (q *Queue) publish(s *itemState, written bool) {
 		q.inFlight = nil
 	}
 }
+
+// level implements followUps.
+func (q *Queue) level(now int64, overflow map[string]int64) { q.of.level(now, overflow) }
 
 // LastImage returns the image after the last commit; nil if the item is not known.
 func (q *Queue) LastImage() *Image { return q.published.lastImage() }

@@ -72,6 +72,9 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) e
 	}
 	c.image, c.deleted, c.seenAt = newImage(b, after, c.subject.ShardCount(), c.now()), false, c.sentAt
 	c.doubleIfBusy(ctx)
+	if now := c.now(); c.image.indebted(now) {
+		c.later.level(now, nil)
+	}
 	return nil
 }
 

@@ -39,6 +39,7 @@ type subjectState struct {
 	// cascadeParent is the parent that the last plan charged too; empty if there was none.
 	cascadeParent string
 	denials       map[string]Denial // by limit
+	levelling     levelling
 }
 
 // publishedItem is the state of a bucket item that goroutines other than the writer of the item may

@@ -83,7 +83,7 @@ func (p *Subject) Queue(shard int) *Queue {
 	defer p.mu.Unlock()
 	q := p.queues[shard]
 	if q == nil {
-		q = newItemQueue(p.subjectState, shard)
+		q = newItemQueue(p, shard)
 		p.queues[shard] = q
 	}
 	return q
