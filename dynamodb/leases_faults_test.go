@@ -225,7 +225,7 @@ func TestSameIDOnTwoServers(t *testing.T) {
 
 // TestCallerLeavesBeforeRecord makes the caller of a reserve leave while the record is written. The
 // lease of a caller's own ID is kept, so that a repeat on any server gets it. A lease whose ID the
-// library made is cancelled, because nobody knows the ID. Close waits for either.
+// library made is cancelled, because no caller knows the ID. Close waits for either.
 func TestCallerLeavesBeforeRecord(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ own, closes bool }{

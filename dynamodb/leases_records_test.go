@@ -67,7 +67,7 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 func binary(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
 
 // TestLeaseWithoutBuckets deletes the bucket item of a lease and settles the lease on another server.
-// What it gives back has gone with the item. What it overran is charged on the new item.
+// The units that it gives back are gone with the item. An overrun is charged on the new item.
 func TestLeaseWithoutBuckets(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]int64{

@@ -119,7 +119,7 @@ func leaseCases() []leaseCase {
 		{
 			name: "cancelled before it was reserved",
 			prepare: func(p *process, id weir.LeaseID) error {
-				_ = call["cancel"](p, id) // the answer is that of the state unknown
+				_ = call["cancel"](p, id) // the answer is for an unknown lease
 				return nil
 			},
 			left: 100, answers: unknown(weir.Ended),

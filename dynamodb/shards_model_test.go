@@ -42,7 +42,7 @@ type shardModel struct {
 	// and the field there has the number of existing shards out of count.
 	all  int64
 	owes bool
-	// least is what all shards must have together after a settlement, in milli-units.
+	// least is the least that all shards may have together after a settlement, in milli-units.
 	least int64
 	// overrun is true after a settlement with more than was reserved, if no shard was in debt before.
 	overrun      bool

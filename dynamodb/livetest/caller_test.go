@@ -242,8 +242,8 @@ func (c *caller) extend(ctx context.Context, o *openCall) {
 	}
 }
 
-// end ends a lease in one of the ways. What the call has used, it has used, whether or not a server
-// accepts it.
+// end ends a lease in one of the ways. The call has used its units, whether or not a server accepts
+// the settlement.
 func (c *caller) end(ctx context.Context, at weir.Service, o *openCall, way string, totals weir.Costs) {
 	settled := &Settled{Totals: totals, Before: micros()}
 	actuals := totals

@@ -97,7 +97,7 @@ func (p *subjectState) nextLevelling() (now int64, overflow map[string]int64, mo
 	return now, overflow, true
 }
 
-// levelled notes the end of a pass: debts that were seen meanwhile are those that it has levelled.
+// levelled notes the end of a pass. The debts that commits saw during the pass are the same ones.
 func (p *subjectState) levelled(now int64, allInDebt bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +172,7 @@ func (p *Subject) levelOnce(now int64, overflow map[string]int64) (allInDebt boo
 }
 
 // move makes the updates that take units from shards and, when they are applied, those that give
-// units to shards. What was not taken is not given: the units of a crash in between are lost.
+// units to shards. It gives only units that were taken. A crash in between loses them.
 func (p *Subject) move(take, give []*Update) {
 	missing := make(map[string]int64) // by limit, what was not taken
 	for shard, err := range p.updateShards(take) {
