@@ -39,6 +39,7 @@ type scratch struct {
 	record  driver.LeaseRecord // what update.Lease points to
 	changes []driver.Change
 	parts   []driver.Part
+	used    []Use // for the observer
 
 	outcome driver.Outcome
 

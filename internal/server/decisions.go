@@ -53,6 +53,12 @@ func (m *metrics) Observe(_ context.Context, e limiter.Event) {
 	told := m.decided.of(decisionLabels{e.Verb, out})
 	told.count.Inc()
 	told.took.Observe(e.Took.Seconds())
+	if e.Verb == weir.VerbComplete {
+		for i := range e.Used { // a cancelled lease has used nothing, and an adjusted one is still live
+			u := &e.Used[i]
+			m.used.of(unitsLabels{m.limits.label(u.Limit), u.Kind}).Add(float64(u.Total))
+		}
+	}
 	if out != "admitted" && out != "denied" {
 		return // a replay was counted the first time
 	}
@@ -61,7 +67,7 @@ func (m *metrics) Observe(_ context.Context, e limiter.Event) {
 		name := m.limits.label(l.Limit)
 		m.judged.of(judgedLabels{name, l.Kind, limitResultLabel(l)}).Inc()
 		if out == "admitted" {
-			m.reserved.of(reservedLabels{name, l.Kind}).Add(float64(l.Requested))
+			m.reserved.of(unitsLabels{name, l.Kind}).Add(float64(l.Requested))
 		}
 	}
 }
@@ -145,8 +151,8 @@ type judgedLabels struct {
 	outcome string
 }
 
-// reservedLabels are the labels of units that were reserved.
-type reservedLabels struct {
+// unitsLabels are the labels of units that were reserved or used.
+type unitsLabels struct {
 	limit string
 	kind  weir.Kind
 }
@@ -186,8 +192,13 @@ func (m *metrics) makeSeries() {
 	})
 	reserved := m.counters("weir_units_reserved_total",
 		"Units that were reserved on limits, counted for each entity charged.", "limit", "kind")
-	m.reserved = newSeriesCache(func(l reservedLabels) prometheus.Counter {
+	m.reserved = newSeriesCache(func(l unitsLabels) prometheus.Counter {
 		return reserved.WithLabelValues(l.limit, string(l.kind))
+	})
+	used := m.counters("weir_units_used_total",
+		"Units that leases stood for when they were completed, counted for each entity charged.", "limit", "kind")
+	m.used = newSeriesCache(func(l unitsLabels) prometheus.Counter {
+		return used.WithLabelValues(l.limit, string(l.kind))
 	})
 }
 

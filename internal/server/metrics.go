@@ -24,7 +24,8 @@ type metrics struct {
 
 	decided  *seriesCache[decisionLabels, countAndTime]
 	judged   *seriesCache[judgedLabels, prometheus.Counter]
-	reserved *seriesCache[reservedLabels, prometheus.Counter]
+	reserved *seriesCache[unitsLabels, prometheus.Counter]
+	used     *seriesCache[unitsLabels, prometheus.Counter]
 	limits   limitLabels
 
 	reloads    *prometheus.CounterVec

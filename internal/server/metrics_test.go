@@ -78,8 +78,9 @@ func TestMetrics(t *testing.T) {
 		{"/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"rpm":2}}`, 422},
 		{"/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"none":2}}`, 404},
 		{"/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"rpm":-2}}`, 400},
-		{"/v1/complete", `{"lease_id":"` + id + `"}`, 200},
-		{"/v1/complete", `{"lease_id":"` + id + `"}`, 200}, // a replay
+		{"/v1/adjust", `{"lease_id":"` + id + `","seq":1,"totals":{"soft":5}}`, 200},
+		{"/v1/complete", `{"lease_id":"` + id + `","actuals":{"soft":7}}`, 200},
+		{"/v1/complete", `{"lease_id":"` + id + `","actuals":{"soft":7}}`, 200}, // a replay
 		{"/v1/cancel", `{"lease_id":"` + id + `"}`, 409},
 		{"/v1/nowhere", "", 404},
 		{"/v1/entities/acme/children", "", 200},
@@ -106,6 +107,9 @@ func TestMetrics(t *testing.T) {
 		`weir_units_reserved_total{kind="bucket",limit="rpm"}`:                                1,
 		`weir_units_reserved_total{kind="bucket",limit="soft"}`:                               3,
 		`weir_units_reserved_total{kind="concurrency",limit="slots"}`:                         2,
+		`weir_units_used_total{kind="bucket",limit="rpm"}`:                                    1,
+		`weir_units_used_total{kind="bucket",limit="soft"}`:                                   7,
+		`weir_units_used_total{kind="concurrency",limit="slots"}`:                             2,
 		`weir_requests_total{code="200",method="POST",route="/v1/reserve"}`:                   2,
 		`weir_requests_total{code="429",method="POST",route="/v1/reserve"}`:                   1,
 		`weir_requests_total{code="404",method="GET",route="other"}`:                          1,
