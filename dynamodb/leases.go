@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -51,10 +52,10 @@ func (s *Store) VoidLease(
 	r, err := s.sendSlot(ctx, &leaserecord.Write{
 		ID: id, Lease: tombstone, KeepUntil: max(tombstone.EndedMS, id.UnixMilli()) + voidMemory.Milliseconds(),
 	})
-	if err != nil {
+	if err = cmp.Or(err, r.Err); err != nil {
 		return false, err
 	}
-	return r.Lost && r.Found.State != schema.LeaseVoided, r.Err
+	return r.Lost && r.Found != nil && r.Found.State != schema.LeaseVoided, nil
 }
 
 // voidMemory is the least time for which a tombstone is kept, the default of

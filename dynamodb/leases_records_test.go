@@ -239,3 +239,30 @@ func (w *faultWorld) scan(t *testing.T) []schema.Item {
 	}
 	return all
 }
+
+// TestVoidLeaseThatCannotBeRead cancels an ID whose slot a newer weir writes after the cancel has
+// found the slot empty.
+func TestVoidLeaseThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	w.limits(t, "acme", perSecond("rpm", 100, 1))
+	here := w.trapped(t, limiter.Options{})
+	id := weir.NewLeaseID(w.clock.now())
+	if err := reserveAs(t.Context(), here.limiter, id, 4); err != nil {
+		t.Fatal(err)
+	}
+	here.store.running.Wait()
+	_, attribute, item := recordOf(t, w, id)
+	item[attribute].(*types.AttributeValueMemberB).Value[8] = 2 // the format
+	w.put(t, item)
+	defer func() {
+		if r := recover(); r != nil {
+			t.Errorf("panic: %v", r)
+		}
+	}()
+	exists, err := w.trapped(t, limiter.Options{}).store.VoidLease(t.Context(), w.clock.now(), id)
+	t.Logf("exists %t, %v", exists, err)
+	if err == nil {
+		t.Error("no error")
+	}
+}
