@@ -3,9 +3,11 @@ package dynamodb
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
+	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // earlyRecord is the write of a slot at the same time as the charges. It saves a round trip, and is
@@ -58,17 +60,17 @@ func (e *earlyRecord) rightFor(op *reserveOp) (*leaserecord.Write, <-chan leaser
 	return e.write, e.sent
 }
 
-// withdrawEarly empties the slot that was written early for a reservation that is not admitted,
-// before the caller learns the ID: the slot would answer a repeat of the reservation as admitted.
-// If that is in doubt, the error does not name the ID.
-func (s *Store) withdrawEarly(ctx context.Context, op *reserveOp) error {
+// withdrawEarly ends the early write for a reservation that is not admitted, before the caller learns
+// the ID: the slot would answer a repeat of the reservation as admitted. If that is in doubt, the
+// error does not name the ID. again reports that the reservation will be planned again with the ID.
+func (s *Store) withdrawEarly(ctx context.Context, op *reserveOp, again bool) error {
 	e := op.early
 	if e == nil {
 		return nil
 	}
 	op.early = nil
 	done := make(chan error, 1)
-	s.running.Run(func() { done <- s.withdraw(e) })
+	s.running.Run(func() { done <- s.withdraw(e, op.now, again) })
 	var err error
 	select {
 	case err = <-done:
@@ -84,14 +86,23 @@ func (s *Store) withdrawEarly(ctx context.Context, op *reserveOp) error {
 	}
 }
 
-// withdraw empties the slot of an early write.
-func (s *Store) withdraw(e *earlyRecord) error {
+// withdraw empties the slot of an early write. If an attempt of that write had no answer, it may
+// still arrive, and an empty slot would let it in. So the slot gets a tombstone instead, under which
+// the reservation cannot be planned again.
+func (s *Store) withdraw(e *earlyRecord, now int64, again bool) error {
 	written := <-e.sent
 	if written.Err != nil && !written.Unknown {
 		return nil
 	}
-	r := <-s.leases.Send(&leaserecord.Write{
+	w := &leaserecord.Write{
 		ID: e.write.ID, Replaces: e.write.Lease.Version, KeepUntil: e.write.KeepUntil,
-	})
-	return cmp.Or(written.Err, r.Err) // a write in doubt may still arrive
+	}
+	if e.write.Doubtful {
+		w.Lease = &schema.Lease{Version: newVersion(), State: schema.LeaseVoided, EndedMS: now}
+	}
+	r := <-s.leases.Send(w)
+	if err := cmp.Or(written.Err, r.Err); err != nil || !e.write.Doubtful || !again {
+		return err // a write in doubt may still arrive
+	}
+	return errors.New("an earlier attempt of the write had no answer")
 }

@@ -152,7 +152,7 @@ func (s *Store) execute(ctx context.Context, op *reserveOp) (stale bool, err err
 		return false, nil
 	}
 	op.compensate()
-	if withdrawn := s.withdrawEarly(ctx, op); withdrawn != nil {
+	if withdrawn := s.withdrawEarly(ctx, op, stale && err == nil); withdrawn != nil {
 		return false, withdrawn
 	}
 	if err != nil || stale {

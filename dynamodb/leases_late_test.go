@@ -1,0 +1,91 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// lateRecord keeps the first write of a lease record back, as if it were lost, until it is sent.
+type lateRecord struct {
+	mu   sync.Mutex
+	on   bool
+	kept *ddb.UpdateItemInput
+	n    int
+}
+
+func (l *lateRecord) install(o *ddb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("test:late", l.handle), middleware.After)
+	})
+}
+
+func (l *lateRecord) handle(
+	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
+	if u, ok := in.Parameters.(*ddb.UpdateItemInput); ok && u.UpdateExpression != nil {
+		pk, sk := client.TextOf(u.Key, schema.AttrPK), client.TextOf(u.Key, "SK")
+		if _, err := schema.ParseBucketPK(pk); err != nil && !strings.HasPrefix(sk, "#") {
+			l.mu.Lock()
+			keep := l.on && l.kept == nil
+			if keep {
+				l.kept = u
+			}
+			if l.on {
+				l.n++
+			}
+			l.mu.Unlock()
+			if keep {
+				return middleware.InitializeOutput{}, middleware.Metadata{}, &client.UnknownError{Err: errors.New("no answer")}
+			}
+		}
+	}
+	return next.HandleInitialize(ctx, in)
+}
+
+// TestLateEarlyRecord has the first write of an early record arrive after the slot was emptied again,
+// because the bucket denied the reservation.
+func TestLateEarlyRecord(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		limit := []weir.Limit{noRefill("n", 100)}
+		w.system(limit...)
+		late := &lateRecord{}
+		p := w.process(processOptions{store: Options{Client: []func(*ddb.Options){late.install}}})
+		p.admit(testEntity, weir.Costs{"n": 1})
+		w.edit(testEntity, 0, balance("n", 0)) // another process has taken the rest
+		late.mu.Lock()
+		late.on = true
+		late.mu.Unlock()
+		_, err := p.ask(testEntity, weir.Costs{"n": 10})
+		d, ok := errors.AsType[*weir.DeniedError](err)
+		if !ok {
+			w.Fatalf("got %v, want denied", err)
+		}
+		w.Logf("denied %v, kept %t, writes %d", d.LeaseID, late.kept != nil, late.n)
+		if late.kept == nil {
+			w.Fatalf("no record was written early")
+		}
+		if _, err := w.eye.store.client.API.UpdateItem(w.Context(), late.kept); err != nil {
+			w.Logf("the late write: %v", err)
+			return
+		}
+		l, err := w.process().Reserve(w.Context(), &weir.Request{
+			LeaseID: d.LeaseID, Entity: testEntity, Resource: testResource, Costs: weir.Costs{"n": 10},
+		})
+		if err == nil {
+			w.Errorf("admitted %v, which was denied and is not charged", l.ID)
+		} else {
+			w.Logf("again: %v", err)
+		}
+	})
+}
