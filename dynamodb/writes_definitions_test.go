@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
@@ -200,4 +203,23 @@ func knownAndUnknownDefinition(first, second int64) func(w *tableWorld) {
 		}
 		equal(w, "consumed", w.stored(testEntity, 0, "n").Consumed, charged*1000)
 	}
+}
+
+// TestSettleUnderChangedLimitsWithoutConfig settles a lease after the limits were changed, while the
+// configuration cannot be read. A settlement needs none.
+func TestSettleUnderChangedLimitsWithoutConfig(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		at := weir.Subject{Resource: testResource}
+		w.limits(at, per("n", 100, 100, time.Minute))
+		reads := &batchReads{}
+		p := w.process(processOptions{store: Options{Client: []func(*ddb.Options){reads.install}}})
+		l := p.admit(testEntity, weir.Costs{"n": 40})
+		w.limits(at, per("n", 200, 200, time.Minute))
+		p.reread(testEntity)
+		reads.fail.Store(1000)
+		if _, err := l.Complete(w.Context(), weir.Costs{"n": 50}); err != nil {
+			w.Errorf("complete with more: %v", err)
+		}
+	})
 }

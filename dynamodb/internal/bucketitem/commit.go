@@ -42,9 +42,8 @@ type followUps interface {
 	publish(s *itemState, written bool)
 	// requeue puts an update that failed with err back in the queue, after a pause.
 	requeue(u *Update, err error)
-	// level moves units between the shards, in the background: refunds that overflowed or, if
-	// overflow is nil, units for a shard in debt.
-	level(now int64, overflow map[string]int64)
+	// level moves units between the shards, in the background.
+	level(w levelWork)
 }
 
 // writer returns a builder of writes of the item.
@@ -67,6 +66,8 @@ type commit struct {
 	// it.
 	config *Config
 	owner  owner
+	// readFailed is true if the configuration could not be read. A settlement then goes by the item.
+	readFailed bool
 	// refused is true after a write was refused: another writer has changed the item.
 	refused bool
 	round   int // counts the passes of the loop: a write, or a read in its place
@@ -180,8 +181,8 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, 
 	}
 	c.removedLimits = rememberRemoved(c.removedLimits, removed, c.image)
 	r.correctFound(c.image)
-	if overflow := r.overflows(); overflow != nil {
-		c.later.level(r.latest, overflow)
+	if w, overflows := r.overflow(); overflows {
+		c.later.level(w)
 	}
 	c.answerAdmitted(r)
 }

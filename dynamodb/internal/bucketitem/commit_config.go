@@ -21,8 +21,7 @@ func (c *commit) firstConfig() *Config {
 }
 
 // configStale reports whether to read the configuration before writing: a waiter holds definitions
-// that differ from the item's, or an update asks for it, or it settles units of a limit whose
-// definition has changed since and that the item still has with another one. Unplanned waiters are sent back as stale
+// that differ from the item's, or an update asks for it. Unplanned waiters are sent back as stale
 // if the image is not fit to judge them: another writer has changed the item, it lacks a limit, or
 // a limit would begin full under a raised capacity. The caller of such a waiter is reading the
 // configuration at the same time.
@@ -35,7 +34,13 @@ func (c *commit) configStale() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread || c.image.lacksChange(r) })
+	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread })
+}
+
+// lacksChange reports whether to read the configuration because an update settles units of a limit
+// whose definition has changed since, and the item still has another one.
+func (c *commit) lacksChange() bool {
+	return !c.readFailed && slices.ContainsFunc(c.Updates, c.image.lacksChange)
 }
 
 // readItemConfig reads the configuration, consistently. If nothing is stored, the limits that the

@@ -28,19 +28,21 @@ func (c *commit) redirectWaiters(m *Image) {
 // the namespace was deleted, it ends all updates: a purge may have removed the item, and nothing
 // would remove a new one.
 func (c *commit) dropUnneededUpdates() {
-	purged := c.ns.Gone.Load()
-	overflow := make(map[string]int64)
+	purged, w := c.ns.Gone.Load(), levelWork{now: c.now()}
 	c.endUpdates(func(r *Update) (bool, error) {
 		if purged || !r.refundsOnly() || r.needsItem {
 			return purged, nil
 		}
-		for _, d := range r.Deltas {
-			overflow[d.Name] -= d.Milli
+		if r.moves < maxMoves {
+			w.moves = max(w.moves, r.moves)
+			for _, d := range r.Deltas {
+				w.add(d.Name, -d.Milli)
+			}
 		}
 		return true, nil
 	})
-	if c.shard > 0 && len(overflow) > 0 {
-		c.later.level(c.now(), overflow)
+	if c.shard > 0 && w.overflow != nil {
+		c.later.level(w)
 	}
 }
 

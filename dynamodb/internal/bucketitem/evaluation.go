@@ -16,6 +16,8 @@ type Evaluation struct {
 	AdmittedResults, deniedResults []Result
 	// latest is the latest now of the batch.
 	latest int64
+	// moves is the most often that units of the overflows have moved on before.
+	moves int
 }
 
 // effect is the effect of an evaluation on one limit, in milli-units.
@@ -99,8 +101,9 @@ func (r *Evaluation) applyDelta(i int, ch *Delta, of *Update) {
 		refunded := c.BalanceMilli - before
 		x.refunded += refunded
 		x.trimmed = x.trimmed || refunded < -ch.Milli
-		if of.overflows < maxOverflows {
-			x.overflow += -ch.Milli - refunded
+		if left := -ch.Milli - refunded; left > 0 && of.moves < maxMoves {
+			x.overflow += left
+			r.moves = max(r.moves, of.moves)
 		}
 	}
 	x.net += before - c.BalanceMilli

@@ -127,7 +127,7 @@ func (q *Queue) publish(s *itemState, written bool) {
 }
 
 // level implements followUps.
-func (q *Queue) level(now int64, overflow map[string]int64) { q.of.level(now, overflow) }
+func (q *Queue) level(w levelWork) { q.of.level(w) }
 
 // LastImage returns the image after the last commit; nil if the item is not known.
 func (q *Queue) LastImage() *Image { return q.published.lastImage() }
@@ -220,14 +220,7 @@ func (q *Queue) requeue(u *Update, err error) {
 	q.subject.retain()
 	tasks.Run(func() {
 		defer q.subject.Release()
-		if !tasks.Closed.Load() {
-			pause := time.NewTimer(firstRequeuePause << (u.attempts - 1))
-			defer pause.Stop()
-			select {
-			case <-pause.C:
-			case <-tasks.Ending:
-			}
-		}
+		q.ns.pause(u.attempts)
 		q.Enqueue(u)
 	})
 }

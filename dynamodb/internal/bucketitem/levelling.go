@@ -6,43 +6,56 @@ import (
 	"slices"
 )
 
-// levelling is the work of moving units between the shards of a bucket, so that the bucket admits
-// what one item would: a refund for which a shard has no room goes to the others, and the others
-// pay for a shard in debt (ADR 37). The lock of the subjectState guards it.
+// levelling moves units between the shards of a bucket, so that the bucket admits what one item
+// would: a refund for which a shard has no room goes to the others, and the others pay for a shard
+// in debt (ADR 37). The lock of the subjectState guards it.
 type levelling struct {
 	running bool
-	now     int64 // the latest now of the requests
-	// overflow is the refunds for which a shard had no room, by limit, in milli-units.
-	overflow map[string]int64
-	debt     bool // a shard in debt was seen
-	// notBefore is the Unix millisecond before which a debt is not looked at: all shards were in debt.
+	work    levelWork // what the next pass is to do
+	// notBefore is the Unix millisecond before which a debt asks for no pass, because the last one
+	// could not pay it.
 	notBefore int64
+}
+
+// levelWork is what one pass of levelling is to do.
+type levelWork struct {
+	now int64
+	// overflow is the refunds for which a shard had no room, by limit, in milli-units. moves counts how
+	// often these units have moved on.
+	overflow map[string]int64
+	moves    int
+	// debt asks to pay for a shard in debt.
+	debt     bool
+	attempts int // the number of passes that failed
 }
 
 const (
 	// minLevelledDebt is the least debt that is levelled, in milli-units.
 	minLevelledDebt = 1000
-	// levelEveryMS is the time between two looks at a bucket whose shards are all in debt.
+	// levelEveryMS is the least time between two passes for debts that cannot be paid.
 	levelEveryMS = 1000
-	// maxSummed is the largest balance of which all shards together do not overflow a sum.
-	maxSummed = math.MaxInt64 / (2 * MaxShards)
-	// maxOverflows bounds how often the units of one refund move on to other shards.
-	maxOverflows = 4
+	// maxMoves bounds how often the units of one refund move on to other shards.
+	maxMoves = 4
 )
 
-// overflows returns the refunds of an evaluation for which the shard had no room, by limit. If the
-// bucket has one shard, it is full, and there are none.
-func (r *Evaluation) overflows() map[string]int64 {
-	var all map[string]int64
+// overflow returns the refunds for which the shard had no room and that may move on. If the bucket
+// has one shard, it is full, and there are none.
+func (r *Evaluation) overflow() (w levelWork, any bool) {
+	w = levelWork{now: r.latest, moves: r.moves}
 	for i := range r.effects {
 		if n := r.effects[i].overflow; n > 0 && r.After.Shards > 1 {
-			if all == nil {
-				all = make(map[string]int64)
-			}
-			all[r.After.Limits[i].Name] = n
+			w.add(r.After.Limits[i].Name, n)
 		}
 	}
-	return all
+	return w, w.overflow != nil
+}
+
+// add adds units to the overflow.
+func (w *levelWork) add(limit string, milli int64) {
+	if w.overflow == nil {
+		w.overflow = make(map[string]int64)
+	}
+	w.overflow[limit] += milli
 }
 
 // indebted reports whether one of several shards is in debt of at least a unit.
@@ -52,27 +65,42 @@ func (m *Image) indebted(now int64) bool {
 	})
 }
 
-// requestLevelling asks for levelling. It reports whether the caller must start it.
-func (p *subjectState) requestLevelling(now int64, overflow map[string]int64) bool {
+// requestLevelling adds to the work of the next pass. It reports whether the caller must start it.
+func (p *subjectState) requestLevelling(w levelWork) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &p.levelling
-	l.now = max(l.now, now)
-	for name, n := range overflow {
-		if l.overflow == nil {
-			l.overflow = make(map[string]int64)
-		}
-		l.overflow[name] += n
+	if w.overflow == nil && w.now < l.notBefore {
+		return false
 	}
-	if overflow == nil {
-		if now < l.notBefore {
-			return false
-		}
-		l.debt = true
+	l.work.now = max(l.work.now, w.now)
+	for name, n := range w.overflow {
+		l.work.add(name, n)
 	}
+	l.work.moves = max(l.work.moves, w.moves)
+	l.work.debt = l.work.debt || w.debt
+	l.work.attempts = max(l.work.attempts, w.attempts)
 	start := !l.running
 	l.running = true
 	return start
+}
+
+// nextLevelling takes the work of the next pass. If there is none, it ends the levelling and returns
+// false.
+func (p *subjectState) nextLevelling() (w levelWork, any bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.levelling
+	w, l.work = l.work, levelWork{}
+	l.running = w.debt || w.overflow != nil
+	return w, l.running
+}
+
+// postponeLevelling ends the levelling of debts for a while, because they cannot be paid now.
+func (p *subjectState) postponeLevelling(now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.levelling.work.debt, p.levelling.notBefore = false, now+levelEveryMS
 }
 
 // unitsReturned notes that the balances of the bucket may have grown otherwise than by a refill.
@@ -82,93 +110,88 @@ func (p *subjectState) unitsReturned() {
 	p.denials, p.levelling.notBefore = nil, 0
 }
 
-// nextLevelling takes the work that was asked for. It returns false, and ends the levelling, if
-// there is none.
-func (p *subjectState) nextLevelling() (now int64, overflow map[string]int64, more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := &p.levelling
-	if !l.debt && len(l.overflow) == 0 {
-		l.running = false
-		return 0, nil, false
-	}
-	now, overflow = l.now, l.overflow
-	l.debt, l.overflow = false, nil
-	return now, overflow, true
-}
-
-// levelled notes the end of a pass. The debts that commits saw during the pass are the same ones.
-func (p *subjectState) levelled(now int64, allInDebt bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.levelling.debt = false
-	if allInDebt {
-		p.levelling.notBefore = now + levelEveryMS
-	}
-}
-
-// level asks for levelling: for refunds that overflowed or, if overflow is nil, because of a debt.
-// It runs in the background.
-func (p *Subject) level(now int64, overflow map[string]int64) {
-	if !p.requestLevelling(now, overflow) {
+// level asks for levelling, in the background. One pass of it runs at a time for a bucket.
+func (p *Subject) level(w levelWork) {
+	if !p.requestLevelling(w) {
 		return
 	}
 	p.retain()
 	p.ns.Running.Run(func() {
 		defer p.Release()
 		for {
-			now, overflow, more := p.nextLevelling()
+			w, more := p.nextLevelling()
 			if !more {
 				return
 			}
-			p.levelled(now, p.levelOnce(now, overflow))
+			paid, err := p.levelOnce(w)
+			if err != nil {
+				p.repeatLevelling(w, err)
+			}
+			if !paid {
+				p.postponeLevelling(w.now)
+			}
 		}
 	})
 }
 
-// levelOnce reads all shards and moves units between them. It reports whether a limit is in debt on
-// all shards together.
-func (p *Subject) levelOnce(now int64, overflow map[string]int64) (allInDebt bool) {
-	ctx, cancel := p.ns.backgroundContext(context.Background())
-	defer cancel()
-	images, err := p.ReadAll(ctx, now)
-	if err != nil {
-		for _, n := range overflow {
+// repeatLevelling asks again for the refunds of a pass that could not read the shards, after a pause.
+// After the last attempt they stay charged, and are counted as ambiguous.
+func (p *Subject) repeatLevelling(w levelWork, err error) {
+	if w.overflow == nil {
+		return
+	}
+	if w.attempts++; w.attempts > maxRequeues || p.ns.Running.Closed.Load() && w.attempts > 1 {
+		for _, n := range w.overflow {
 			p.ns.Counts.Ambiguous(n)
 		}
 		p.ns.reportError(err)
-		return true // do not read again at once
+		return
 	}
-	if len(images) < 2 || images[0] == nil ||
-		slices.ContainsFunc(images, func(m *Image) bool { return m != nil && m.restricted() }) {
-		return true
+	p.ns.pause(w.attempts)
+	w.debt = false
+	p.requestLevelling(w)
+}
+
+// levelOnce reads all shards and moves units between them. It reports whether all debts were paid.
+func (p *Subject) levelOnce(w levelWork) (paid bool, err error) {
+	ctx, cancel := p.ns.backgroundContext(context.Background())
+	defer cancel()
+	images, err := p.ReadAll(ctx, w.now)
+	if err != nil {
+		return false, err
 	}
+	if len(images) < 2 || images[0] == nil {
+		return false, nil
+	}
+	// Refunds also go to items that weir does not judge by (ADR 17). It makes no new ones.
+	restricted := slices.ContainsFunc(images, func(m *Image) bool { return m != nil && m.restricted() })
 	take, give := make([]*Update, len(images)), make([]*Update, len(images))
+	paid = true
 	for i := range images[0].Limits {
 		c := &images[0].Limits[i]
 		if c.Incomplete {
 			continue
 		}
-		moves, inDebt := levelMoves(shardBalances(images, c, now), overflow[c.Name])
-		allInDebt = allInDebt || inDebt
+		moves, all := levelMoves(shardBalances(images, c, w.now), w.overflow[c.Name], restricted)
+		paid = paid && all
 		limit := LimitOf(&c.BucketLimit)
 		for shard, n := range moves {
-			to := take
-			if n > 0 {
-				to = give
+			to := give
+			if n < 0 {
+				to = take
 			}
 			if n == 0 {
 				continue
 			}
 			if to[shard] == nil {
-				to[shard] = &Update{Now: now, needsItem: shard > 0, overflows: 1}
+				to[shard] = &Update{Now: w.now, needsItem: shard > 0, moves: w.moves + 1}
 			}
 			to[shard].Deltas = append(to[shard].Deltas,
 				Delta{Name: c.Name, Milli: -n, Limit: &limit, betweenShards: true})
 		}
 	}
 	p.move(take, give)
-	return allInDebt
+	return paid, nil
 }
 
 // move makes the updates that take units from shards and, when they are applied, those that give
@@ -198,7 +221,7 @@ func (p *Subject) move(take, give []*Update) {
 		if err != nil { // the units must not be lost: the queue makes the update again
 			u := give[shard]
 			p.Queue(shard).Enqueue(&Update{
-				Now: u.Now, Deltas: u.Deltas, needsItem: u.needsItem, overflows: u.overflows,
+				Now: u.Now, Deltas: u.Deltas, needsItem: u.needsItem, moves: u.moves,
 			})
 		}
 	}
@@ -229,30 +252,36 @@ func (p *Subject) updateShards(updates []*Update) []error {
 // shardBalance is the balance of a limit on one shard, in milli-units.
 type shardBalance struct {
 	has, share int64
-	missing    bool // the shard does not exist
-	whole      int64
+	whole      int64 // the capacity of all shards together
+	missing    bool  // the shard does not exist
+	fixed      bool  // the shard exists and does not have the limit yet, of which it will get a full share
 }
 
-// shardBalances returns the balances of a limit on all shards; nil if a shard has another definition
-// of it than c, or one that is too large to add up.
+// shardBalances returns the balances of a limit on all shards; nil if they are too large to add up.
+// If the definition has changed, it has not reached all shards yet, and the lower share counts.
 func shardBalances(images []*Image, c *LimitImage, now int64) []shardBalance {
-	all := make([]shardBalance, len(images))
+	n := len(images)
+	most := int64(math.MaxInt64 / (2 * n))
+	share, whole := ShareOf(&c.BucketLimit, n).CapacityMilli, c.Capacity
+	all := make([]shardBalance, n)
 	for shard, m := range images {
-		all[shard] = shardBalance{
-			share: ShareOf(&c.BucketLimit, len(images)).CapacityMilli, whole: c.Capacity, missing: m == nil,
-		}
+		s := &all[shard]
+		*s = shardBalance{share: share, missing: m == nil}
 		if m == nil {
 			continue
 		}
 		of := m.Limit(c.Name)
-		if of == nil || of.Incomplete || !of.sameDefinition(&c.BucketLimit) {
+		if of == nil || of.Incomplete {
+			s.has, s.fixed = share, true
+			continue
+		}
+		s.has, s.share = of.Peek(now, n), min(share, ShareOf(&of.BucketLimit, n).CapacityMilli)
+		if whole = min(whole, of.Capacity); s.has > most || s.has < -most {
 			return nil
 		}
-		has := of.Peek(now, len(images))
-		if has > maxSummed || has < -maxSummed {
-			return nil
-		}
-		all[shard].has = has
+	}
+	for i := range all {
+		all[i].whole = whole
 	}
 	return all
 }
@@ -260,8 +289,11 @@ func shardBalances(images []*Image, c *LimitImage, now int64) []shardBalance {
 // levelMoves returns what to give each shard of a limit, in milli-units; below zero to take it. The
 // overflow is given first: to shards in debt, then to shards with room for it, as long as all
 // shards together have less than the capacity. Then the fullest shards pay the debts of the others.
-// If they cannot, all shards get the same part of the debt, and inDebt is true.
-func levelMoves(shards []shardBalance, overflow int64) (moves []int64, inDebt bool) {
+// If they cannot, all shards get the same part of the debt, and paid is false. On a restricted bucket
+// the overflow goes to existing shards only, and no debt is paid.
+func levelMoves(
+	shards []shardBalance, overflow int64, restricted bool,
+) (moves []int64, paid bool) {
 	if len(shards) == 0 {
 		return nil, false
 	}
@@ -273,6 +305,9 @@ func levelMoves(shards []shardBalance, overflow int64) (moves []int64, inDebt bo
 	}
 	overflow = max(0, min(overflow, shards[0].whole-sum))
 	fill := func(i int, upTo int64) {
+		if shards[i].fixed {
+			return
+		}
 		n := max(0, min(overflow, upTo-target[i]))
 		target[i] += n
 		overflow -= n
@@ -284,25 +319,25 @@ func levelMoves(shards []shardBalance, overflow int64) (moves []int64, inDebt bo
 	}
 	for _, missing := range []bool{false, true} {
 		for i, s := range shards {
-			if s.missing == missing {
+			if s.missing == missing && !(missing && restricted) {
 				fill(i, s.share)
 			}
 		}
 	}
-	inDebt = payDebts(shards, target)
+	paid = !restricted && payDebts(shards, target)
 	for i := range target {
 		target[i] -= shards[i].has
 	}
-	return target, inDebt
+	return target, paid
 }
 
-// payDebts moves units from the fullest shards to those in debt. It reports whether there are too
-// few; then all shards that exist end with the same debt.
-func payDebts(shards []shardBalance, target []int64) (inDebt bool) {
-	var order []int // the shards that exist, the fullest first
+// payDebts moves units from the fullest shards to those in debt. It reports whether there are enough;
+// otherwise all shards that have the limit end with the same debt.
+func payDebts(shards []shardBalance, target []int64) (paid bool) {
+	var order []int // the shards that have the limit, the fullest first
 	var debt, has, deepest int64
 	for i, s := range shards {
-		if s.missing {
+		if s.missing || s.fixed {
 			continue
 		}
 		order = append(order, i)
@@ -311,7 +346,7 @@ func payDebts(shards []shardBalance, target []int64) (inDebt bool) {
 		deepest = min(deepest, target[i])
 	}
 	if debt == 0 {
-		return false
+		return true
 	}
 	if has < debt {
 		n := int64(len(order))
@@ -321,10 +356,10 @@ func payDebts(shards []shardBalance, target []int64) (inDebt bool) {
 				target[i] = each
 			}
 		}
-		return true
+		return false
 	}
 	if -deepest < minLevelledDebt {
-		return false
+		return true
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return int(max(-1, min(1, target[b]-target[a]))) })
 	for _, i := range order {
@@ -334,5 +369,5 @@ func payDebts(shards []shardBalance, target []int64) (inDebt bool) {
 		}
 		target[i] = max(target[i], 0)
 	}
-	return false
+	return true
 }

@@ -13,23 +13,23 @@ func TestLevelMoves(t *testing.T) {
 		has      []int64 // of shards with a share of 100_000
 		overflow int64
 		want     []int64
-		inDebt   bool
+		paid     bool
 	}{
-		"nothing to do":              {[]int64{5, 100_000}, 0, []int64{0, 0}, false},
-		"room on another shard":      {[]int64{100_000, 30_000}, 20_000, []int64{0, 20_000}, false},
-		"room on two":                {[]int64{100_000, 90_000, 95_000}, 12_000, []int64{0, 10_000, 2000}, false},
-		"more than there is room":    {[]int64{100_000, 90_000}, 50_000, []int64{0, 10_000}, false},
-		"a missing shard":            {[]int64{100_000, none}, 100_000, []int64{0, 100_000}, false},
-		"a missing shard comes last": {[]int64{60_000, none}, 50_000, []int64{40_000, 10_000}, false},
-		"its units are elsewhere":    {[]int64{170_000, none}, 50_000, []int64{0, 30_000}, false},
-		"a debt is repaid first":     {[]int64{-5000, 30_000}, 6000, []int64{6000, 0}, false},
-		"the fullest pays":           {[]int64{-5000, 30_000, 40_000}, 0, []int64{5000, 0, -5000}, false},
-		"two pay":                    {[]int64{-50_000, 30_000, 40_000}, 0, []int64{50_000, -10_000, -40_000}, false},
-		"less than a unit":           {[]int64{-999, 30_000}, 0, []int64{0, 0}, false},
-		"all in debt":                {[]int64{-50_000, 20_000}, 0, []int64{35_000, -35_000}, true},
-		"an odd debt":                {[]int64{-50_001, 20_000}, 0, []int64{35_000, -35_001}, true},
-		"the same debt":              {[]int64{-1500, -1400}, 0, []int64{0, 0}, true},
-		"a missing shard pays none":  {[]int64{-50_000, none, 20_000}, 0, []int64{35_000, 0, -35_000}, true},
+		"nothing to do":              {[]int64{5, 100_000}, 0, []int64{0, 0}, true},
+		"room on another shard":      {[]int64{100_000, 30_000}, 20_000, []int64{0, 20_000}, true},
+		"room on two":                {[]int64{100_000, 90_000, 95_000}, 12_000, []int64{0, 10_000, 2000}, true},
+		"more than there is room":    {[]int64{100_000, 90_000}, 50_000, []int64{0, 10_000}, true},
+		"a missing shard":            {[]int64{100_000, none}, 100_000, []int64{0, 100_000}, true},
+		"a missing shard comes last": {[]int64{60_000, none}, 50_000, []int64{40_000, 10_000}, true},
+		"its units are elsewhere":    {[]int64{170_000, none}, 50_000, []int64{0, 30_000}, true},
+		"a debt is repaid first":     {[]int64{-5000, 30_000}, 6000, []int64{6000, 0}, true},
+		"the fullest pays":           {[]int64{-5000, 30_000, 40_000}, 0, []int64{5000, 0, -5000}, true},
+		"two pay":                    {[]int64{-50_000, 30_000, 40_000}, 0, []int64{50_000, -10_000, -40_000}, true},
+		"less than a unit":           {[]int64{-999, 30_000}, 0, []int64{0, 0}, true},
+		"all in debt":                {[]int64{-50_000, 20_000}, 0, []int64{35_000, -35_000}, false},
+		"an odd debt":                {[]int64{-50_001, 20_000}, 0, []int64{35_000, -35_001}, false},
+		"the same debt":              {[]int64{-1500, -1400}, 0, []int64{0, 0}, false},
+		"a missing shard pays none":  {[]int64{-50_000, none, 20_000}, 0, []int64{35_000, 0, -35_000}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,9 +40,9 @@ func TestLevelMoves(t *testing.T) {
 					shards[i].has, shards[i].missing = 0, true
 				}
 			}
-			got, inDebt := levelMoves(shards, tc.overflow)
-			if !slices.Equal(got, tc.want) || inDebt != tc.inDebt {
-				t.Errorf("got %v, %v, want %v, %v", got, inDebt, tc.want, tc.inDebt)
+			got, paid := levelMoves(shards, tc.overflow, false)
+			if !slices.Equal(got, tc.want) || paid != tc.paid {
+				t.Errorf("got %v, %v, want %v, %v", got, paid, tc.want, tc.paid)
 			}
 		})
 	}
@@ -67,7 +67,7 @@ func TestLevelMovesAtRandom(t *testing.T) {
 			gap += max(0, shards[i].share-shards[i].has)
 		}
 		overflow := random.Int64N(2) * random.Int64N(2000_000)
-		moves, _ := levelMoves(shards, overflow)
+		moves, _ := levelMoves(shards, overflow, false)
 		var after, deepest, fullest int64
 		for i, s := range shards {
 			has := s.has + moves[i]

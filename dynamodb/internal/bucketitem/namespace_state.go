@@ -50,6 +50,17 @@ func (s *namespaceState) backgroundContext(
 	return context.WithTimeout(context.WithoutCancel(ctx), s.Options.WriteTimeout)
 }
 
+// pause waits before work in the background is repeated, longer after each attempt. On a store that
+// is closing it returns at once.
+func (s *namespaceState) pause(attempts int) {
+	t := time.NewTimer(firstRequeuePause << (attempts - 1))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.Running.Ending:
+	}
+}
+
 // Counts are the counts of a store since it was opened.
 type Counts struct {
 	Contended      atomic.Int64

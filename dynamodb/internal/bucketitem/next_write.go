@@ -73,7 +73,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) e
 	c.image, c.deleted, c.seenAt = newImage(b, after, c.subject.ShardCount(), c.now()), false, c.sentAt
 	c.doubleIfBusy(ctx)
 	if now := c.now(); c.image.indebted(now) {
-		c.later.level(now, nil)
+		c.later.level(levelWork{now: now, debt: true})
 	}
 	return nil
 }
@@ -91,8 +91,15 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	if n := c.subject.ShardCount(); n > c.image.Shards {
 		c.image = newImage(c.image.Item, c.image, n, c.now())
 	}
-	if c.config == nil && (c.configStale() || c.image.configExpired(c.now())) {
-		return nil, nil, c.readItemConfig(ctx)
+	if c.config == nil {
+		stale := c.configStale() || c.image.configExpired(c.now())
+		if stale || c.lacksChange() {
+			err := c.readItemConfig(ctx)
+			if c.readFailed = err != nil; !stale {
+				err = nil // a settlement needs no configuration
+			}
+			return nil, nil, err
+		}
 	}
 	if c.config != nil {
 		c.answerStale()

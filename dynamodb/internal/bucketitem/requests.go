@@ -118,10 +118,10 @@ type Update struct {
 	// Refill asks for a write that moves the time of the refill. Reread asks the commit to read the
 	// configuration and to bring the item to it. itemDeleted says that the item was deleted.
 	Refill, Reread, itemDeleted bool
-	// needsItem makes a refund create the item if it does not exist. overflows counts how often the
-	// units were refunded to other shards before, which had no room for them.
+	// needsItem makes a refund create the item if it does not exist. moves counts how often the units
+	// have moved on from shards that had no room for them.
 	needsItem bool
-	overflows int
+	moves     int
 	// InDoubt is true if the update ended although its refund may not have been made.
 	InDoubt bool
 	// Done is called once, when the update has ended; nil if no caller waits. In that case attempts
