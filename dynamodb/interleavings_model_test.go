@@ -20,6 +20,16 @@ type modelLease struct {
 	extended bool
 }
 
+func (l modelLease) String() string {
+	switch l.state {
+	case 0:
+		return "unknown"
+	case schema.LeaseLive:
+		return fmt.Sprintf("live with %v units, sequence number %d, extended %t", l.units, l.seq, l.extended)
+	}
+	return fmt.Sprintf("%s with %v units", leaseState(l.state), l.units)
+}
+
 // unitPair are the units of the first and of the second charge of a lease. The second are 0 if a
 // lease has one charge.
 type unitPair [2]int64

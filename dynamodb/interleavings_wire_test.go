@@ -112,6 +112,8 @@ type gate struct {
 	server int
 	line   *tableLine
 	dead   chan struct{}
+	// rewrite changes requests that wait; nil for none.
+	rewrite func(q *heldRequest)
 
 	mu   sync.Mutex // guards the fields below
 	shut bool
@@ -131,6 +133,9 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	shut := g.shut
 	if shut {
+		if g.rewrite != nil {
+			g.rewrite(q)
+		}
 		g.held = append(g.held, q)
 	}
 	g.mu.Unlock()
