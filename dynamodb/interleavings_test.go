@@ -2,39 +2,103 @@ package dynamodb
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // TestInterleavings runs all orders in which the table can execute the requests of servers that make
 // calls about one lease at the same time: every pair of calls, and in each order a crash of either
 // server after each of its writes. A plain run has crashes for some of the pairs only, which the seed
-// chooses. After each schedule it checks what scheduleRun.judge says.
+// chooses. scheduleRun.judge has the checks.
 func TestInterleavings(t *testing.T) {
 	t.Parallel()
-	cases := interleavedPairs(1, startUnknown, startLive)
-	seed := soak.Seed(t)
-	for i := range soak.Amount(6, len(cases)) {
-		cases[(int(seed%uint64(len(cases)))+i*17)%len(cases)].crashes = true
+	cases := interleavedPairs(interleavedCase{charges: 1}, startUnknown, startLive)
+	crash(t, cases, soak.Amount(6, len(cases)))
+	exploreAll(t, newInterleavings(t), cases)
+}
+
+// TestInterleavingsMore is like [TestInterleavings] with servers that all know the lease, with servers
+// whose cached configuration has expired, with a lease of two bucket items, and with three servers. A
+// plain run takes a few of the cases.
+func TestInterleavingsMore(t *testing.T) {
+	t.Parallel()
+	cases := moreInterleavings()
+	if !soak.On() {
+		random := rand.New(rand.NewPCG(soak.Seed(t), 0))
+		random.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+		cases = cases[:8]
+		for _, c := range cases {
+			c.crashes = false
+		}
 	}
 	exploreAll(t, newInterleavings(t), cases)
 }
 
-// interleavedPairs returns the cases of two calls. Servers differ in a live case, so that each order
-// of the calls is a case then.
-func interleavedPairs(charges int, starts ...string) []*interleavedCase {
+// crash gives n of the cases crashes.
+func crash(t *testing.T, cases []*interleavedCase, n int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(soak.Seed(t), 0))
+	for _, i := range random.Perm(len(cases))[:n] {
+		cases[i].crashes = true
+	}
+}
+
+// moreInterleavings returns the cases of [TestInterleavingsMore]. A lease of two bucket items has
+// many more schedules, so only the calls with both charges and refunds are made on it.
+func moreInterleavings() []*interleavedCase {
+	isMixed := func(c *interleavedCase) bool {
+		return c.calls[0].verb == weir.VerbReserve || c.calls[0].seq == 3 || c.calls[0].units == unitPair{12, 9}
+	}
+	wide := interleavedPairs(interleavedCase{charges: 2}, startUnknown, startLive)
+	wide = slices.DeleteFunc(wide, func(c *interleavedCase) bool {
+		return !isMixed(c) || c.calls[1].verb != weir.VerbCancel && c.calls[1].units != unitPair{12, 9}
+	})
+	return slices.Concat(
+		interleavedPairs(interleavedCase{charges: 1, crashes: true}, startShared),
+		interleavedPairs(interleavedCase{charges: 1, crashes: true, expired: true}, startUnknown),
+		interleavedPairs(interleavedCase{charges: 1, expired: true}, startLive),
+		wide,
+		interleavedTriples(),
+	)
+}
+
+// interleavedPairs returns the cases of two calls, otherwise like one. Servers differ in a live case,
+// so that each order of the calls is a case then.
+func interleavedPairs(like interleavedCase, starts ...string) []*interleavedCase {
 	var cases []*interleavedCase
-	calls := interleavedCalls(charges)
+	calls := interleavedCalls(like.charges)
 	for _, start := range starts {
 		for i, a := range calls {
-			for _, b := range calls {
-				if start == startLive || slices.Index(calls, b) >= i {
-					cases = append(cases, &interleavedCase{start: start, charges: charges, calls: []modelCall{a, b}})
+			for k, b := range calls {
+				if start == startLive || k >= i {
+					c := like
+					c.start, c.calls = start, []modelCall{a, b}
+					cases = append(cases, &c)
+				}
+			}
+		}
+	}
+	return cases
+}
+
+// interleavedTriples returns the cases of three different calls that change what the lease stands
+// for.
+func interleavedTriples() []*interleavedCase {
+	var cases []*interleavedCase
+	calls := slices.DeleteFunc(interleavedCalls(1), func(c modelCall) bool { return c.verb == weir.VerbExtend })
+	for i, a := range calls {
+		for k, b := range calls[:i] {
+			for _, d := range calls[:k] {
+				for _, start := range []string{startUnknown, startLive} {
+					cases = append(cases, &interleavedCase{start: start, charges: 1, calls: []modelCall{a, b, d}})
 				}
 			}
 		}
@@ -52,7 +116,9 @@ func exploreAll(t *testing.T, w *interleavings, cases []*interleavedCase) {
 		for _, c := range cases {
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()
+				began := time.Now()
 				done, failure := w.explore(t, c, &exploration{})
+				t.Logf("%d schedules in %v", done, time.Since(began).Round(time.Millisecond))
 				if failure != "" {
 					t.Error(failure)
 				}
@@ -76,10 +142,7 @@ func TestInterleaving(t *testing.T) {
 		t.Skip("WEIR_TEST_SCHEDULE is not set")
 	}
 	name, choices, _ := strings.Cut(text, ": ")
-	cases := slices.Concat(
-		interleavedPairs(1, startUnknown, startLive, startShared),
-		interleavedPairs(2, startUnknown, startLive, startShared),
-	)
+	cases := slices.Concat(interleavedPairs(interleavedCase{charges: 1}, startUnknown, startLive), moreInterleavings())
 	i := slices.IndexFunc(cases, func(c *interleavedCase) bool { return c.String() == name })
 	if i < 0 {
 		t.Fatalf("there is no case %q", name)
