@@ -78,98 +78,96 @@ type wrongUpdates struct {
 	phases updatePhases
 }
 
+// updateWork is an update under way.
+type updateWork struct {
+	*leaseUpdate
+	s   *Store
+	now time.Time
+	u   *driver.Update
+}
+
 // updatePhases makes the writes of an update with the changes deltas.
-type updatePhases func(ctx context.Context, s *Store, now time.Time, u *driver.Update, t *leaseUpdate, deltas []pieceDelta) error
+type updatePhases func(ctx context.Context, w *updateWork, deltas []pieceDelta) error
 
 // Update makes the writes of an update.
 func (s wrongUpdates) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
-	t := newLeaseUpdate(u)
-	deltas, err := t.pieceDeltas(u)
+	w := &updateWork{leaseUpdate: newLeaseUpdate(u), s: s.Store, now: now, u: u}
+	deltas, err := w.pieceDeltas(u)
 	if err != nil {
 		return err
 	}
-	if err := s.phases(ctx, s.Store, now, u, t, deltas); err != nil {
+	if err := s.phases(ctx, w, deltas); err != nil {
 		return err
 	}
-	out.Version = t.slot.Version
+	out.Version = w.slot.Version
 	return nil
 }
 
 // change makes changes of the bucket items.
-func (t *leaseUpdate) change(ctx context.Context, s *Store, now time.Time, u *driver.Update, deltas []pieceDelta) error {
-	return errors.Join(t.enqueue(s, now, u, deltas), t.wait(ctx))
+func (w *updateWork) change(ctx context.Context, deltas []pieceDelta) error {
+	return errors.Join(w.enqueue(w.s, w.now, w.u, deltas), w.wait(ctx))
 }
 
 // changeSlot writes the slot as it is after the changes deltas, and makes no refunds.
-func (t *leaseUpdate) changeSlot(ctx context.Context, s *Store, now time.Time, u *driver.Update, deltas []pieceDelta) error {
-	slot := updatedSlot(now, u, after(t.pieces, deltas))
-	r, err := s.sendSlot(ctx, &leaserecord.Write{
-		ID: u.ID, Replaces: u.Lease.Version, Lease: slot, KeepUntil: keepUntil(u, slot),
+func (w *updateWork) changeSlot(ctx context.Context, deltas []pieceDelta) error {
+	slot := updatedSlot(w.now, w.u, after(w.pieces, deltas))
+	r, err := w.s.sendSlot(ctx, &leaserecord.Write{
+		ID: w.u.ID, Replaces: w.u.Lease.Version, Lease: slot, KeepUntil: keepUntil(w.u, slot),
 	})
 	if err == nil && r.Lost {
-		return lostError(u.ID, r.Found, now)
+		return lostError(w.u.ID, r.Found, w.now)
 	}
-	t.slot = slot
+	w.slot = slot
 	return errors.Join(err, r.Err)
 }
 
 // giveBackLost gives back the charges of an update that has failed with err.
-func (t *leaseUpdate) giveBackLost(ctx context.Context, s *Store, now time.Time, u *driver.Update, err error) error {
+func (w *updateWork) giveBackLost(ctx context.Context, err error) error {
 	if err != nil {
-		t.giveBack(s, now, u)
-		_ = t.wait(ctx)
+		w.giveBack(w.s, w.now, w.u)
+		_ = w.wait(ctx)
 	}
 	return err
 }
 
-func refundsFirst(
-	ctx context.Context, s *Store, now time.Time, u *driver.Update, t *leaseUpdate, deltas []pieceDelta,
-) error {
-	if err := t.change(ctx, s, now, u, deltas); err != nil {
+func refundsFirst(ctx context.Context, w *updateWork, deltas []pieceDelta) error {
+	if err := w.change(ctx, deltas); err != nil {
 		return err
 	}
-	return t.giveBackLost(ctx, s, now, u, t.changeSlot(ctx, s, now, u, nil))
+	return w.giveBackLost(ctx, w.changeSlot(ctx, nil))
 }
 
-func slotFirst(
-	ctx context.Context, s *Store, now time.Time, u *driver.Update, t *leaseUpdate, deltas []pieceDelta,
-) error {
-	if err := t.changeSlot(ctx, s, now, u, deltas); err != nil {
+func slotFirst(ctx context.Context, w *updateWork, deltas []pieceDelta) error {
+	if err := w.changeSlot(ctx, deltas); err != nil {
 		return err
 	}
-	return t.change(ctx, s, now, u, deltas)
+	return w.change(ctx, deltas)
 }
 
-func keepCharges(
-	ctx context.Context, s *Store, now time.Time, u *driver.Update, t *leaseUpdate, deltas []pieceDelta,
-) error {
-	if err := t.change(ctx, s, now, u, charges(deltas)); err != nil {
+func keepCharges(ctx context.Context, w *updateWork, deltas []pieceDelta) error {
+	if err := w.change(ctx, charges(deltas)); err != nil {
 		return err
 	}
-	if err := t.changeSlot(ctx, s, now, u, refunds(deltas)); err != nil {
+	if err := w.changeSlot(ctx, refunds(deltas)); err != nil {
 		return err
 	}
-	return t.change(ctx, s, now, u, refunds(deltas))
+	return w.change(ctx, refunds(deltas))
 }
 
-func refundTwice(
-	ctx context.Context, s *Store, now time.Time, u *driver.Update, t *leaseUpdate, deltas []pieceDelta,
-) error {
-	if err := t.change(ctx, s, now, u, charges(deltas)); err != nil {
+func refundTwice(ctx context.Context, w *updateWork, deltas []pieceDelta) error {
+	if err := w.change(ctx, charges(deltas)); err != nil {
 		return err
 	}
-	err := t.giveBackLost(ctx, s, now, u, t.changeSlot(ctx, s, now, u, refunds(deltas)))
-	return errors.Join(err, t.change(ctx, s, now, u, refunds(deltas)))
+	err := w.giveBackLost(ctx, w.changeSlot(ctx, refunds(deltas)))
+	return errors.Join(err, w.change(ctx, refunds(deltas)))
 }
 
-func noRefunds(
-	ctx context.Context, s *Store, now time.Time, u *driver.Update, t *leaseUpdate, deltas []pieceDelta,
-) error {
-	if err := t.change(ctx, s, now, u, charges(deltas)); err != nil {
+func noRefunds(ctx context.Context, w *updateWork, deltas []pieceDelta) error {
+	if err := w.change(ctx, charges(deltas)); err != nil {
 		return err
 	}
-	return t.giveBackLost(ctx, s, now, u, t.changeSlot(ctx, s, now, u, refunds(deltas)))
+	return w.giveBackLost(ctx, w.changeSlot(ctx, refunds(deltas)))
 }
 
 // slotBeforeCharges writes the slot of a caller's ID as that of a new ID, at the same time as the
