@@ -21,6 +21,8 @@ type lateRecord struct {
 	on   bool
 	kept *ddb.UpdateItemInput
 	n    int
+	// third, if not nil, is called after the third write: the one that empties the slot.
+	third func(late *ddb.UpdateItemInput)
 }
 
 func (l *lateRecord) install(o *ddb.Options) {
@@ -43,7 +45,13 @@ func (l *lateRecord) handle(
 			if l.on {
 				l.n++
 			}
+			third := l.on && l.n == 3 && l.third != nil
 			l.mu.Unlock()
+			if third {
+				out, metadata, err := next.HandleInitialize(ctx, in)
+				l.third(l.kept)
+				return out, metadata, err
+			}
 			if keep {
 				return middleware.InitializeOutput{}, middleware.Metadata{}, &client.UnknownError{Err: errors.New("no answer")}
 			}
@@ -87,5 +95,32 @@ func TestLateEarlyRecord(t *testing.T) {
 		} else {
 			w.Logf("again: %v", err)
 		}
+	})
+}
+
+// TestLateEarlyRecordOfStalePlan has the first write of an early record arrive after the slot was
+// emptied, because the reservation is planned again under changed limits.
+func TestLateEarlyRecordOfStalePlan(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		at := weir.Subject{Resource: testResource}
+		w.limits(at, noRefill("n", 100))
+		late := &lateRecord{third: func(late *ddb.UpdateItemInput) {
+			_, err := w.eye.store.client.API.UpdateItem(w.Context(), late)
+			w.Logf("the late write: %v", err)
+		}}
+		p := w.process(processOptions{store: Options{Client: []func(*ddb.Options){late.install}}})
+		p.admit(testEntity, weir.Costs{"n": 1})
+		w.limits(at, noRefill("n", 200))
+		w.process().admit(testEntity, weir.Costs{"n": 1}) // brings the item to the new limit
+		before := w.stored(testEntity, 0, "n").Balance
+		late.mu.Lock()
+		late.on = true
+		late.mu.Unlock()
+		if _, err := p.ask(testEntity, weir.Costs{"n": 10}); err != nil {
+			w.Logf("got %v", err)
+			return
+		}
+		equal(w, "charged", before-w.stored(testEntity, 0, "n").Balance, 10_000)
 	})
 }

@@ -235,6 +235,34 @@ func TestRefundMovesOnDisabledBucket(t *testing.T) {
 	})
 }
 
+// TestChargesInDebtReadOnce adjusts leases to more while all shards are in debt. ADR 37 says that a
+// process looks at such a bucket again after a second, or after a refund.
+func TestChargesInDebtReadOnce(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		limits := []weir.Limit{per("n", 400, 1, time.Hour), noRefill("m", 1000)}
+		w.system(limits...)
+		reads := &batchReads{}
+		p := w.process(processOptions{store: Options{Client: []func(*ddb.Options){reads.install}}})
+		full := units{"n": 100, "m": 250}
+		w.putShards(testEntity, 4, limits, full, full, full, full)
+		var leases []*weir.Lease
+		for range 20 {
+			leases = append(leases, p.admit(testEntity, weir.Costs{"m": 1}))
+		}
+		debt := units{"n": -500, "m": 200}
+		w.putShards(testEntity, 4, limits, debt, debt, debt, debt)
+		p.must(leases[0].Adjust(w.Context(), weir.Costs{"m": 2}))
+		reads.count.Store(0)
+		for _, l := range leases[1:] {
+			p.must(l.Adjust(w.Context(), weir.Costs{"m": 2}))
+		}
+		if n := reads.count.Load(); n > 3 {
+			w.Errorf("%d reads of all shards for 19 charges within a second", n)
+		}
+	})
+}
+
 // batchReads counts the BatchGetItem calls of a process. As many of the next ones as fail says are
 // throttled.
 type batchReads struct{ count, fail atomic.Int64 }

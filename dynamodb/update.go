@@ -204,7 +204,7 @@ func (t *leaseUpdate) byItem(now int64, u *driver.Update, deltas []pieceDelta) [
 		inForce := definitionOf(u.Changes[d.holding].Limit)
 		g.update.Deltas = append(g.update.Deltas, bucketitem.Delta{
 			Name: h.Limit.Name, Milli: d.milli, Limit: inForce,
-			Changed: inForce != nil && !inForce.Same(*h.Limit),
+			Changed: inForce != nil && definitionOf(h.Limit) != nil && !inForce.Same(*h.Limit),
 		})
 		g.pieces = append(g.pieces, d)
 	}

@@ -223,3 +223,30 @@ func TestSettleUnderChangedLimitsWithoutConfig(t *testing.T) {
 		}
 	})
 }
+
+// TestSettleRecoveredReads settles leases of another process in one that knows older limits.
+func TestSettleRecoveredReads(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		at := weir.Subject{Resource: testResource}
+		w.limits(at, per("n", 100, 100, time.Minute))
+		reads := &batchReads{}
+		old := w.process(processOptions{store: Options{Client: []func(*ddb.Options){reads.install}}})
+		old.admit(testEntity, weir.Costs{"n": 1})
+		w.limits(at, per("n", 200, 200, time.Minute))
+		p := w.process()
+		var leases []*weir.Lease
+		for range 10 {
+			leases = append(leases, p.admit(testEntity, weir.Costs{"n": 5}))
+		}
+		equal(w, "capacity", w.stored(testEntity, 0, "n").Capacity, 200_000)
+		reads.count.Store(0)
+		for _, l := range leases {
+			old.must(old.Complete(w.Context(), l.ID, []weir.Costs{{"n": 6}}))
+		}
+		equal(w, "capacity after", w.stored(testEntity, 0, "n").Capacity, 200_000)
+		if n := reads.count.Load(); n > 2 {
+			w.Errorf("%d reads of the configuration for 10 settlements", n)
+		}
+	})
+}

@@ -176,6 +176,10 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, 
 	}
 	removed := c.image
 	if err := c.setImage(ctx, item, w.After); err != nil {
+		for _, u := range c.Updates { // they were applied, and must not be repeated
+			u.finish(nil)
+		}
+		c.Updates = nil
 		c.failAll(err)
 		return
 	}

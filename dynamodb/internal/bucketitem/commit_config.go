@@ -181,8 +181,8 @@ func (c *commit) rejectOverflowing() {
 	})
 }
 
-// limitRefunds reduces the refunds of compensations to limits that another process redefined after
-// the units were taken. With a lower capacity C, that process has trimmed the balance after the
+// limitRefunds reduces the refunds of compensations to limits whose capacity another process lowered
+// after the units were taken. With a lower capacity C, that process has trimmed the balance after the
 // take. The refund is then min(before, C) - min(before-taken, C): what the trim would have left
 // more without the take. In full it would fill the bucket again (ADR 23).
 //
@@ -197,7 +197,7 @@ func (c *commit) limitRefunds() {
 				continue
 			}
 			l := c.image.Limit(ch.Name)
-			if l == nil || l.Incomplete || l.sameDefinition(&ch.before.BucketLimit) {
+			if l == nil || l.Incomplete || l.Capacity >= ch.before.Capacity {
 				continue
 			}
 			if !copied {

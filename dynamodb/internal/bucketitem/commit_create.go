@@ -28,7 +28,7 @@ func (c *commit) redirectWaiters(m *Image) {
 // the namespace was deleted, it ends all updates: a purge may have removed the item, and nothing
 // would remove a new one.
 func (c *commit) dropUnneededUpdates() {
-	purged, w := c.ns.Gone.Load(), levelWork{now: c.now()}
+	purged, w := c.ns.Gone.Load(), levelWork{now: c.now(), own: true}
 	c.endUpdates(func(r *Update) (bool, error) {
 		if purged || !r.refundsOnly() || r.needsItem {
 			return purged, nil

@@ -138,7 +138,9 @@ func (r *Evaluation) judge(m *Waiter) {
 		x.need, x.asked = max(x.need, x.net+a.Needs(r.After.Shards)), true
 		r.After.Limits[i].BalanceMilli -= a.Milli
 		x.net += a.Milli
-		x.consumed += a.Milli
+		if !m.betweenShards {
+			x.consumed += a.Milli
+		}
 		x.charged = x.charged || a.Milli > 0
 	}
 }

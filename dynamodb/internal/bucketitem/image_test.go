@@ -102,3 +102,19 @@ func TestLimitedRefundIsCopied(t *testing.T) {
 		t.Errorf("the update in the queue was changed to %+v", d)
 	}
 }
+
+// TestLimitRefundsUnderRaisedCapacity compensates a take from a shard that had more than its share,
+// after another process has raised the capacity. Nothing was trimmed, so all of it is refunded.
+func TestLimitRefundsUnderRaisedCapacity(t *testing.T) {
+	t.Parallel()
+	l := schema.BucketLimit{Name: "n", Capacity: 200_000, Refill: 1000, PeriodMS: 1 << 40, Balance: 170_000}
+	before := NewLimitImage(l, 0, 2)
+	l.Capacity, l.Balance = 240_000, 70_000
+	b := &schema.Bucket{Shards: 2, Limits: []schema.BucketLimit{l}}
+	c := &commit{itemState: &itemState{image: newImage(b, nil, 2, 0)}}
+	c.Updates = []*Update{Compensation(0, []Take{{Name: "n", Milli: 100_000}}, []LimitImage{before})}
+	c.limitRefunds()
+	if got := c.Updates[0].Deltas[0].Milli; got != -100_000 {
+		t.Errorf("the refund is %d milli-units, want 100000 (of which 50000 go to the other shard)", -got)
+	}
+}

@@ -52,7 +52,10 @@ func (q *Queue) EnqueueWaiter(w *Waiter) {
 // Enqueue puts an update in the queue.
 func (q *Queue) Enqueue(u *Update) {
 	if len(u.Deltas) > 0 {
-		q.subject.unitsReturned()
+		q.subject.ForgetDenials()
+	}
+	if u.refunds() {
+		q.subject.resumeLevelling()
 	}
 	q.published.mu.Lock()
 	defer q.published.mu.Unlock()

@@ -3,7 +3,10 @@ package bucketitem
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"sync"
+	"time"
 )
 
 // levelling moves units between the shards of a bucket, so that the bucket admits what one item
@@ -24,9 +27,10 @@ type levelWork struct {
 	// often these units have moved on.
 	overflow map[string]int64
 	moves    int
-	// debt asks to pay for a shard in debt.
-	debt     bool
-	attempts int // the number of passes that failed
+	// debt asks to pay for a shard in debt. own is true if this process has caused the debt or the
+	// overflow; if another one has, it is most likely at work on it.
+	debt, own bool
+	attempts  int // the number of passes that failed
 }
 
 const (
@@ -34,6 +38,8 @@ const (
 	minLevelledDebt = 1000
 	// levelEveryMS is the least time between two passes for debts that cannot be paid.
 	levelEveryMS = 1000
+	// maxLevelDelay is the longest time for which a process leaves a debt to the one that caused it.
+	maxLevelDelay = 50 * time.Millisecond
 	// maxMoves bounds how often the units of one refund move on to other shards.
 	maxMoves = 4
 )
@@ -41,7 +47,7 @@ const (
 // overflow returns the refunds for which the shard had no room and that may move on. If the bucket
 // has one shard, it is full, and there are none.
 func (r *Evaluation) overflow() (w levelWork, any bool) {
-	w = levelWork{now: r.latest, moves: r.moves}
+	w = levelWork{now: r.latest, moves: r.moves, own: true}
 	for i := range r.effects {
 		if n := r.effects[i].overflow; n > 0 && r.After.Shards > 1 {
 			w.add(r.After.Limits[i].Name, n)
@@ -78,7 +84,7 @@ func (p *subjectState) requestLevelling(w levelWork) bool {
 		l.work.add(name, n)
 	}
 	l.work.moves = max(l.work.moves, w.moves)
-	l.work.debt = l.work.debt || w.debt
+	l.work.debt, l.work.own = l.work.debt || w.debt, l.work.own || w.own
 	l.work.attempts = max(l.work.attempts, w.attempts)
 	start := !l.running
 	l.running = true
@@ -103,11 +109,11 @@ func (p *subjectState) postponeLevelling(now int64) {
 	p.levelling.work.debt, p.levelling.notBefore = false, now+levelEveryMS
 }
 
-// unitsReturned notes that the balances of the bucket may have grown otherwise than by a refill.
-func (p *subjectState) unitsReturned() {
+// resumeLevelling ends the postponement, because units were refunded.
+func (p *subjectState) resumeLevelling() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.denials, p.levelling.notBefore = nil, 0
+	p.levelling.notBefore = 0
 }
 
 // level asks for levelling, in the background. One pass of it runs at a time for a bucket.
@@ -122,6 +128,9 @@ func (p *Subject) level(w levelWork) {
 			w, more := p.nextLevelling()
 			if !more {
 				return
+			}
+			if !w.own {
+				p.ns.sleep(rand.N(maxLevelDelay))
 			}
 			paid, err := p.levelOnce(w)
 			if err != nil {
@@ -165,48 +174,61 @@ func (p *Subject) levelOnce(w levelWork) (paid bool, err error) {
 	}
 	// Refunds also go to items that weir does not judge by (ADR 17). It makes no new ones.
 	restricted := slices.ContainsFunc(images, func(m *Image) bool { return m != nil && m.restricted() })
-	take, give := make([]*Update, len(images)), make([]*Update, len(images))
+	take, give := make([]*Waiter, len(images)), make([]*Update, len(images))
 	paid = true
 	for i := range images[0].Limits {
 		c := &images[0].Limits[i]
 		if c.Incomplete {
 			continue
 		}
-		moves, all := levelMoves(shardBalances(images, c, w.now), w.overflow[c.Name], restricted)
+		shards := shardBalances(images, c, w.now)
+		moves, all := levelMoves(shards, w.overflow[c.Name], restricted)
 		paid = paid && all
-		limit := LimitOf(&c.BucketLimit)
 		for shard, n := range moves {
-			to := give
+			switch {
+			case n < 0 && take[shard] == nil:
+				take[shard] = &Waiter{
+					Now: w.now, Number: p.ns.Calls.Add(1), betweenShards: true, Answer: make(chan Result, 1),
+				}
+			case n > 0 && give[shard] == nil:
+				give[shard] = &Update{Now: w.now, needsItem: shard > 0, moves: w.moves + 1}
+			}
 			if n < 0 {
-				to = take
+				limit := LimitOf(&images[shard].Limit(c.Name).BucketLimit)
+				take[shard].Takes = append(take[shard].Takes, Take{
+					Name: c.Name, Milli: -n, Leaves: min(0, shards[shard].has+n), Limit: &limit,
+				})
+			} else if n > 0 {
+				limit := LimitOf(&c.BucketLimit)
+				give[shard].Deltas = append(give[shard].Deltas,
+					Delta{Name: c.Name, Milli: -n, Limit: &limit, betweenShards: true})
 			}
-			if n == 0 {
-				continue
-			}
-			if to[shard] == nil {
-				to[shard] = &Update{Now: w.now, needsItem: shard > 0, moves: w.moves + 1}
-			}
-			to[shard].Deltas = append(to[shard].Deltas,
-				Delta{Name: c.Name, Milli: -n, Limit: &limit, betweenShards: true})
 		}
 	}
 	p.move(take, give)
 	return paid, nil
 }
 
-// move makes the updates that take units from shards and, when they are applied, those that give
-// units to shards. It gives only units that were taken. A crash in between loses them.
-func (p *Subject) move(take, give []*Update) {
-	missing := make(map[string]int64) // by limit, what was not taken
-	for shard, err := range p.updateShards(take) {
-		if err == nil {
-			continue
-		}
-		for _, d := range take[shard].Deltas {
-			missing[d.Name] += d.Milli
+// move takes units from shards and, when that is written, gives units to others. A shard that has
+// less than was read denies the take. It gives only units that were taken. A crash in between loses
+// them.
+func (p *Subject) move(take []*Waiter, give []*Update) {
+	for shard, m := range take {
+		if m != nil {
+			p.Queue(shard).EnqueueWaiter(m)
 		}
 	}
-	for _, u := range give {
+	missing := make(map[string]int64) // by limit, the units that were not taken
+	for _, m := range take {
+		if m == nil || (<-m.Answer).Kind == Taken {
+			continue
+		}
+		for k := range m.Takes {
+			missing[m.Takes[k].Name] += m.Takes[k].Milli
+		}
+	}
+	var written sync.WaitGroup
+	for shard, u := range give {
 		if u == nil {
 			continue
 		}
@@ -216,37 +238,18 @@ func (p *Subject) move(take, give []*Update) {
 			d.Milli += less
 			missing[d.Name] -= less
 		}
-	}
-	for shard, err := range p.updateShards(give) {
-		if err != nil { // the units must not be lost: the queue makes the update again
-			u := give[shard]
-			p.Queue(shard).Enqueue(&Update{
-				Now: u.Now, Deltas: u.Deltas, needsItem: u.needsItem, moves: u.moves,
-			})
-		}
-	}
-}
-
-// updateShards makes an update of each shard that has one, and waits for all of them.
-func (p *Subject) updateShards(updates []*Update) []error {
-	errs := make([]error, len(updates))
-	done := make(chan struct{}, len(updates))
-	n := 0
-	for shard, u := range updates {
-		if u == nil {
-			continue
-		}
-		n++
+		written.Add(1)
 		u.Done = func(err error) {
-			errs[shard] = err
-			done <- struct{}{}
+			defer written.Done()
+			if err != nil { // without a caller, the queue makes the update again
+				again := *u
+				again.Done = nil
+				p.Queue(shard).Enqueue(&again)
+			}
 		}
 		p.Queue(shard).Enqueue(u)
 	}
-	for range n {
-		<-done
-	}
-	return errs
+	written.Wait()
 }
 
 // shardBalance is the balance of a limit on one shard, in milli-units.

@@ -50,10 +50,12 @@ func (s *namespaceState) backgroundContext(
 	return context.WithTimeout(context.WithoutCancel(ctx), s.Options.WriteTimeout)
 }
 
-// pause waits before work in the background is repeated, longer after each attempt. On a store that
-// is closing it returns at once.
-func (s *namespaceState) pause(attempts int) {
-	t := time.NewTimer(firstRequeuePause << (attempts - 1))
+// pause waits before work in the background is repeated, longer after each attempt.
+func (s *namespaceState) pause(attempts int) { s.sleep(firstRequeuePause << (attempts - 1)) }
+
+// sleep waits for a time. On a store that is closing it returns at once.
+func (s *namespaceState) sleep(d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -2,6 +2,7 @@ package bucketitem
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -73,7 +74,8 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) e
 	c.image, c.deleted, c.seenAt = newImage(b, after, c.subject.ShardCount(), c.now()), false, c.sentAt
 	c.doubleIfBusy(ctx)
 	if now := c.now(); c.image.indebted(now) {
-		c.later.level(levelWork{now: now, debt: true})
+		own := slices.ContainsFunc(c.Updates, func(r *Update) bool { return !r.refundsOnly() })
+		c.later.level(levelWork{now: now, debt: true, own: own})
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package bucketitem
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
@@ -18,13 +19,16 @@ type Take struct {
 	Limit *weir.Limit
 	// Holding is the index of the take in the outcome.
 	Holding int
+	// Leaves is the least balance that the shard may have after the take, in milli-units: below zero
+	// if a debt is divided among the shards.
+	Leaves int64
 }
 
 // Needs returns the balance that one of the given number of shards needs for the whole take. The
 // part below the capacity is divided among the shards, as the limit is, and rounded up.
 func (a *Take) Needs(shards int) int64 {
 	n := int64(max(shards, 1))
-	return a.Milli + (a.BelowCapacity+n-1)/n
+	return a.Milli + (a.BelowCapacity+n-1)/n + a.Leaves
 }
 
 // Waiter is a reservation on one bucket item that waits for its answer.
@@ -35,8 +39,10 @@ type Waiter struct {
 	Takes  []Take
 	// Config is the configuration of the subject; nil if the caller has not read it.
 	Config *Config
-	State  atomic.Int32
-	Answer chan Result // has room for one result, so deliver does not block
+	// betweenShards is true if the units move to another shard, so that they are not consumed.
+	betweenShards bool
+	State         atomic.Int32
+	Answer        chan Result // has room for one result, so deliver does not block
 }
 
 // The states of a waiter.
@@ -165,6 +171,11 @@ func (r *Update) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)
 	}
+}
+
+// refunds reports whether the update returns units to the bucket.
+func (r *Update) refunds() bool {
+	return slices.ContainsFunc(r.Deltas, func(d Delta) bool { return d.Milli < 0 && !d.betweenShards })
 }
 
 // refundsOnly reports whether the update charges nothing.
