@@ -243,7 +243,15 @@ func (r *scheduleRun) choices() []choice {
 			all = append(all, choice{server: p.gate.server, item: noItem, write: true, crash: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b choice) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b choice) int {
+		switch {
+		case a.crash == b.crash:
+			return cmp.Compare(a.String(), b.String())
+		case a.crash: // last, so that the rest of a schedule that is followed has none
+			return 1
+		}
+		return -1
+	})
 	return all
 }
 
