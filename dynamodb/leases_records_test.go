@@ -233,9 +233,7 @@ func (w *faultWorld) scan(t *testing.T) []schema.Item {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, item := range page.Items {
-			all = append(all, item)
-		}
+		all = append(all, page.Items...)
 	}
 	return all
 }

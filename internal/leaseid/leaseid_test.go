@@ -51,7 +51,7 @@ func TestRows(t *testing.T) {
 						t.Errorf("row %s has the time %d, want %d", names[row], row.UnixMilli(), want)
 					}
 				}
-				got.WriteString(fmt.Sprintf(" %s%d", names[row], number))
+				fmt.Fprintf(&got, " %s%d", names[row], number)
 			}
 			if got.String() != " "+test.want {
 				t.Errorf("got %s, want %s", got.String(), test.want)
