@@ -18,7 +18,7 @@ import (
 func (s *Store) applyRecorded(
 	ctx context.Context, now time.Time, u *driver.Update, t *leaseUpdate,
 ) error {
-	if err := t.resolve(ctx, s, now, u); err != nil {
+	if err := t.resolve(ctx, s, now); err != nil {
 		return err
 	}
 	if err := t.resume(s, now, u); err != nil {
@@ -47,7 +47,7 @@ func (s *Store) applyRecorded(
 
 // resolve finds out whether an earlier update was recorded whose last write of the slot had no
 // answer, by sending that write again.
-func (t *leaseUpdate) resolve(ctx context.Context, s *Store, now time.Time, u *driver.Update) error {
+func (t *leaseUpdate) resolve(ctx context.Context, s *Store, now time.Time) error {
 	w := t.unknown
 	if w == nil {
 		return nil

@@ -66,7 +66,7 @@ type commit struct {
 	// it.
 	config *Config
 	owner  owner
-	// readFailed is true if the configuration could not be read. A settlement then goes by the item.
+	// readFailed is true if the configuration could not be read.
 	readFailed bool
 	// refused is true after a write was refused: another writer has changed the item.
 	refused bool

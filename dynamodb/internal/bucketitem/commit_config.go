@@ -37,10 +37,23 @@ func (c *commit) configStale() bool {
 	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread })
 }
 
-// lacksChange reports whether to read the configuration because an update settles units of a limit
-// whose definition has changed since, and the item still has another one.
-func (c *commit) lacksChange() bool {
-	return !c.readFailed && slices.ContainsFunc(c.Updates, c.image.lacksChange)
+// readIfStale reads the configuration if it has not been read and is needed, or if an update settles
+// units of a limit whose definition has changed since and the item still has another one. It reports
+// whether it has read. A settlement does not need the configuration: if the read fails, it goes by
+// the item.
+func (c *commit) readIfStale(ctx context.Context) (read bool, err error) {
+	if c.config != nil {
+		return false, nil
+	}
+	stale := c.configStale() || c.image.configExpired(c.now())
+	if !stale && (c.readFailed || !slices.ContainsFunc(c.Updates, c.image.lacksChange)) {
+		return false, nil
+	}
+	err = c.readItemConfig(ctx)
+	if c.readFailed = err != nil; stale {
+		return true, err
+	}
+	return true, nil
 }
 
 // readItemConfig reads the configuration, consistently. If nothing is stored, the limits that the

@@ -322,7 +322,7 @@ func levelMoves(
 	}
 	for _, missing := range []bool{false, true} {
 		for i, s := range shards {
-			if s.missing == missing && !(missing && restricted) {
+			if s.missing == missing && (!missing || !restricted) {
 				fill(i, s.share)
 			}
 		}

@@ -93,15 +93,8 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	if n := c.subject.ShardCount(); n > c.image.Shards {
 		c.image = newImage(c.image.Item, c.image, n, c.now())
 	}
-	if c.config == nil {
-		stale := c.configStale() || c.image.configExpired(c.now())
-		if stale || c.lacksChange() {
-			err := c.readItemConfig(ctx)
-			if c.readFailed = err != nil; !stale {
-				err = nil // a settlement needs no configuration
-			}
-			return nil, nil, err
-		}
+	if read, err := c.readIfStale(ctx); read {
+		return nil, nil, err
 	}
 	if c.config != nil {
 		c.answerStale()
