@@ -233,20 +233,26 @@ func onStore(kind string, entities []string, each int) spec {
 	return spec{Kind: kind, Entities: entities, Each: each, Callers: storeCallers}
 }
 
-// onTable compares weir on a table with the Python library and, unless all callers want one entity,
-// with the bare SDK making the same writes. The library runs in one process, as most users run it,
-// and in one for each processor, which it needs to use all of them.
+// onTable compares weir on a table, with leases in the process and in the table, with the Python
+// library and, unless all callers want one entity, with the bare SDK making the same writes as weir
+// with leases in the process. The library runs in one process, as most users run it, and in one for
+// each processor, which it needs to use all of them.
 func onTable(name, title string, entities []string, each int, parent string) *comparison {
 	single := len(entities) == 1
-	by := func(kind string, processes int) *contestant {
+	by := func(kind string, processes int, processLeases bool) *contestant {
 		c := &contestant{spec: onStore(kind, entities, each), processes: processes}
-		c.spec.Parent = parent
+		c.spec.Parent, c.spec.ProcessLeases = parent, processLeases
 		return c
 	}
-	weir := by(kindTable, 1)
+	process, table := by(kindTable, 1, true), by(kindTable, 1, false)
 	c := &comparison{
 		name: name, title: "DynamoDB: " + fmt.Sprintf(title, storeCallers),
-		sides: []side{{"weir, reserve", weir, workReserve}, {"weir, reserve + complete", weir, workBoth}},
+		sides: []side{
+			{"weir, leases=process, reserve", process, workReserve},
+			{"weir, leases=process, reserve + complete", process, workBoth},
+			{"weir, leases=table, reserve", table, workReserve},
+			{"weir, leases=table, reserve + complete", table, workBoth},
+		},
 		store: &storeSetup{
 			open: openDynamoDB, operation: "call",
 			warm:    func(s *settings) command { return command{Ops: s.warm} },
@@ -256,22 +262,28 @@ func onTable(name, title string, entities []string, each int, parent string) *co
 			},
 		},
 	}
-	goal := 0.0
+	const overProcess, overTable = 0, 2
+	var goalProcess, goalTable float64
 	switch {
 	case single:
-		goal = 15
+		goalProcess, goalTable = 20, 10
 		c.note = "weir takes all calls that arrive during a write along in the next one; the Python library " +
-			"makes a write for each. Completing with what was reserved writes nothing on either side."
+			"makes a write for each. Completing with what was reserved writes nothing in the library and with " +
+			"leases=process, and the lease's record with leases=table."
 	case parent != "":
 		c.note = "For each call the bare SDK makes the child's write; as often as weir did for the calls that its " +
-			"writes were copied from, it makes the parent's too, at once with the child's, and waits for both."
+			"writes were copied from, it makes the parent's too, at once with the child's, and waits for both. " +
+			"It writes no lease records."
 	default:
-		c.note = "Each caller takes all entities in turn, and begins elsewhere."
+		c.note = "Each caller takes all entities in turn, and begins elsewhere. The bare SDK writes no lease records."
 	}
 	if !single {
-		c.sides = append(c.sides, side{"bare SDK, the same writes", by(kindBareSDK, 1), workReserve})
+		bare := len(c.sides)
+		c.sides = append(c.sides, side{"bare SDK, the same writes", by(kindBareSDK, 1, true), workReserve})
 		c.ratios = []ratio{
-			{over: 0, under: 2, of: speed, goal: 0.9}, {over: 1, under: 2, of: speed, goal: 0.9},
+			{over: overProcess, under: bare, of: speed, goal: 0.9},
+			{over: overProcess + 1, under: bare, of: speed, goal: 0.9},
+			{over: overTable, under: bare, of: speed},
 		}
 	}
 	processes := []int{1}
@@ -283,8 +295,10 @@ func onTable(name, title string, entities []string, each int, parent string) *co
 		if n > 1 {
 			label += "es"
 		}
-		c.ratios = append(c.ratios, ratio{over: 0, under: len(c.sides), of: speed, goal: goal})
-		c.sides = append(c.sides, side{label, by(kindPython, n), workReserve})
+		c.ratios = append(c.ratios,
+			ratio{over: overProcess, under: len(c.sides), of: speed, goal: goalProcess},
+			ratio{over: overTable, under: len(c.sides), of: speed, goal: goalTable})
+		c.sides = append(c.sides, side{label, by(kindPython, n, false), workReserve})
 	}
 	return c
 }

@@ -109,7 +109,8 @@ func newTable(ctx context.Context, s *spec) (*tableLimiter, error) {
 	t := &tableLimiter{requests: requests{parent: s.Parent}}
 	store, err := dynamodb.Open(ctx, s.Table, &dynamodb.Options{
 		Region: s.Region, Endpoint: s.Endpoint,
-		WriteTimeout: patience, Client: []func(*ddb.Options){t.requests.install},
+		ProcessLeases: s.ProcessLeases,
+		WriteTimeout:  patience, Client: []func(*ddb.Options){t.requests.install},
 	})
 	if err != nil {
 		return nil, err

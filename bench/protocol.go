@@ -127,6 +127,8 @@ type spec struct {
 	// Declare is set if the contestant writes the limit and entities to the table, and not set if
 	// another process has done so.
 	Declare bool `json:"declare,omitempty"`
+	// ProcessLeases keeps the leases in the process; otherwise they are in the table.
+	ProcessLeases bool `json:"process_leases,omitempty"`
 	// Warm and WarmNS are how many calls weir makes, or for how long, before its writes are copied.
 	Warm   int   `json:"warm,omitempty"`
 	WarmNS int64 `json:"warm_ns,omitempty"`
