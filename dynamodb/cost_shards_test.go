@@ -77,9 +77,9 @@ func movesUnits() (selects func(sentRequest) bool, reset func()) {
 	}, func() { reads.Store(false) }
 }
 
-// shardRefund returns the row of a cancel of a lease that took the whole share of a shard. Before it,
-// the shard is full again: after a wait, as all others are, or because its units were given to it
-// by another shard.
+// shardRefund returns the row of a cancel of a lease that took the whole share of a shard. Before
+// it, the shard is full again: after a wait, as all others are, or because its units were given
+// to it by another shard.
 func shardRefund(what string, wait time.Duration, row costRow) costRow {
 	var lease *weir.Lease
 	later, reset := movesUnits()

@@ -43,15 +43,15 @@ func newInterleavings(t *testing.T) *interleavings {
 	return &interleavings{table: w.table, namespace: w.eye.config.Namespace, begins: w.clock.now()}
 }
 
-// interleavedCase is what the schedules of one exploration have in common: calls, each on a server of
-// its own, about one lease.
+// interleavedCase is what the schedules of one exploration have in common: calls, each on a
+// server of its own, about one lease.
 type interleavedCase struct {
 	start   string // what was before the calls: see the constants
 	charges int    // of the lease, each on a bucket item of its own: 1 or 2
 	calls   []modelCall
 	crashes bool // one of the servers may crash
-	// expired makes the calls when what the servers know of the configuration has expired. A reserve
-	// then charges without a plan and reads the configuration at the same time.
+	// expired makes the calls when what the servers know of the configuration has expired. A
+	// reserve then charges without a plan and reads the configuration at the same time.
 	expired bool
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // choice is one step of a schedule: the execution of a request of a server. If crash is set, the
-// server then never sees the answer and does nothing more. Text form: the server, the item, "?" for a
-// read, "!" for a crash. A crash before the first request is "1-!".
+// server then never sees the answer and does nothing more. Text form: the server, the item, "?"
+// for a read, "!" for a crash. A crash before the first request is "1-!".
 type choice struct {
 	server int
 	item   byte
@@ -30,9 +30,9 @@ func (c choice) String() string {
 	return s
 }
 
-// commutes reports whether two choices lead to the same state in either order, and neither makes the
-// other one impossible. The requests of different servers about different items do, and two reads. A
-// schedule has one crash.
+// commutes reports whether two choices lead to the same state in either order, and neither makes
+// the other one impossible. The requests of different servers about different items do, and two
+// reads. A schedule has one crash.
 func (c choice) commutes(d choice) bool {
 	if c.server == d.server || c.crash && d.crash {
 		return false
@@ -44,12 +44,12 @@ func (c choice) commutes(d choice) bool {
 // choices of path are repeated, and what follows is chosen new.
 //
 // It leaves out schedules by sleep sets (Godefroid, Partial-Order Methods for the Verification of
-// Concurrent Systems, 1996). After all schedules that continue with one choice were explored, that
-// choice sleeps in those that continue with another one, until a choice follows that does not
-// commute with it. A schedule in which a sleeping choice came next would differ from one that was
-// explored only in the order of neighbours that commute: each server gets the same answers, the
-// items are the same in the end, and all states of the table on the way occur in one schedule or the
-// other. So no behaviour of a server and no state of the table is left out.
+// Concurrent Systems, 1996). After all schedules that continue with one choice were explored,
+// that choice sleeps in those that continue with another one, until a choice follows that does
+// not commute with it. A schedule in which a sleeping choice came next would differ from one that
+// was explored only in the order of neighbours that commute: each server gets the same answers,
+// the items are the same in the end, and all states of the table on the way occur in one schedule
+// or the other. So no behaviour of a server and no state of the table is left out.
 type exploration struct {
 	path  []*crossroads
 	depth int // of the schedule that is running

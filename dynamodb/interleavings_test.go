@@ -14,10 +14,10 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestInterleavings runs all orders in which the table can execute the requests of servers that make
-// calls about one lease at the same time: every pair of calls, and in each order a crash of either
-// server after each of its writes. A plain run has crashes for some of the pairs only, which the seed
-// chooses. scheduleRun.judge has the checks.
+// TestInterleavings runs all orders in which the table can execute the requests of servers that
+// make calls about one lease at the same time: every pair of calls, and in each order a crash of
+// either server after each of its writes. A plain run has crashes for some of the pairs only,
+// which the seed chooses. scheduleRun.judge has the checks.
 func TestInterleavings(t *testing.T) {
 	t.Parallel()
 	cases := interleavedPairs(interleavedCase{charges: 1}, startUnknown, startLive)
@@ -25,10 +25,10 @@ func TestInterleavings(t *testing.T) {
 	exploreAll(t, newInterleavings(t), cases)
 }
 
-// TestInterleavingsMore is like [TestInterleavings] with servers that all know the lease, with servers
-// whose cached configuration has expired, with a lease of two bucket items, and with three servers.
-// The seed chooses some of the cases of three servers, because each has hundreds of schedules. A plain
-// run takes a few of the others.
+// TestInterleavingsMore is like [TestInterleavings] with servers that all know the lease, with
+// servers whose cached configuration has expired, with a lease of two bucket items, and with
+// three servers. The seed chooses some of the cases of three servers, because each has hundreds
+// of schedules. A plain run takes a few of the others.
 func TestInterleavingsMore(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(soak.Seed(t), 0))
@@ -57,8 +57,8 @@ func crash(t *testing.T, cases []*interleavedCase, n int) {
 	}
 }
 
-// morePairs returns the cases of two calls of [TestInterleavingsMore]. A lease of two bucket items has
-// many more schedules, so only the calls with both charges and refunds are made on it.
+// morePairs returns the cases of two calls of [TestInterleavingsMore]. A lease of two bucket
+// items has many more schedules, so only the calls with both charges and refunds are made on it.
 func morePairs() []*interleavedCase {
 	isMixed := func(c *interleavedCase) bool {
 		return c.calls[0].verb == weir.VerbReserve || c.calls[0].seq == 3 || c.calls[0].units == unitPair{12, 9}
@@ -75,8 +75,8 @@ func morePairs() []*interleavedCase {
 	)
 }
 
-// interleavedPairs returns the cases of two calls, otherwise like one. Servers differ in a live case,
-// so that each order of the calls is a case then.
+// interleavedPairs returns the cases of two calls, otherwise like one. Servers differ in a live
+// case, so that each order of the calls is a case then.
 func interleavedPairs(like interleavedCase, starts ...string) []*interleavedCase {
 	var cases []*interleavedCase
 	calls := interleavedCalls(like.charges)
@@ -137,8 +137,8 @@ func exploreAll(t *testing.T, w *interleavings, cases []*interleavedCase) {
 	t.Logf("%d schedules of %d cases:\n%s", total, len(rows), strings.Join(rows, "\n"))
 }
 
-// TestInterleaving runs one schedule: that of WEIR_TEST_SCHEDULE, as a failure of [TestInterleavings]
-// has printed it, and prints its trace.
+// TestInterleaving runs one schedule: that of WEIR_TEST_SCHEDULE, as a failure of
+// [TestInterleavings] has printed it, and prints its trace.
 func TestInterleaving(t *testing.T) {
 	t.Parallel()
 	text := os.Getenv("WEIR_TEST_SCHEDULE")

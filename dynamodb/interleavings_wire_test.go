@@ -45,8 +45,8 @@ type tableAnswer struct {
 	err    error
 }
 
-// response returns the answer to a request. It has no Date, because the clock of a bubble is not that
-// of the table.
+// response returns the answer to a request. It has no Date, because the clock of a bubble is not
+// that of the table.
 func (a *tableAnswer) response(r *http.Request) (*http.Response, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -106,8 +106,8 @@ func (r *heldRequest) send(transport http.RoundTripper) *tableAnswer {
 	return &tableAnswer{status: resp.StatusCode, header: resp.Header, body: body, err: err}
 }
 
-// gate is the transport of one server. Until it is shut, requests go to the table at once. Then each
-// waits for the scheduler. Once dead is closed, requests fail and nothing reaches the table.
+// gate is the transport of one server. Until it is shut, requests go to the table at once. Then
+// each waits for the scheduler. Once dead is closed, requests fail and nothing reaches the table.
 type gate struct {
 	server int
 	line   *tableLine
@@ -223,8 +223,8 @@ func (a *tableAnswer) consumedAfter(limit string) (milli int64, ok bool) {
 	return milli, err == nil
 }
 
-// slotAfter returns what the slot of a lease holds after a write of its record that was applied; nil
-// if it is empty.
+// slotAfter returns what the slot of a lease holds after a write of its record that was applied;
+// nil if it is empty.
 func (r *heldRequest) slotAfter(id weir.LeaseID) (*schema.Lease, error) {
 	var in struct {
 		ExpressionAttributeValues map[string]struct{ B []byte }

@@ -60,8 +60,8 @@ func (l *lateRecord) handle(
 	return next.HandleInitialize(ctx, in)
 }
 
-// TestLateEarlyRecord has the first write of an early record arrive after the slot was emptied again,
-// because the bucket denied the reservation.
+// TestLateEarlyRecord has the first write of an early record arrive after the slot was emptied
+// again, because the bucket denied the reservation.
 func TestLateEarlyRecord(t *testing.T) {
 	t.Parallel()
 	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {

@@ -31,15 +31,15 @@ func TestRefundToMissingShardGainsNothing(t *testing.T) {
 		p.must(l.Cancel(w.Context()))
 		for shard, b := range w.shards(testEntity) {
 			if b.RefilledMS < testStart.UnixMilli() {
-				w.Errorf("shard %d: refilled at %v, ttl %v", shard, time.UnixMilli(b.RefilledMS).UTC(), time.Unix(b.TTL, 0).UTC())
+				w.Errorf("shard %d: refilled at %d, ttl %d", shard, b.RefilledMS, b.TTL)
 			}
 		}
 		w.process().exactly(testEntity, "n", 200, 120)
 	})
 }
 
-// TestDebtSeenWhileLevelling leaves a shard in debt after a pass of levelling has read all shards and
-// before that pass ends. Another pass must level the new debt.
+// TestDebtSeenWhileLevelling leaves a shard in debt after a pass of levelling has read all shards
+// and before that pass ends. Another pass must level the new debt.
 func TestDebtSeenWhileLevelling(t *testing.T) {
 	t.Parallel()
 	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
@@ -49,7 +49,9 @@ func TestDebtSeenWhileLevelling(t *testing.T) {
 		w.putShards(testEntity, 4, limit, units{"n": 0}, units{"n": 10}, full, full)
 		moving, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
-		p := w.hooked(processOptions{}, &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
+		p := w.hooked(processOptions{}, &wrong{send: func(
+			_ context.Context, u *bucketUpdate, send func() error,
+		) error {
 			if u.takes(2, 50_000) {
 				once.Do(func() {
 					close(moving)
@@ -145,7 +147,6 @@ func TestDebtOfLargeLimitIsReadOnce(t *testing.T) {
 			for range 30 {
 				p.admit(testEntity, weir.Costs{"m": 1})
 			}
-			w.Logf("capacity %d: %d reads of all shards for 30 reservations", capacity, reads.count.Load())
 			if n := reads.count.Load(); n > 5 {
 				w.Errorf("capacity %d: %d reads of all shards for 30 reservations", capacity, n)
 			}
@@ -154,9 +155,9 @@ func TestDebtOfLargeLimitIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestRefundMovesOnAtMostFourTimes refunds to a bucket of four shards of which another process fills,
-// each time, the shard that the units go to, and empties another one. ADR 37 says that the units of
-// one refund move on at most four times.
+// TestRefundMovesOnAtMostFourTimes refunds to a bucket of four shards of which another process
+// fills, each time, the shard that the units go to, and empties another one. ADR 37 says that the
+// units of one refund move on at most four times.
 func TestRefundMovesOnAtMostFourTimes(t *testing.T) {
 	t.Parallel()
 	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
@@ -164,7 +165,9 @@ func TestRefundMovesOnAtMostFourTimes(t *testing.T) {
 		w.system(limit...)
 		var on atomic.Bool
 		var moves atomic.Int64
-		p := w.hooked(processOptions{}, &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
+		p := w.hooked(processOptions{}, &wrong{send: func(
+			_ context.Context, u *bucketUpdate, send func() error,
+		) error {
 			gives := slices.ContainsFunc(u.adds, func(c string) bool {
 				return u.attribute(c) == schema.BucketAttribute("n", schema.FieldBalance) && u.value(c) > 0
 			})
@@ -216,7 +219,8 @@ func TestRefundMovesAfterClockWentBack(t *testing.T) {
 	})
 }
 
-// TestRefundMovesOnDisabledBucket cancels a lease of more than a share of a bucket that is disabled.
+// TestRefundMovesOnDisabledBucket cancels a lease of more than a share of a bucket that is
+// disabled.
 func TestRefundMovesOnDisabledBucket(t *testing.T) {
 	t.Parallel()
 	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {

@@ -38,13 +38,14 @@ type shardModel struct {
 	leases []*weir.Lease
 	// balance is the balance of the exact bucket at the instant at (Unix ms), in milli-units.
 	balance, at int64
-	// all is the sum of the shards when they were last read. owes is true if one of them was in debt,
-	// and the field there has the number of existing shards out of count.
+	// all is the sum of the shards when they were last read. owes is true if one of them was in
+	// debt, and the field there has the number of existing shards out of count.
 	all  int64
 	owes bool
 	// least is the least that all shards may have together after a settlement, in milli-units.
 	least int64
-	// overrun is true after a settlement with more than was reserved, if no shard was in debt before.
+	// overrun is true after a settlement with more than was reserved, if no shard was in debt
+	// before.
 	overrun      bool
 	there, count int
 	history      []string

@@ -324,8 +324,8 @@ func refundKeptAboveShare(w *tableWorld) {
 	}
 }
 
-// refundMoves gives back everything that was taken before the bucket was split. balances are those of
-// the shards meanwhile, in units; -1 if a shard does not exist.
+// refundMoves gives back everything that was taken before the bucket was split. balances are
+// those of the shards meanwhile, in units; -1 if a shard does not exist.
 func refundMoves(balances ...int64) func(w *tableWorld) {
 	return func(w *tableWorld) {
 		limit := []weir.Limit{noRefill("n", 400)}

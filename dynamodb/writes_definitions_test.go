@@ -205,8 +205,8 @@ func knownAndUnknownDefinition(first, second int64) func(w *tableWorld) {
 	}
 }
 
-// TestSettleUnderChangedLimitsWithoutConfig settles a lease after the limits were changed, while the
-// configuration cannot be read. A settlement needs none.
+// TestSettleUnderChangedLimitsWithoutConfig settles a lease after the limits were changed, while
+// the configuration cannot be read. A settlement needs none.
 func TestSettleUnderChangedLimitsWithoutConfig(t *testing.T) {
 	t.Parallel()
 	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {

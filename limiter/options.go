@@ -142,9 +142,9 @@ type Event struct {
 	Took time.Duration
 	// Limits has the status of every limit that a reservation was judged by; nil for other verbs.
 	Limits []weir.LimitStatus
-	// Used has the change that an update made on each limit, in the order of the lease's limits. It
-	// is empty for a reservation, an extend, an error, a replay and a degraded lease. Observe must not
-	// keep it.
+	// Used has the change that an update made on each limit, in the order of the lease's limits.
+	// It is empty for a reservation, an extend, an error, a replay and a degraded lease. Observe
+	// must not keep it.
 	Used []Use
 	// Replay reports that the call repeated one that had been answered before.
 	Replay bool
@@ -163,10 +163,11 @@ type Use struct {
 	weir.Subject
 	Limit string
 	Kind  weir.Kind
-	// Change is the change of the use of the limit, in units: above zero if the lease now stands for
-	// more, below zero for a refund.
+	// Change is the change of the use of the limit, in units: above zero if the lease now stands
+	// for more, below zero for a refund.
 	Change int64
-	// Total is the units that the lease stands for on the limit after the update. After a complete it
-	// is what was used, also of slots, which the lease has returned; after a cancel it is 0.
+	// Total is the units that the lease stands for on the limit after the update. After a
+	// complete it is what was used, also of slots, which the lease has returned; after a cancel
+	// it is 0.
 	Total int64
 }

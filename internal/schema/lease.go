@@ -21,8 +21,8 @@ import (
 const LeaseSlots = 8
 
 const (
-	// leaseSliceLen is the length of the part of an ID, as text, that names a slice of time: 23 bits
-	// of the milliseconds, which are 9.3 hours.
+	// leaseSliceLen is the length of the part of an ID, as text, that names a slice of time: 23
+	// bits of the milliseconds, which are 9.3 hours.
 	leaseSliceLen = 5
 	// leaseTimeLen is the length of the part of an ID that holds the milliseconds. The character
 	// after it is random, and is the partition within the slice.

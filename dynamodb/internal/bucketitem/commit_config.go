@@ -37,10 +37,10 @@ func (c *commit) configStale() bool {
 	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread })
 }
 
-// readIfStale reads the configuration if it has not been read and is needed, or if an update settles
-// units of a limit whose definition has changed since and the item still has another one. It reports
-// whether it has read. A settlement does not need the configuration: if the read fails, it goes by
-// the item.
+// readIfStale reads the configuration if it has not been read and is needed, or if an update
+// settles units of a limit whose definition has changed since and the item still has another one.
+// It reports whether it has read. A settlement does not need the configuration: if the read
+// fails, it goes by the item.
 func (c *commit) readIfStale(ctx context.Context) (read bool, err error) {
 	if c.config != nil {
 		return false, nil
@@ -194,10 +194,10 @@ func (c *commit) rejectOverflowing() {
 	})
 }
 
-// limitRefunds reduces the refunds of compensations to limits whose capacity another process lowered
-// after the units were taken. With a lower capacity C, that process has trimmed the balance after the
-// take. The refund is then min(before, C) - min(before-taken, C): what the trim would have left
-// more without the take. In full it would fill the bucket again (ADR 23).
+// limitRefunds reduces the refunds of compensations to limits whose capacity another process
+// lowered after the units were taken. With a lower capacity C, that process has trimmed the
+// balance after the take. The refund is then min(before, C) - min(before-taken, C): what the trim
+// would have left more without the take. In full it would fill the bucket again (ADR 23).
 //
 // It replaces an update by a changed copy, because [Queue.ExpectedImage] reads the updates of the
 // commit in progress concurrently.

@@ -116,8 +116,8 @@ func (m *Image) hasAll(of *Waiter) bool {
 	return true
 }
 
-// lacksChange reports whether an update settles a limit whose definition has changed after the units
-// were reserved, and the item does not have the new definition.
+// lacksChange reports whether an update settles a limit whose definition has changed after the
+// units were reserved, and the item does not have the new definition.
 func (m *Image) lacksChange(r *Update) bool {
 	return slices.ContainsFunc(r.Deltas, func(d Delta) bool {
 		c := m.Limit(d.Name)

@@ -23,8 +23,8 @@ type levelling struct {
 // levelWork is what one pass of levelling is to do.
 type levelWork struct {
 	now int64
-	// overflow is the refunds for which a shard had no room, by limit, in milli-units. moves counts how
-	// often these units have moved on.
+	// overflow is the refunds for which a shard had no room, by limit, in milli-units. moves
+	// counts how often these units have moved on.
 	overflow map[string]int64
 	moves    int
 	// debt asks to pay for a shard in debt. own is true if this process has caused the debt or the
@@ -38,7 +38,8 @@ const (
 	minLevelledDebt = 1000
 	// levelEveryMS is the least time between two passes for debts that cannot be paid.
 	levelEveryMS = 1000
-	// maxLevelDelay is the longest time for which a process leaves a debt to the one that caused it.
+	// maxLevelDelay is the longest time for which a process leaves a debt to the one that caused
+	// it.
 	maxLevelDelay = 50 * time.Millisecond
 	// maxMoves bounds how often the units of one refund move on to other shards.
 	maxMoves = 4
@@ -91,8 +92,8 @@ func (p *subjectState) requestLevelling(w levelWork) bool {
 	return start
 }
 
-// nextLevelling takes the work of the next pass. If there is none, it ends the levelling and returns
-// false.
+// nextLevelling takes the work of the next pass. If there is none, it ends the levelling and
+// returns false.
 func (p *subjectState) nextLevelling() (w levelWork, any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,8 +144,8 @@ func (p *Subject) level(w levelWork) {
 	})
 }
 
-// repeatLevelling asks again for the refunds of a pass that could not read the shards, after a pause.
-// After the last attempt they stay charged, and are counted as ambiguous.
+// repeatLevelling asks again for the refunds of a pass that could not read the shards, after a
+// pause. After the last attempt they stay charged, and are counted as ambiguous.
 func (p *Subject) repeatLevelling(w levelWork, err error) {
 	if w.overflow == nil {
 		return
@@ -289,11 +290,11 @@ func shardBalances(images []*Image, c *LimitImage, now int64) []shardBalance {
 	return all
 }
 
-// levelMoves returns what to give each shard of a limit, in milli-units; below zero to take it. The
-// overflow is given first: to shards in debt, then to shards with room for it, as long as all
-// shards together have less than the capacity. Then the fullest shards pay the debts of the others.
-// If they cannot, all shards get the same part of the debt, and paid is false. On a restricted bucket
-// the overflow goes to existing shards only, and no debt is paid.
+// levelMoves returns what to give each shard of a limit, in milli-units; below zero to take it.
+// The overflow is given first: to shards in debt, then to shards with room for it, as long as all
+// shards together have less than the capacity. Then the fullest shards pay the debts of the
+// others. If they cannot, all shards get the same part of the debt, and paid is false. On a
+// restricted bucket the overflow goes to existing shards only, and no debt is paid.
 func levelMoves(
 	shards []shardBalance, overflow int64, restricted bool,
 ) (moves []int64, paid bool) {
@@ -334,8 +335,8 @@ func levelMoves(
 	return target, paid
 }
 
-// payDebts moves units from the fullest shards to those in debt. It reports whether there are enough;
-// otherwise all shards that have the limit end with the same debt.
+// payDebts moves units from the fullest shards to those in debt. It reports whether there are
+// enough; otherwise all shards that have the limit end with the same debt.
 func payDebts(shards []shardBalance, target []int64) (paid bool) {
 	var order []int // the shards that have the limit, the fullest first
 	var debt, has, deepest int64

@@ -154,8 +154,8 @@ func (c *commit) nextDenied(base *Image, r *Evaluation) (*Image, *Evaluation) {
 	if !adapted {
 		return base, nil
 	}
-	// The item's definitions differ from the configuration. A denial writes nothing, so without this
-	// write the limits would go on to gain under the old definitions (ADR 23).
+	// The item's definitions differ from the configuration. A denial writes nothing, so without
+	// this write the limits would go on to gain under the old definitions (ADR 23).
 	c.Updates = append(c.Updates, &Update{Now: now, Reread: true})
 	return r.After, evaluate(r.After, c.Updates, nil)
 }

@@ -19,8 +19,8 @@ type Take struct {
 	Limit *weir.Limit
 	// Holding is the index of the take in the outcome.
 	Holding int
-	// Leaves is the least balance that the shard may have after the take, in milli-units: below zero
-	// if a debt is divided among the shards.
+	// Leaves is the least balance that the shard may have after the take, in milli-units: below
+	// zero if a debt is divided among the shards.
 	Leaves int64
 }
 
@@ -124,8 +124,8 @@ type Update struct {
 	// Refill asks for a write that moves the time of the refill. Reread asks the commit to read the
 	// configuration and to bring the item to it. itemDeleted says that the item was deleted.
 	Refill, Reread, itemDeleted bool
-	// needsItem makes a refund create the item if it does not exist. moves counts how often the units
-	// have moved on from shards that had no room for them.
+	// needsItem makes a refund create the item if it does not exist. moves counts how often the
+	// units have moved on from shards that had no room for them.
 	needsItem bool
 	moves     int
 	// InDoubt is true if the update ended although its refund may not have been made.
@@ -141,8 +141,8 @@ type Delta struct {
 	Name string
 	// Milli is the amount to charge; below zero it is refunded.
 	Milli int64
-	// Limit is the definition in force as the process knows it; nil if it knows none. An item that is
-	// created again gets it. Changed says that the units were reserved under another one.
+	// Limit is the definition in force as the process knows it; nil if it knows none. An item
+	// that is created again gets it. Changed says that the units were reserved under another one.
 	Limit   *weir.Limit
 	Changed bool
 	// betweenShards is true if the units move to another shard, so that they are not consumed.
