@@ -322,11 +322,12 @@ func (r *faultRun) quiet() {
 	}
 }
 
-// ambiguousMilli returns the sum of the processes' counts of ambiguous milli-units.
+// ambiguousMilli returns the sum of the processes' counts of ambiguous milli-units, without those that
+// were to move between shards: they are not in the counts of consumed units.
 func (r *faultRun) ambiguousMilli() int64 {
 	var n int64
 	for _, s := range r.sides {
-		n += s.store.Stats().AmbiguousMilli
+		n += s.store.Stats().AmbiguousMilli - s.store.buckets.Counts.AmbiguousMovedMilli.Load()
 	}
 	return n
 }

@@ -321,7 +321,7 @@ func (c *commit) failAmbiguous(err error, w *Write, r *Evaluation) {
 	}
 	for _, m := range waiters {
 		for k := range m.Takes {
-			c.ns.Counts.Ambiguous(m.Takes[k].Milli)
+			c.ns.Counts.ambiguous(m.Takes[k].Milli, m.betweenShards)
 		}
 	}
 	for _, r := range c.Updates {

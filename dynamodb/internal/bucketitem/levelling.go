@@ -152,7 +152,7 @@ func (p *Subject) repeatLevelling(w levelWork, err error) {
 	}
 	if w.attempts++; w.attempts > maxRequeues || p.ns.Running.Closed.Load() && w.attempts > 1 {
 		for _, n := range w.overflow {
-			p.ns.Counts.Ambiguous(n)
+			p.ns.Counts.ambiguous(n, true)
 		}
 		p.ns.reportError(err)
 		return

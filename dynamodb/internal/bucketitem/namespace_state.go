@@ -68,8 +68,11 @@ type Counts struct {
 	Contended      atomic.Int64
 	AmbiguousCalls atomic.Int64
 	AmbiguousMilli atomic.Int64
-	Doublings      atomic.Int64
-	Probes         atomic.Int64
+	// AmbiguousMovedMilli is the part of AmbiguousMilli that was to move between shards, and that the
+	// count of consumed units does not show.
+	AmbiguousMovedMilli atomic.Int64
+	Doublings           atomic.Int64
+	Probes              atomic.Int64
 }
 
 // Ambiguous counts milli-units that may or may not have been charged or refunded.
@@ -78,10 +81,18 @@ func (c *Counts) Ambiguous(milli int64) {
 	c.AmbiguousMilli.Add(milli)
 }
 
+// ambiguous is like Ambiguous. moved says that the units were to move between shards.
+func (c *Counts) ambiguous(milli int64, moved bool) {
+	c.Ambiguous(milli)
+	if moved {
+		c.AmbiguousMovedMilli.Add(milli)
+	}
+}
+
 // countAmbiguous counts the amounts of an update that may or may not have been applied.
 func (s *namespaceState) countAmbiguous(u *Update) {
 	for _, d := range u.Deltas {
-		s.Counts.Ambiguous(max(d.Milli, -d.Milli))
+		s.Counts.ambiguous(max(d.Milli, -d.Milli), d.betweenShards)
 	}
 }
 
