@@ -37,7 +37,7 @@ type heldRequest struct {
 	answer    chan *tableAnswer // has room for one
 }
 
-// tableAnswer is what the table has answered.
+// tableAnswer is an answer of the table.
 type tableAnswer struct {
 	status int
 	header http.Header

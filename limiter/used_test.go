@@ -45,7 +45,7 @@ func TestEventUsed(t *testing.T) {
 		}
 		return lease
 	}
-	// of returns the uses on the entity and its parent, which are charged alike.
+	// of returns the uses on the entity and its parent, which are charged the same costs.
 	of := func(rpmChange, rpmTotal, slotsChange, slotsTotal int64) []limiter.Use {
 		var all []limiter.Use
 		for _, entity := range []string{"bot", "acme"} {

@@ -20,7 +20,7 @@ type levelling struct {
 	notBefore int64
 }
 
-// levelWork is what one pass of levelling is to do.
+// levelWork is the task of one pass of levelling.
 type levelWork struct {
 	now int64
 	// overflow is the refunds for which a shard had no room, by limit, in milli-units. moves
@@ -187,19 +187,20 @@ func (p *Subject) levelOnce(w levelWork) (paid bool, err error) {
 		paid = paid && all
 		for shard, n := range moves {
 			switch {
-			case n < 0 && take[shard] == nil:
-				take[shard] = &Waiter{
-					Now: w.now, Number: p.ns.Calls.Add(1), betweenShards: true, Answer: make(chan Result, 1),
+			case n < 0:
+				if take[shard] == nil {
+					take[shard] = &Waiter{
+						Now: w.now, Number: p.ns.Calls.Add(1), betweenShards: true, Answer: make(chan Result, 1),
+					}
 				}
-			case n > 0 && give[shard] == nil:
-				give[shard] = &Update{Now: w.now, needsItem: shard > 0, moves: w.moves + 1}
-			}
-			if n < 0 {
 				limit := LimitOf(&images[shard].Limit(c.Name).BucketLimit)
 				take[shard].Takes = append(take[shard].Takes, Take{
 					Name: c.Name, Milli: -n, Leaves: min(0, shards[shard].has+n), Limit: &limit,
 				})
-			} else if n > 0 {
+			case n > 0:
+				if give[shard] == nil {
+					give[shard] = &Update{Now: w.now, needsItem: shard > 0, moves: w.moves + 1}
+				}
 				limit := LimitOf(&c.BucketLimit)
 				give[shard].Deltas = append(give[shard].Deltas,
 					Delta{Name: c.Name, Milli: -n, Limit: &limit, betweenShards: true})
