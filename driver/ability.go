@@ -217,11 +217,28 @@ type LeaseRecord struct {
 	EndFingerprint uint64
 }
 
-// RecordReader is a store that records the changes of its configuration and the units used. Both
-// lists are read page by page while the caller ranges over them, and end at the first error.
-type RecordReader interface {
-	// ReadAudit yields what [limiter.Limiter.Audit] does.
-	ReadAudit(ctx context.Context, at weir.Subject, after string) iter.Seq2[weir.AuditEvent, error]
-	// ReadUsage yields what [limiter.Limiter.Usage] does. The limiter has checked q.
-	ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error]
+// AuditReader is a store that records the changes of its configuration.
+type AuditReader interface {
+	// ReadAudit yields the events that q asks for, the newest first, from the one after the event
+	// with the ID q.After on. The limiter has checked q, and stops when a page is full. The list
+	// ends at the first error.
+	ReadAudit(ctx context.Context, q *weir.AuditQuery) iter.Seq2[weir.AuditEvent, error]
+}
+
+// UsageReader is a store that records the units used.
+type UsageReader interface {
+	// ReadUsage yields the records that q asks for, in the order of a [weir.UsagePage]. The limiter
+	// has checked q: its window is set, its bounds are those of windows, and q.After means nothing.
+	// after is the last record of the page before, of which Entity, Resource and Start are set; nil
+	// for the first page. The list may begin before the record that follows it, because the limiter
+	// skips what it has listed. It may also have limits and records that q.Limit excludes. It ends
+	// at the first error.
+	//
+	// A store that keeps hours alone makes longer windows with [SumUsage].
+	ReadUsage(
+		ctx context.Context, q *weir.UsageQuery, after *weir.Usage,
+	) iter.Seq2[weir.Usage, error]
+	// UsageGaps returns the times for which usage may be missing, in order. The limiter leaves out
+	// those outside the bounds of q.
+	UsageGaps(ctx context.Context, now time.Time, q *weir.UsageQuery) ([]weir.UsageGap, error)
 }

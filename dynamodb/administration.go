@@ -92,16 +92,25 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 	return s.admin.Entities(ctx, now, resource)
 }
 
-// ReadAudit yields the changes at a place, newest first, including those made by the Python
-// library. If after is not the ID of an event, the error has code [weir.Invalid].
+// ReadAudit yields the events that q asks for, newest first, including those of changes that the
+// Python library made.
 func (s *Store) ReadAudit(
-	ctx context.Context, at weir.Subject, after string,
+	ctx context.Context, q *weir.AuditQuery,
 ) iter.Seq2[weir.AuditEvent, error] {
-	return s.admin.ReadAudit(ctx, at, after, false)
+	return s.admin.ReadAudit(ctx, q, false)
 }
 
-// ReadUsage yields the recorded usage, later windows first on each resource. With a resource and no
-// entity, later windows come first over all entities.
-func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
-	return s.admin.ReadUsage(ctx, q)
+// ReadUsage yields the recorded usage. The aggregator of the table has counted it: that of weir, or
+// the Python library's.
+func (s *Store) ReadUsage(
+	ctx context.Context, q *weir.UsageQuery, after *weir.Usage,
+) iter.Seq2[weir.Usage, error] {
+	return s.admin.ReadUsage(ctx, q, after)
+}
+
+// UsageGaps returns the times for which usage may be missing.
+func (s *Store) UsageGaps(
+	ctx context.Context, now time.Time, q *weir.UsageQuery,
+) ([]weir.UsageGap, error) {
+	return s.admin.UsageGaps(ctx, now, q)
 }

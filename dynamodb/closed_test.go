@@ -38,9 +38,11 @@ func TestConfigAfterClose(t *testing.T) {
 			_, err := s.admin.EntityConfigResources(ctx, false)
 			return err
 		},
-		"ReadAudit": func(ctx context.Context) error { return firstError(s.admin.ReadAudit(ctx, acme, "", false)) },
+		"ReadAudit": func(ctx context.Context) error {
+			return firstError(s.admin.ReadAudit(ctx, &weir.AuditQuery{At: acme}, false))
+		},
 		"ReadUsage": func(ctx context.Context) error {
-			return firstError(s.admin.ReadUsage(ctx, weir.Usage{Entity: "acme"}))
+			return firstError(s.admin.ReadUsage(ctx, &weir.UsageQuery{Entity: "acme", Window: weir.Hourly}, nil))
 		},
 	}
 	for name, call := range calls {

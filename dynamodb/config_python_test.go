@@ -292,11 +292,14 @@ func (s *Store) checkRecordsOfPython(t *testing.T) {
 		t.Errorf("audit of the system: got %+v", e)
 	}
 	windows := map[string]int64{}
-	for u, err := range s.admin.ReadUsage(t.Context(), weir.Usage{Resource: "gpt-4o"}) {
-		if err != nil {
-			t.Fatal(err)
+	for _, w := range []weir.UsageWindow{weir.Hourly, weir.Daily} {
+		q := &weir.UsageQuery{Resource: "gpt-4o", Window: w}
+		for u, err := range s.admin.ReadUsage(t.Context(), q, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			windows[u.Entity+" "+string(u.Window)] = u.Units["rpm"]
 		}
-		windows[u.Entity+" "+u.Window] = u.Units["rpm"]
 	}
 	if len(windows) != 2 || windows["bot hourly"] != 12 || windows["bot daily"] != 12 {
 		t.Errorf("usage: got %v", windows)

@@ -257,7 +257,7 @@ func TestEntityDeleted(t *testing.T) {
 		}
 	}
 	deletions := 0
-	for e, err := range s.admin.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "", false) {
+	for e, err := range s.admin.ReadAudit(t.Context(), &weir.AuditQuery{At: weir.Subject{Entity: "acme"}}, false) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,14 @@ package dynamodb
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
@@ -16,7 +18,7 @@ import (
 func (s *Store) audited(t *testing.T, at weir.Subject, after string) []weir.AuditEvent {
 	t.Helper()
 	var out []weir.AuditEvent
-	for e, err := range s.admin.ReadAudit(t.Context(), at, after, true) {
+	for e, err := range s.admin.ReadAudit(t.Context(), &weir.AuditQuery{At: at, After: after}, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +68,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("after the second, in lower case: got %+v", rest)
 	}
 	for _, after := range []string{"nonsense", "~", "\xff", events[1].ID + "0", strings.Repeat("x", 2000)} {
-		err := firstError(s.admin.ReadAudit(t.Context(), acme, after, false))
+		err := firstError(s.admin.ReadAudit(t.Context(), &weir.AuditQuery{At: acme, After: after}, false))
 		wantError(t, err, weir.Invalid, "after", "must be the ID of an event")
 	}
 	if only := s.audited(t, acme, ""); len(only) != 2 {
@@ -153,46 +155,73 @@ func testUsage(t *testing.T, s *Store) {
 	s.bucket(t, "acme", "gpt-4o", 0, 1) // listed in the same index
 
 	hour := func(n int) time.Time { return midnight.Add(time.Duration(n) * time.Hour) }
+	const noMonth, noDay = "a", "b"
+	write("acme", noDay, schema.Hourly, hour(5))
+	write("acme", noDay, schema.Hourly, hour(7))
+	write("acme", noMonth, schema.Daily, midnight) // for the hours below too
+	write("acme", noMonth, schema.Hourly, hour(5))
+	write("acme", noMonth, schema.Hourly, hour(25))
 	for _, c := range []struct {
-		q    weir.Usage
+		q    weir.UsageQuery
 		want int
+		rpm  int64
 	}{
-		{weir.Usage{Entity: "acme"}, 33},
-		{weir.Usage{Entity: "acme", Resource: "gpt-4o"}, 32},
-		{weir.Usage{Entity: "acme", Resource: "gpt"}, 0},
-		{weir.Usage{Resource: "gpt-4o"}, 34},
-		{weir.Usage{Resource: "gpt-4o", Window: "daily"}, 2},
-		{weir.Usage{Resource: "gpt-4o", Window: "monthly"}, 1},
-		{weir.Usage{Entity: "acme", Window: "hourly"}, 31},
-		{weir.Usage{Entity: "acme", Resource: "gpt-4o", Start: hour(3), End: hour(5)}, 2},
-		{weir.Usage{Entity: "acme", Start: hour(0), End: hour(1)}, 4},
-		{weir.Usage{Entity: "acme", Resource: "gpt-4o", Start: hour(0), End: hour(1)}, 3},
-		{weir.Usage{Resource: "gpt-4o", Start: hour(0), End: hour(1)}, 5},
-		{weir.Usage{Resource: "gpt-4o", Start: hour(29)}, 1},
-		{weir.Usage{Resource: "gpt-4o", End: hour(0)}, 0},
+		{weir.UsageQuery{Entity: "acme"}, 35, 350},
+		{weir.UsageQuery{Entity: "acme", Resource: "gpt-4o"}, 30, 300},
+		{weir.UsageQuery{Entity: "acme", Resource: "gpt"}, 0, 0},
+		{weir.UsageQuery{Resource: "gpt-4o"}, 31, 310},
+		{weir.UsageQuery{Resource: "gpt-4o", Window: weir.Daily}, 4, 80}, // 10, 10, 0, 6 hours of 10
+		{weir.UsageQuery{Resource: "gpt-4o", Window: weir.Monthly}, 3, 20},
+		{weir.UsageQuery{Entity: "acme", Window: weir.Daily}, 6, 120}, // 10 + 10, 20, 10 + 60, 10
+		{weir.UsageQuery{Entity: "acme", Window: weir.Monthly}, 4, 60},
+		{weir.UsageQuery{Entity: "acme", Resource: noDay, Window: weir.Monthly}, 1, 20},
+		{weir.UsageQuery{Entity: "acme", Resource: noMonth, Window: weir.Monthly}, 1, 20},
+		{weir.UsageQuery{Entity: "acme", Resource: "gpt-4o", From: hour(3), To: hour(5)}, 2, 20},
+		{weir.UsageQuery{Entity: "acme", From: hour(0), To: hour(1)}, 2, 20},
+		{weir.UsageQuery{Resource: "gpt-4o", From: hour(0), To: hour(1)}, 2, 20},
+		{weir.UsageQuery{Resource: "gpt-4o", From: hour(29)}, 1, 10},
+		{weir.UsageQuery{Resource: "gpt-4o", To: hour(0)}, 0, 0},
 	} {
-		var got []weir.Usage
-		for u, err := range s.admin.ReadUsage(t.Context(), c.q) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, u)
+		if c.q.Window == "" {
+			c.q.Window = weir.Hourly
 		}
-		if len(got) != c.want {
-			t.Errorf("%+v: got %d windows, want %d", c.q, len(got), c.want)
+		got, rpm := usageOf(t, s, &c.q, nil)
+		if len(got) != c.want || rpm != c.rpm {
+			t.Errorf("%+v: got %d windows with %d, want %d with %d", c.q, len(got), rpm, c.want, c.rpm)
+		}
+		for i := range got {
+			if i > 0 && driver.CompareUsage(&c.q, &got[i-1], &got[i]) >= 0 {
+				t.Errorf("%+v: window %d is not after the one before", c.q, i)
+			}
+			rest, _ := usageOf(t, s, &c.q, &got[i])
+			rest = slices.DeleteFunc(rest, func(u weir.Usage) bool {
+				return driver.CompareUsage(&c.q, &u, &got[i]) <= 0
+			})
+			if !reflect.DeepEqual(rest, slices.Clone(got[i+1:])) && len(rest)+len(got[i+1:]) > 0 {
+				t.Errorf("%+v: after window %d got %d windows, want %d", c.q, i, len(rest), len(got)-i-1)
+			}
 		}
 	}
-	for u, err := range s.admin.ReadUsage(t.Context(), weir.Usage{Entity: "acme", Resource: "gpt-4o"}) {
+	got, _ := usageOf(t, s, &weir.UsageQuery{Entity: "acme", Resource: "gpt-4o", Window: weir.Hourly}, nil)
+	want := weir.Usage{
+		Entity: "acme", Resource: "gpt-4o", Window: weir.Hourly, Start: hour(0), End: hour(1), Events: 2,
+		Units: map[string]int64{"rpm": 10}, Overdrawn: map[string]int64{"tpm": 1}, Windows: 1,
+	}
+	if !reflect.DeepEqual(got[0], want) {
+		t.Errorf("first: got %+v, want %+v", got[0], want)
+	}
+}
+
+// usageOf returns the records that a query finds, and the sum of their rpm.
+func usageOf(t *testing.T, s *Store, q *weir.UsageQuery, after *weir.Usage) (all []weir.Usage, rpm int64) {
+	t.Helper()
+	for u, err := range s.admin.ReadUsage(t.Context(), q, after) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := weir.Usage{Entity: "acme", Resource: "gpt-4o", Window: "hourly", Start: hour(29), End: hour(30)}
-		if u.Window != want.Window || !u.Start.Equal(want.Start) || !u.End.Equal(want.End) || u.Windows != 1 ||
-			u.Events != 2 || u.Units["rpm"] != 10 || u.Overdrawn["tpm"] != 1 || len(u.Units) != 1 {
-			t.Errorf("first: got %+v, want the last hour", u)
-		}
-		break
+		all, rpm = append(all, u), rpm+u.Units["rpm"]
 	}
+	return all, rpm
 }
 
 // TestLongAudit checks an audit of more than one page.
@@ -240,32 +269,34 @@ func TestPrincipalOfTheCredentials(t *testing.T) {
 	}
 }
 
-// TestUsageTime checks the times that a usage query accepts: keys sort by time for years of four
-// digits.
-func TestUsageTime(t *testing.T) {
+// TestAuditTime checks the bounds of a query of the audit.
+func TestAuditTime(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-	first := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
-	west, east := time.FixedZone("west", -12*3600), time.FixedZone("east", 12*3600)
-	for name, tc := range map[string]struct {
-		start, end time.Time
-		field      string
+	for i := range 4 {
+		at := configNow.Add(time.Duration(i) * time.Minute)
+		limits := []weir.Limit{rate("rpm", int64(i)+1)}
+		if err := s.admin.WriteLimits(weir.WithPrincipal(t.Context(), "ann"), at, weir.Subject{}, limits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(minutes int) time.Time { return configNow.Add(time.Duration(minutes) * time.Minute) }
+	for _, c := range []struct {
+		from, to time.Time
+		want     int
 	}{
-		"all years":         {first, last, ""},
-		"the last second":   {last, last.In(west), ""},
-		"the year 10000":    {first, time.Date(9999, 12, 31, 23, 0, 0, 0, west), "end"},
-		"begins in it":      {last.Add(time.Second), time.Time{}, "start"},
-		"before the year 0": {time.Date(0, 1, 1, 11, 0, 0, 0, east), last, "start"},
+		{time.Time{}, time.Time{}, 4}, {at(0), at(4), 4}, {at(1), time.Time{}, 3}, {at(1).Add(1), at(3), 1},
+		{time.Time{}, at(1), 1}, {at(4), at(5), 0},
 	} {
-		for _, q := range []weir.Usage{{Entity: "acme"}, {Entity: "acme", Resource: "a"}, {Resource: "a"}} {
-			q.Start, q.End = tc.start, tc.end
-			err := firstError(s.admin.ReadUsage(t.Context(), q))
-			if tc.field != "" {
-				wantError(t, err, weir.Invalid, tc.field, "must be in the years 0000 to 9999")
-			} else if err != nil {
-				t.Errorf("%s: %v", name, err)
+		n := 0
+		for e, err := range s.admin.ReadAudit(t.Context(), &weir.AuditQuery{From: c.from, To: c.to}, true) {
+			if err != nil || e.Principal != "ann" {
+				t.Fatalf("got %+v, %v; want an event of ann", e, err)
 			}
+			n++
+		}
+		if n != c.want {
+			t.Errorf("from %v to %v: got %d events, want %d", c.from, c.to, n, c.want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// Bounds of a page of entities, in names.
+// Bounds of a page of a list.
 const (
 	defaultPage = 100
 	maxPage     = 1000
@@ -108,9 +108,6 @@ func (l *Limiter) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Enti
 		q = &weir.EntityQuery{}
 	}
 	checked := *q
-	if checked.Size == 0 {
-		checked.Size = defaultPage
-	}
 	if err := l.checkQuery(&checked); err != nil {
 		return nil, err
 	}
@@ -130,10 +127,20 @@ func (l *Limiter) checkQuery(q *weir.EntityQuery) error {
 	if reason := identifier.CheckResource(q.Resource); q.Resource != "" && q.Resource != weir.DefaultResource && reason != "" {
 		return invalid("resource", q.Resource, reason)
 	}
-	if q.Size < 1 || q.Size > maxPage {
-		return invalid("size", q.Size, fmt.Sprintf("must be between 1 and %d", maxPage))
+	var err error
+	q.Size, err = pageSize(q.Size)
+	return err
+}
+
+// pageSize returns the size of a page of a list; the default for 0.
+func pageSize(n int) (int, error) {
+	if n == 0 {
+		return defaultPage, nil
 	}
-	return nil
+	if n < 1 || n > maxPage {
+		return 0, invalid("size", n, fmt.Sprintf("must be between 1 and %d", maxPage))
+	}
+	return n, nil
 }
 
 // Capacity returns the statuses of a resource's limits for every entity that has something in use

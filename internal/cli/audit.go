@@ -98,19 +98,16 @@ func fromRecords(
 	}
 }
 
-// listAudit asks for most events and one more, to find out whether there are others.
 func listAudit(
 	ctx context.Context, l *limiter.Limiter, at weir.Subject, after string, most int,
 ) (*connect.Answer, error) {
 	body := &auditBody{Events: []auditEventBody{}}
-	for e, err := range l.Audit(ctx, at, after) {
-		if err != nil {
-			return nil, err
-		}
-		if len(body.Events) == most {
-			body.Next = body.Events[most-1].EventID
-			break
-		}
+	page, err := l.Audit(ctx, &weir.AuditQuery{At: at, After: after, Size: most})
+	if err != nil {
+		return nil, err
+	}
+	body.Next = page.Next
+	for _, e := range page.Events {
 		body.Events = append(body.Events, auditEventBody{
 			EventID: e.ID, Timestamp: e.At.UTC().Format(time.RFC3339), Action: e.Action, Entity: e.Entity,
 			Resource: e.Resource, Principal: e.Principal, Details: e.Details,

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -36,7 +37,7 @@ type (
 
 // usageFlags select usage.
 type usageFlags struct {
-	q          weir.Usage
+	q          weir.UsageQuery
 	start, end string
 }
 
@@ -61,16 +62,15 @@ func listUsageCommand(a *console.App) *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "list [ENTITY]",
-		Short: "List usage by hour, day and month, the latest first",
-		Long: `List what an entity used in each hour, day and month that was counted, the
-latest first on each resource. With --resource and without ENTITY, list what all entities used
-of the resource.` + usageHelp,
+		Short: "List usage by hour, day or month",
+		Long: `List what an entity used in each hour, or in each window of another length. With
+--resource and without ENTITY, list what all entities used of the resource.` + usageHelp,
 		Example: `  weir usage list acme --store dynamodb://limits
   weir usage list acme --resource gpt-4o --start 2026-01-01 \
     --store dynamodb://limits
   weir usage list --resource gpt-4o --store dynamodb://limits`,
 	}
-	f.add(cmd, "")
+	f.add(cmd)
 	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` windows")
 	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if most < 1 {
@@ -80,7 +80,7 @@ of the resource.` + usageHelp,
 			return nil, err
 		}
 		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
-			return listUsage(ctx, l, f.q, most)
+			return listUsage(ctx, l, &f.q, most)
 		}), nil
 	})
 }
@@ -96,27 +96,23 @@ resource, over all windows of one length.` + usageHelp,
   weir usage summary --resource gpt-4o --start 2026-01-01 --end 2026-02-01 \
     --store dynamodb://limits`,
 	}
-	f.add(cmd, "hourly")
+	f.add(cmd)
 	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
 		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
-			total, err := l.UsageTotal(ctx, f.q)
-			if err != nil {
-				return nil, err
-			}
-			return summaryAnswer(newUsageBody(total)), nil
+			return summarizeUsage(ctx, l, &f.q)
 		}), nil
 	})
 }
 
-func (f *usageFlags) add(cmd *cobra.Command, window string) {
+func (f *usageFlags) add(cmd *cobra.Command) {
 	cmd.Args = console.Arguments(0, 1, "")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	flags := cmd.Flags()
 	flags.StringVarP(&f.q.Resource, "resource", "r", "", "only on the resource with this `NAME`")
-	flags.StringVar(&f.q.Window, "window", window, "only windows of this `LENGTH`: hourly, daily or monthly")
+	flags.StringVar((*string)(&f.q.Window), "window", string(weir.Hourly), "only windows of this `LENGTH`: hourly, daily or monthly")
 	flags.StringVar(&f.start, "start", "", "only windows that begin at this `TIME` or later, "+
 		"like 2026-01-31 or 2026-01-31T15:00:00Z")
 	flags.StringVar(&f.end, "end", "", "only windows that begin before this `TIME`")
@@ -133,10 +129,10 @@ func (f *usageFlags) plan(cmd *cobra.Command, args []string) error {
 		return console.UsageError(cmd, "give ENTITY, or --resource")
 	}
 	var err error
-	if f.q.Start, err = parseDay(cmd, "start", f.start); err != nil {
+	if f.q.From, err = parseDay(cmd, "start", f.start); err != nil {
 		return err
 	}
-	f.q.End, err = parseDay(cmd, "end", f.end)
+	f.q.To, err = parseDay(cmd, "end", f.end)
 	return err
 }
 
@@ -155,10 +151,12 @@ func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
 	return t, nil
 }
 
-// listUsage asks for most windows and one more, to find out whether there are others.
-func listUsage(ctx context.Context, l *limiter.Limiter, q weir.Usage, most int) (*connect.Answer, error) {
+// listUsage lists the first windows.
+func listUsage(
+	ctx context.Context, l *limiter.Limiter, q *weir.UsageQuery, most int,
+) (*connect.Answer, error) {
 	body := &usageListBody{Usage: []usageBody{}}
-	for u, err := range l.Usage(ctx, q) {
+	for u, err := range allUsage(ctx, l, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -171,9 +169,49 @@ func listUsage(ctx context.Context, l *limiter.Limiter, q weir.Usage, most int) 
 	return &connect.Answer{Value: body, Table: body.table}, nil
 }
 
+// summarizeUsage adds up all windows.
+func summarizeUsage(
+	ctx context.Context, l *limiter.Limiter, q *weir.UsageQuery,
+) (*connect.Answer, error) {
+	total := &weir.Usage{Entity: q.Entity, Resource: q.Resource, Window: q.Window}
+	for u, err := range allUsage(ctx, l, q) {
+		if err == nil {
+			err = total.Add(&u)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return summaryAnswer(newUsageBody(total)), nil
+}
+
+// allUsage yields the usage of all pages.
+func allUsage(
+	ctx context.Context, l *limiter.Limiter, q *weir.UsageQuery,
+) iter.Seq2[weir.Usage, error] {
+	asked := *q
+	return func(yield func(weir.Usage, error) bool) {
+		for {
+			page, err := l.Usage(ctx, &asked)
+			if err != nil {
+				yield(weir.Usage{}, err)
+				return
+			}
+			for _, u := range page.Usage {
+				if !yield(u, nil) {
+					return
+				}
+			}
+			if asked.After = page.Next; asked.After == "" {
+				return
+			}
+		}
+	}
+}
+
 func newUsageBody(u *weir.Usage) *usageBody {
 	out := &usageBody{
-		Entity: u.Entity, Resource: u.Resource, Window: u.Window, Windows: u.Windows,
+		Entity: u.Entity, Resource: u.Resource, Window: string(u.Window), Windows: u.Windows,
 		TotalEvents: u.Events, Units: u.Units, Overdrawn: u.Overdrawn,
 	}
 	if u.Windows > 0 {

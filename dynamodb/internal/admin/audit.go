@@ -17,18 +17,17 @@ import (
 )
 
 // ReadAudit yields the changes at a place, newest first, including those made by the Python
-// library. If after is not the ID of an event, the error has code [weir.Invalid].
+// library. If q.After is not the ID of an event, the error has code [weir.Invalid].
 func (a *Admin) ReadAudit(
-	ctx context.Context, at weir.Subject, after string, consistent bool,
+	ctx context.Context, q *weir.AuditQuery, consistent bool,
 ) iter.Seq2[weir.AuditEvent, error] {
-	owner := auditOwner(at)
-	pk := schema.AuditPK(a.config.Namespace, owner)
-	in := client.Partition(pk, schema.SKAuditPrefix, consistent)
+	owner := auditOwner(q.At)
+	in := client.Partition(schema.AuditPK(a.config.Namespace, owner), schema.SKAuditPrefix, consistent)
 	in.ScanIndexForward = new(false)
-	if after != "" {
-		id, err := weir.ParseLeaseID(after) // events have ULIDs too
+	if q.After != "" {
+		id, err := weir.ParseLeaseID(q.After) // events have ULIDs too
 		if err != nil {
-			return failing[weir.AuditEvent](client.Fault(weir.Invalid, "after", after,
+			return failing[weir.AuditEvent](client.Fault(weir.Invalid, "after", q.After,
 				"must be the ID of an event: a ULID, of 26 characters"))
 		}
 		in.ExclusiveStartKey = schema.AuditKey(a.config.Namespace, owner, id.String()).Item()
@@ -41,7 +40,14 @@ func (a *Admin) ReadAudit(
 			return
 		}
 		for e, err := range client.Query(ctx, a.Client, in, readEvent) {
-			if err == nil && at.Entity != "" && at.Resource != "" && e.Resource != at.Resource {
+			switch {
+			case err != nil:
+			case q.At.Entity != "" && q.At.Resource != "" && e.Resource != q.At.Resource,
+				!q.To.IsZero() && !e.At.Before(q.To):
+				continue
+			case e.At.Before(q.From.Truncate(time.Second)):
+				return // all that follow are older
+			case e.At.Before(q.From):
 				continue
 			}
 			if !yield(e, err) {
@@ -138,10 +144,13 @@ type principalLookup struct {
 	arn      string
 }
 
-// Principal returns the name for the audit: the one in the options, or else the ARN of the
-// credentials. It asks AWS for the ARN until there is an answer, even a refusal, or callerAsks
+// Principal returns the name for the audit: the one in the context if the audit can have it, or else
+// the one in the options, or else the ARN of the credentials. It asks AWS for the ARN until there is an answer, even a refusal, or callerAsks
 // waits have timed out. An unknown ARN is empty, and not an error.
 func (a *Admin) Principal(ctx context.Context) (string, error) {
+	if p := weir.PrincipalOf(ctx); p != "" && PrincipalFault(p) == "" {
+		return p, nil
+	}
 	if p := a.Options.Principal; p != "" {
 		if reason := PrincipalFault(p); reason != "" {
 			return "", client.Fault(weir.Invalid, "principal", p, reason)

@@ -8,17 +8,25 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// ReadUsage yields the recorded usage, later windows first on each resource. With a resource and no
-// entity, later windows come first over all entities.
-func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
-	if err := checkTime(&q); err != nil {
-		return failing[weir.Usage](err)
-	}
-	in, pages := a.usageQuery(q), a.fullPages
+// ReadUsage yields the recorded usage, see [driver.UsageReader]. An item of a longer window stands
+// for all shorter windows in it, so that nothing is counted twice.
+func (a *Admin) ReadUsage(
+	ctx context.Context, q *weir.UsageQuery, after *weir.Usage,
+) iter.Seq2[weir.Usage, error] {
+	return driver.SumUsage(a.shortWindows(ctx, q, after), q.Window)
+}
+
+// shortWindows yields the records of q's window, and the shorter ones in windows that have no record
+// of their own yet.
+func (a *Admin) shortWindows(
+	ctx context.Context, q *weir.UsageQuery, after *weir.Usage,
+) iter.Seq2[weir.Usage, error] {
+	in, pages := a.usageQuery(q, after), a.fullPages
 	if q.Entity != "" {
 		pages = a.Client.QueryPages
 	}
@@ -29,6 +37,7 @@ func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 			yield(weir.Usage{}, err)
 			return
 		}
+		counted := make(map[weir.Subject]time.Time) // the end of the last window that was yielded
 		for page, err := range pages(ctx, in) {
 			if err != nil {
 				yield(weir.Usage{}, err)
@@ -36,66 +45,62 @@ func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 			}
 			for _, item := range page {
 				u, err := readUsage(item)
-				if err != nil {
-					yield(u, err)
+				of := weir.Subject{Entity: u.Entity, Resource: u.Resource}
+				if err == nil && (!wanted(&u, q) || u.Start.Before(counted[of])) {
+					continue
+				}
+				if !yield(u, err) || err != nil {
 					return
 				}
-				if wanted(&u, &q) && !yield(u, nil) {
-					return
+				if counted[of] = u.End; q.Window == weir.Hourly {
+					delete(counted, of)
 				}
 			}
 		}
 	}
 }
 
-// lastYear is the last year of a key: keys sort by time as long as years have four digits.
-const lastYear = 9999
-
-// checkTime returns an error for an instant that a key cannot have.
-func checkTime(q *weir.Usage) error {
-	for _, bound := range []struct {
-		field string
-		at    time.Time
-	}{{"start", q.Start}, {"end", q.End}} {
-		if year := bound.at.UTC().Year(); year < 0 || year > lastYear {
-			return client.Fault(weir.Invalid, bound.field, bound.at.UTC().Format(time.RFC3339),
-				"must be in the years 0000 to 9999, in UTC")
-		}
+// wanted reports whether a record is in the bounds of q and not of a longer window.
+func wanted(u *weir.Usage, q *weir.UsageQuery) bool {
+	if u.Window != q.Window && (u.Window == weir.Monthly || q.Window == weir.Hourly) {
+		return false
 	}
-	return nil
-}
-
-// wanted reports whether the query q asks for the record u.
-func wanted(u, q *weir.Usage) bool {
-	return (q.Resource == "" || u.Resource == q.Resource) && (q.Window == "" || u.Window == q.Window) &&
-		(q.Start.IsZero() || !u.Start.Before(q.Start)) && (q.End.IsZero() || u.Start.Before(q.End))
+	return (q.Resource == "" || u.Resource == q.Resource) &&
+		(q.From.IsZero() || !u.Start.Before(q.From)) && (q.To.IsZero() || u.Start.Before(q.To))
 }
 
 // usageQuery returns the query for the windows between two instants. If the resource comes before
 // the window in the keys of the index, it is the query for all windows of the entity. It may find
 // more records than were asked for.
-func (a *Admin) usageQuery(q weir.Usage) *ddb.QueryInput {
+func (a *Admin) usageQuery(q *weir.UsageQuery, after *weir.Usage) *ddb.QueryInput {
 	in := &ddb.QueryInput{
-		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
+		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
 	}
 	pk, prefix := schema.EntityPK(a.config.Namespace, q.Entity), schema.SKUsagePrefix+q.Resource+"#"
+	from := q.From
 	switch {
 	case q.Entity == "":
 		in.IndexName = new(schema.GSI2)
 		in.ExpressionAttributeNames = map[string]string{"#n0": schema.AttrGSI2PK, "#n1": schema.AttrGSI2SK}
 		pk, prefix = schema.ResourcePK(a.config.Namespace, q.Resource), schema.UsagePrefix
 	case q.Resource == "":
-		return newestFirst(client.Partition(pk, schema.SKUsagePrefix, false))
+		prefix = schema.SKUsagePrefix
 	}
 	// The key of a window is its start, or a prefix of that for a day or a month. So the key of the
-	// month of q.Start sorts before all windows in question, and q.End with afterNames after them.
+	// month of from sorts before all windows in question, and q.To with afterNames after them.
 	low, high := prefix, prefix+afterNames
-	if !q.Start.IsZero() {
-		low += schema.Monthly.Key(q.Start)
+	if after != nil && q.Entity != "" && q.Resource == "" {
+		low += after.Resource + "#"
 	}
-	if !q.End.IsZero() {
-		high = prefix + schema.Timestamp(q.End) + afterNames
+	if after != nil {
+		from = after.Start
+	}
+	if !from.IsZero() && low != schema.SKUsagePrefix {
+		low += schema.Monthly.Key(from)
+	}
+	if !q.To.IsZero() && prefix != schema.SKUsagePrefix {
+		high = prefix + schema.Timestamp(q.To) + afterNames
 	}
 	in.ExpressionAttributeValues = schema.Item{
 		":v0": schema.String(pk), ":v1": schema.String(low), ":v2": schema.String(high),
@@ -103,9 +108,9 @@ func (a *Admin) usageQuery(q weir.Usage) *ddb.QueryInput {
 	return in
 }
 
-func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
-	in.ScanIndexForward = new(false)
-	return in
+// UsageGaps returns the times for which usage may be missing, as far as the table says.
+func (*Admin) UsageGaps(context.Context, time.Time, *weir.UsageQuery) ([]weir.UsageGap, error) {
+	return nil, nil
 }
 
 // fullPages runs a query on an index that may have keys only, and reads the items.
@@ -163,7 +168,7 @@ func readUsage(item schema.Item) (weir.Usage, error) {
 		return weir.Usage{}, client.Unreadable(err)
 	}
 	return weir.Usage{
-		Entity: u.Entity, Resource: u.Resource, Window: string(u.Window), Start: start,
+		Entity: u.Entity, Resource: u.Resource, Window: weir.UsageWindow(u.Window), Start: start,
 		End: u.Window.End(start), Events: u.Events, Units: u.Counters, Overdrawn: u.Overdrawn, Windows: 1,
 	}, nil
 }
