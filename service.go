@@ -40,7 +40,7 @@ type Service interface {
 	// use.
 	Status(ctx context.Context, entity, resource string) ([]LimitStatus, error)
 	// Explain returns the limits that apply to an entity on a resource, the level that they come
-	// from, and the limits that they hide.
+	// from, the limits that they hide, and what a reservation becomes if the store does not answer.
 	Explain(ctx context.Context, entity, resource string) (*Explanation, error)
 }
 

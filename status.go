@@ -61,9 +61,27 @@ type Explanation struct {
 	// Hidden are the weaker levels that have limits, the strongest first. Their limits do not
 	// apply.
 	Hidden []LevelLimits
+	// OnUnavailable is what the reservation becomes if the store does not answer, and
+	// OnUnavailableFrom says where that policy comes from. One policy applies to the whole request,
+	// so that both are empty in the explanation of a parent.
+	OnUnavailable     Policy
+	OnUnavailableFrom PolicySource
 	// Parent explains the entity that is charged too, with the same costs; nil if there is none.
 	Parent *Explanation
 }
+
+// PolicySource says where the policy for an unavailable store comes from. The first source that
+// has a policy applies: "limiter" (the limiter's options), "system" (the system's configuration in
+// the store), "default" (nothing is configured: [Block]).
+type PolicySource string
+
+// The sources of a policy, the strongest first. A store whose configuration comes from a limits
+// file always has a policy, because a file that names none means Block.
+const (
+	PolicyFromLimiter PolicySource = "limiter"
+	PolicyFromSystem  PolicySource = "system"
+	PolicyFromDefault PolicySource = "default"
+)
 
 // LevelLimits are the limits of one level, sorted by name.
 type LevelLimits struct {

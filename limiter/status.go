@@ -116,8 +116,8 @@ func first(errs []error) error {
 	return nil
 }
 
-// Explain returns the limits that apply to an entity on a resource, and the ones that they hide;
-// see [weir.Service].
+// Explain returns the limits that apply to an entity on a resource, the ones that they hide, and the
+// policy for an unavailable store; see [weir.Service].
 func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
 	if err := checkSubject(entity, resource, l.traits.EntitySlash); err != nil {
 		return nil, err
@@ -133,6 +133,7 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.E
 		}
 		*e = r.explain(weir.Subject{Entity: at, Resource: resource})
 		if r.parent == "" {
+			first.OnUnavailable, first.OnUnavailableFrom = l.onUnavailable()
 			return first, nil
 		}
 		if depth == l.options.CascadeDepth {

@@ -61,11 +61,20 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 	if !errors.Is(err, weir.Unavailable) || ctx.Err() != nil {
 		return false
 	}
-	policy := l.options.OnUnavailable
-	if policy == "" {
-		policy = l.policy.last()
-	}
+	policy, _ := l.onUnavailable()
 	return policy == weir.Allow
+}
+
+// onUnavailable returns the policy that applies now, and where it comes from. The system's policy is
+// the one that was last read with the configuration of any subject, or that this process has set.
+func (l *Limiter) onUnavailable() (weir.Policy, weir.PolicySource) {
+	if p := l.options.OnUnavailable; p != "" {
+		return p, weir.PolicyFromLimiter
+	}
+	if p := l.policy.last(); p != "" {
+		return p, weir.PolicyFromSystem
+	}
+	return weir.Block, weir.PolicyFromDefault
 }
 
 // degrade makes the entry a degraded lease, of which the store knows nothing.

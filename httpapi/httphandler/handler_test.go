@@ -170,7 +170,11 @@ func TestStatusExplain(t *testing.T) {
 		t.Errorf("status of every resource %v", s)
 	}
 	a = w.ask(sent{method: "GET", target: "/v1/explain?entity=acme-bot&resource=bucket"})
-	a.want(t, 200, "entity", "acme-bot", "resource", "bucket", "level", "resource")
+	a.want(t, 200, "entity", "acme-bot", "resource", "bucket", "level", "resource",
+		"on_unavailable", "block", "on_unavailable_from", "system")
+	if parent := a.body["parent"].(map[string]any); parent["on_unavailable"] != nil {
+		t.Errorf("the parent has a policy: %v", parent)
+	}
 	limits := a.body["limits"].(map[string]any)
 	if tpm := limits["tpm"].(map[string]any); tpm["refill_amount"] != 500.0 ||
 		tpm["refill_period"] != 30.0 {

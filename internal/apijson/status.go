@@ -116,7 +116,10 @@ type Explanation struct {
 	Level    weir.Level       `json:"level,omitempty"`
 	Limits   map[string]Limit `json:"limits"`
 	Hidden   []LevelLimits    `json:"hidden,omitempty"`
-	Parent   *Explanation     `json:"parent,omitempty"`
+	// OnUnavailable and OnUnavailableFrom are those of the request; a parent has none.
+	OnUnavailable     weir.Policy       `json:"on_unavailable,omitempty"`
+	OnUnavailableFrom weir.PolicySource `json:"on_unavailable_from,omitempty"`
+	Parent            *Explanation      `json:"parent,omitempty"`
 }
 
 // LevelLimits has the limits of a level that a stronger level hides.
@@ -133,6 +136,7 @@ func ExplanationOf(e *weir.Explanation) *Explanation {
 	b := &Explanation{
 		Entity: e.Entity, Resource: e.Resource, Level: e.Level,
 		Limits: LimitsOf(e.Limits), Parent: ExplanationOf(e.Parent),
+		OnUnavailable: e.OnUnavailable, OnUnavailableFrom: e.OnUnavailableFrom,
 	}
 	for _, h := range e.Hidden {
 		b.Hidden = append(b.Hidden, LevelLimits{h.Level, LimitsOf(h.Limits)})
@@ -153,7 +157,10 @@ func (b *Explanation) explanation() (*weir.Explanation, error) {
 	if b.Entity == "" || b.Resource == "" {
 		return nil, errors.New("is incomplete")
 	}
-	e := &weir.Explanation{Entity: b.Entity, Resource: b.Resource, Level: b.Level}
+	e := &weir.Explanation{
+		Entity: b.Entity, Resource: b.Resource, Level: b.Level,
+		OnUnavailable: b.OnUnavailable, OnUnavailableFrom: b.OnUnavailableFrom,
+	}
 	var err error
 	if e.Limits, err = ReadLimits(b.Limits); err != nil {
 		return nil, err

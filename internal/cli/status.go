@@ -114,7 +114,9 @@ func statusNote(s *weir.LimitStatus) string {
 const explainHelp = `Print which limits apply to an entity on a resource, and why. Only the
 limits of the first level that has any apply (the levels are: entity and resource, entity and
 _default_, resource, system). The limits of weaker levels do not apply, even under other names.
-A parent that is charged too is explained with its own limits.`
+A parent that is charged too is explained with its own limits. The last line says what a
+reservation gets if the store does not answer, and where that is set: in the options of the
+limiter, in the system's configuration, or nowhere, which means block.`
 
 func explainCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
@@ -140,9 +142,9 @@ func explainCommand(a *console.App) *cobra.Command {
 }
 
 // writeExplanation prints the limits that apply to an entity, and to each parent that is charged
-// with it.
-func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
-	for ; e != nil; e = e.Parent {
+// with it, and the policy for an unavailable store.
+func writeExplanation(b *bytes.Buffer, first *weir.Explanation) {
+	for e := first; e != nil; e = e.Parent {
 		fmt.Fprintf(b, "%s on %s\n", text.Printable(e.Entity), text.Printable(e.Resource))
 		if e.Level == "" {
 			b.WriteString("  no limits are configured\n")
@@ -153,6 +155,23 @@ func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
 			fmt.Fprintf(b, "\ncascades: %s is charged too\n\n", text.Printable(e.Parent.Entity))
 		}
 	}
+	if first.OnUnavailable != "" { // a server of an older version does not say
+		fmt.Fprintf(b, "\non_unavailable  %s (%s)\n", text.Printable(string(first.OnUnavailable)),
+			policySource(first.OnUnavailableFrom))
+	}
+}
+
+// policySource returns the source of a policy in words.
+func policySource(from weir.PolicySource) string {
+	switch from {
+	case weir.PolicyFromLimiter:
+		return "the limiter's options"
+	case weir.PolicyFromSystem:
+		return "the system's configuration"
+	case weir.PolicyFromDefault:
+		return "the default"
+	}
+	return text.Printable(string(from))
 }
 
 func explanationTable(e *weir.Explanation) *text.Table {

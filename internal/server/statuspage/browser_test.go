@@ -148,7 +148,8 @@ func pageLookUp(t *testing.T, b *browser) {
 		"parallel: 2 at once, each up to 1 min", "rpm: 10 per minute",
 		"tpm: 600 per minute, up to 100, shadow",
 		"the system’s", "hidden", "rpm: 600 per minute",
-		"acme, charged too as its parent", "tpm: 1,000 in any minute")
+		"acme, charged too as its parent", "tpm: 1,000 in any minute",
+		"If the store does not answer: block, by the system’s configuration.")
 	var bars []string
 	p.eval(`[...document.querySelectorAll(".bar")].map((b) => {
 		const [name, now, max] = ["label", "valuenow", "valuemax"].map((a) => b.getAttribute("aria-" + a));

@@ -574,8 +574,9 @@ function amount(l) {
   return `${short} ${l.kind === "bucket" ? "in debt" : "over"}, capacity ${capacity}`;
 }
 
-function explanations(e) {
+function explanations(explanation) {
   const out = [];
+  let e = explanation;
   for (let first = true; e; e = e.parent, first = false) {
     const title = element("h4", "", element("span", "id", e.entity), first ? "" : ", charged too as its parent");
     const hidden = (e.hidden ?? []).map((h) => levelItem(h.level, h.limits, false));
@@ -584,8 +585,18 @@ function explanations(e) {
       : element("p", "empty", "Nothing is configured.");
     out.push(element("div", "explained", title, list));
   }
+  if (explanation?.on_unavailable) {
+    const from = sources[explanation.on_unavailable_from] ?? explanation.on_unavailable_from;
+    out.push(element("div", "explained", element("p", "note",
+      "If the store does not answer: ", element("span", "id", explanation.on_unavailable), `, ${from}.`)));
+  }
   return out;
 }
+
+// sources puts the sources of on_unavailable into words.
+const sources = {
+  limiter: "by the server’s options", system: "by the system’s configuration", default: "by default",
+};
 
 function levelItem(level, limits, wins) {
   const items = Object.entries(limits).map(([name, l]) => element("li", "",
