@@ -13,6 +13,7 @@ const (
 	ActionLimitsDeleted       = "limits_deleted"
 	ActionBucketReset         = "bucket_reset"
 	ActionBucketToppedUp      = "bucket_topped_up"
+	ActionRetentionSet        = "retention_set" // only weir writes it
 )
 
 const (

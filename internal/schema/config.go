@@ -23,6 +23,13 @@ type Config struct {
 	OnUnavailable string
 	// RetentionDays is the retention of audit events in days; 0 if unset. Only a namespace has it.
 	RetentionDays int64
+	// UsageRetentionDays is the retention of usage in days; 0 if unset, see [Config.UsageDays]. Only a
+	// namespace has it, and only weir writes it.
+	UsageRetentionDays int64
+	// TTLMultiplier is the lifetime of a bucket item, as a multiple of the time in which its slowest
+	// limit fills up; nil if unset, see [Config.BucketTTLMultiplier]. Only a namespace has it, and
+	// only weir writes it.
+	TTLMultiplier *int64
 	// Access is the level's access; empty if unset.
 	Access Access
 	// Cascade says whether to charge the parent too; nil if unset.
@@ -55,6 +62,33 @@ func (c *Config) Key() Key {
 		return ResourceConfigKey(c.Namespace, c.Resource)
 	}
 	return SystemConfigKey(c.Namespace)
+}
+
+// AuditDays returns the retention of audit events in days: [RetentionDays] if c is nil, or if its
+// value is unset or below 1.
+func (c *Config) AuditDays() int64 {
+	if c == nil || c.RetentionDays < 1 {
+		return RetentionDays
+	}
+	return c.RetentionDays
+}
+
+// UsageDays returns the retention of usage in days: [UsageRetentionDays] if c is nil, or if its value
+// is unset or below 1.
+func (c *Config) UsageDays() int64 {
+	if c == nil || c.UsageRetentionDays < 1 {
+		return UsageRetentionDays
+	}
+	return c.UsageRetentionDays
+}
+
+// BucketTTLMultiplier returns the multiplier for [BucketSeconds]: [TTLMultiplier] if c is nil, or
+// if its value is unset. With 0 or less, bucket items do not expire.
+func (c *Config) BucketTTLMultiplier() int64 {
+	if c == nil || c.TTLMultiplier == nil {
+		return TTLMultiplier
+	}
+	return *c.TTLMultiplier
 }
 
 // SetLimits replaces the limits. It also removes the item's other attributes about limits:
@@ -105,6 +139,12 @@ func (c *Config) Item() Item {
 	if c.RetentionDays != 0 {
 		item[AttrRetention] = Number(c.RetentionDays)
 	}
+	if c.UsageRetentionDays != 0 {
+		item[AttrUsageRetention] = Number(c.UsageRetentionDays)
+	}
+	if c.TTLMultiplier != nil {
+		item[AttrTTLMultiplier] = Number(*c.TTLMultiplier)
+	}
 	switch c.Access {
 	case AccessOff, AccessOn:
 		item[AttrDisabled] = Bool(c.Access == AccessOff)
@@ -146,6 +186,10 @@ func ParseConfig(item Item) (*Config, error) {
 	}
 	c.OnUnavailable = optional(r, AttrOnUnavailable, text)
 	c.RetentionDays = optional(r, AttrRetention, number)
+	c.UsageRetentionDays = optional(r, AttrUsageRetention, number)
+	if _, ok := r.rest[AttrTTLMultiplier]; ok {
+		c.TTLMultiplier = new(optional(r, AttrTTLMultiplier, number))
+	}
 	if _, ok := r.rest[AttrCascade]; ok {
 		c.Cascade = new(optional(r, AttrCascade, truth))
 	}

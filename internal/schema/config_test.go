@@ -94,6 +94,7 @@ func TestConfigLevels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []schema.Config{
 		{Namespace: "ns", OnUnavailable: "block", RetentionDays: 30},
+		{Namespace: "ns", UsageRetentionDays: 7, TTLMultiplier: new(int64(0))},
 		{Namespace: "ns", Resource: "other/model"},
 		{Namespace: "ns", Entity: "bot", Resource: schema.DefaultResource, Access: schema.AccessBypass},
 		{Namespace: "ns", Entity: "bot", Resource: "a", Access: schema.AccessOff, Cascade: new(true)},
@@ -103,6 +104,33 @@ func TestConfigLevels(t *testing.T) {
 		if got.Key() != c.Key() || got.Entity != c.Entity || got.Resource != c.Resource ||
 			got.Extra != nil {
 			t.Errorf("got %+v, want %+v", got, c)
+		}
+	}
+}
+
+// TestConfigRetention checks the retention that applies, also of a configuration that does not exist
+// and of values that weir does not write.
+func TestConfigRetention(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                     string
+		config                   *schema.Config
+		usage, audit, multiplier int64
+	}{
+		{"no configuration", nil, 90, 90, 7},
+		{"nothing set", &schema.Config{}, 90, 90, 7},
+		{"all set", &schema.Config{UsageRetentionDays: 1, RetentionDays: 2, TTLMultiplier: new(int64(3))}, 1, 2, 3},
+		{"switched off", &schema.Config{TTLMultiplier: new(int64(0))}, 90, 90, 0},
+		{"below 1", &schema.Config{UsageRetentionDays: -1, RetentionDays: -1, TTLMultiplier: new(int64(-1))}, 90, 90, -1},
+	} {
+		config := c.config
+		if config != nil {
+			config.Namespace = "ns"
+			config = ok[*schema.Config](t)(schema.ParseConfig(config.Item()))
+		}
+		if config.UsageDays() != c.usage || config.AuditDays() != c.audit || config.BucketTTLMultiplier() != c.multiplier {
+			t.Errorf("%s: got %d, %d, %d, want %d, %d, %d", c.name, config.UsageDays(), config.AuditDays(),
+				config.BucketTTLMultiplier(), c.usage, c.audit, c.multiplier)
 		}
 	}
 }
@@ -123,6 +151,8 @@ func TestConfigMalformed(t *testing.T) {
 		{"cascade", schema.String("x"), "is neither true nor false"},
 		{"on_unavailable", schema.Number(1), "on_unavailable 1 is not a string"},
 		{"audit_retention_days", schema.String("x"), "is not a number"},
+		{"usage_retention_days", schema.String("x"), "is not a number"},
+		{"bucket_ttl_multiplier", schema.String("x"), "is not a number"},
 		{"l_rpm_cp", schema.Number(0), "l_rpm_cp 0 is not above 0"},
 		{"l_rpm_rp", schema.Number(-1), "l_rpm_rp -1 is not above 0"},
 		{"l_rpm_ra", schema.Number(-1), "l_rpm_ra -1 is below 0"},

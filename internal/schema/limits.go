@@ -72,8 +72,8 @@ func NewBucket(id BucketID, nowMS int64, limits []Limit) (*Bucket, error) {
 	return b, nil
 }
 
-// TTLMultiplier is the lifetime of a bucket item, as a multiple of the time in which its slowest
-// limit fills up.
+// TTLMultiplier is the default lifetime of a bucket item, as a multiple of the time in which its
+// slowest limit fills up; see [Config.BucketTTLMultiplier].
 const TTLMultiplier = 7
 
 // Expires reports whether bucket items with limits of a level expire. With limits of an entity's

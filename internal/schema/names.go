@@ -59,6 +59,11 @@ const (
 	AttrUpdatedAt     = "updated_at"
 	AttrUpdatedBy     = "updated_by"
 	AttrSlices        = "slices" // of lease IDs; only weir writes it
+
+	// AttrUsageRetention and AttrTTLMultiplier are written only by weir; the library's
+	// set_system_defaults erases them.
+	AttrUsageRetention = "usage_retention_days"
+	AttrTTLMultiplier  = "bucket_ttl_multiplier"
 )
 
 // Fields of a limit, on bucket items (in milli-units and milliseconds) and on configuration items

@@ -12,6 +12,9 @@ import (
 // has no "#".
 const overdrawnSuffix = "#od"
 
+// UsageRetentionDays is the default retention of usage in days.
+const UsageRetentionDays = 90
+
 // Usage is the usage of a resource by an entity in a window.
 type Usage struct {
 	Namespace, Entity, Resource string
