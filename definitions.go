@@ -31,6 +31,10 @@ const (
 type Definitions struct {
 	// OnUnavailable is the policy if the store does not answer. Default: Block.
 	OnUnavailable Policy
+	// Retention says for how long the store keeps usage, the audit and idle buckets. A setting that is
+	// nil is left as the store has it. Only a DynamoDB table has these settings; other stores refuse
+	// them. Default: none.
+	Retention Retention
 	// System are the limits of every subject for which no other level has limits.
 	System []Limit
 	// Resources are the limits of each resource.
@@ -58,6 +62,7 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 	var errs []error
 	out := &Definitions{
 		OnUnavailable: d.OnUnavailable,
+		Retention:     d.Retention,
 		Resources:     make(map[string][]Limit, len(d.Resources)),
 		Entities:      make(map[string]EntityDefinition, len(d.Entities)),
 	}
@@ -66,6 +71,9 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 	}
 	if out.OnUnavailable != Block && out.OnUnavailable != Allow {
 		errs = append(errs, invalid("system.on_unavailable", string(d.OnUnavailable), "must be block or allow"))
+	}
+	if err := d.Retention.Validate(); err != nil {
+		errs = append(errs, prefixField("system.retention", err))
 	}
 	var err error
 	if out.System, err = NormalizeLimits("system.limits", d.System); err != nil {

@@ -22,6 +22,19 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 	return s.admin.WritePolicy(ctx, now, p)
 }
 
+// ReadRetention returns the retention in the system's configuration, by a consistent read. Settings
+// that the configuration does not have are nil: their defaults apply.
+func (s *Store) ReadRetention(ctx context.Context) (*weir.Retention, error) {
+	return s.admin.ReadRetention(ctx)
+}
+
+// WriteRetention changes the settings that r has, which are valid. The rest of the system's
+// configuration stays. This process uses a new TTL multiplier at once, others when they next read
+// the configuration of any subject.
+func (s *Store) WriteRetention(ctx context.Context, now time.Time, r *weir.Retention) error {
+	return s.admin.WriteRetention(ctx, now, r)
+}
+
 // ConfiguredResources returns, in order, the resources that have limits of their own.
 func (s *Store) ConfiguredResources(ctx context.Context) ([]string, error) {
 	return s.admin.ConfiguredResources(ctx, false)

@@ -26,6 +26,13 @@ func TestConfigAfterClose(t *testing.T) {
 			return s.admin.WriteLimits(ctx, configNow, acme, series("rpm", 2, 5))
 		},
 		"WritePolicy": func(ctx context.Context) error { return s.admin.WritePolicy(ctx, configNow, weir.Allow) },
+		"WriteRetention": func(ctx context.Context) error {
+			return s.WriteRetention(ctx, configNow, &weir.Retention{UsageDays: new(int64(7))})
+		},
+		"ReadRetention": func(ctx context.Context) error {
+			_, err := s.ReadRetention(ctx)
+			return err
+		},
 		"ReadConfig": func(ctx context.Context) error {
 			_, err := s.ReadConfig(ctx, acme, false)
 			return err

@@ -146,6 +146,10 @@ func TestPythonReadsConfig(t *testing.T) {
 	if err := s.admin.WritePolicy(t.Context(), configNow, weir.Allow); err != nil {
 		t.Fatal(err)
 	}
+	kept := weir.Retention{UsageDays: new(int64(7)), AuditDays: new(int64(8)), TTLMultiplier: new(int64(9))}
+	if err := s.WriteRetention(t.Context(), configNow.Add(time.Second), &kept); err != nil {
+		t.Fatal(err)
+	}
 	s.mustSet(t, weir.Subject{Resource: gpt}, rate("rpm", 500), rate("t-p.m_cp", 1000))
 	s.mustEntity(t, "acme", "", false)
 	s.mustSet(t, weir.Subject{Entity: "bot", Resource: gpt}, rate("rpm", 100))
@@ -177,6 +181,9 @@ func TestPythonReadsConfig(t *testing.T) {
 			"principal": "tester", "timestamp": "2026-03-04T05:06:07Z", "details": {"limits": [
 			{"name": "rpm", "capacity": 500, "refill_amount": 500, "refill_period_seconds": 60},
 			{"name": "t-p.m_cp", "capacity": 1000, "refill_amount": 1000, "refill_period_seconds": 60}]}}]`},
+		pythonStep{pyStep{"get_audit_events", map[string]any{"entity_id": "$SYSTEM", "limit": 1}},
+			`[{"action": "retention_set", "details": {"usage_retention_days": 7, "audit_retention_days": 8,
+			"bucket_ttl_multiplier": 9}}]`},
 		pythonStep{pyStep{"get_audit_events", entity("acme")}, `[{"action": "entity_created", "details":
 			{"name": "acme", "parent_id": null, "cascade": false, "metadata": {}}}]`},
 		pythonStep{pyStep{"get_usage_snapshots", entity("bot")}, `[[{"window_type": "daily", "resource": "gpt-4o",

@@ -194,6 +194,11 @@ func (l *Limiter) Configure(ctx context.Context, d *weir.Definitions) error {
 // checkDefinitions refuses definitions that the store or the options do not support.
 func (l *Limiter) checkDefinitions(d *weir.Definitions) error {
 	var errs []error
+	if !d.Retention.IsZero() {
+		if _, ok := l.store.(driver.RetentionEditor); !ok {
+			errs = append(errs, weir.NewError(weir.Unsupported, "system.retention", "", noRetention))
+		}
+	}
 	for field, limit := range d.All {
 		if err := checkSupported(&l.traits, field, limit); err != nil {
 			errs = append(errs, err)

@@ -46,6 +46,14 @@ func (s *silentStore) WritePolicy(ctx context.Context, _ time.Time, _ weir.Polic
 	return silence(ctx)
 }
 
+func (s *silentStore) ReadRetention(ctx context.Context) (*weir.Retention, error) {
+	return nil, silence(ctx)
+}
+
+func (s *silentStore) WriteRetention(ctx context.Context, _ time.Time, _ *weir.Retention) error {
+	return silence(ctx)
+}
+
 func (s *silentStore) WriteEntity(ctx context.Context, _ time.Time, _, _ string, _ bool) error {
 	return silence(ctx)
 }
@@ -78,8 +86,12 @@ func slowCalls(l *limiter.Limiter) map[string]func(context.Context) error {
 		"set limits": func(ctx context.Context) error {
 			return l.SetLimits(ctx, weir.Subject{}, []weir.Limit{{Name: "rpm", Capacity: 1}})
 		},
-		"policy":        func(ctx context.Context) error { _, err := l.Policy(ctx); return err },
-		"set policy":    func(ctx context.Context) error { return l.SetPolicy(ctx, weir.Block) },
+		"policy":     func(ctx context.Context) error { _, err := l.Policy(ctx); return err },
+		"set policy": func(ctx context.Context) error { return l.SetPolicy(ctx, weir.Block) },
+		"retention":  func(ctx context.Context) error { _, err := l.Retention(ctx); return err },
+		"set retention": func(ctx context.Context) error {
+			return l.SetRetention(ctx, weir.Retention{UsageDays: new(int64(7))})
+		},
 		"entity":        func(ctx context.Context) error { _, err := l.Entity(ctx, "a"); return err },
 		"set entity":    func(ctx context.Context) error { return l.SetEntity(ctx, "a", "b", false) },
 		"delete entity": func(ctx context.Context) error { return l.DeleteEntity(ctx, "a") },

@@ -64,12 +64,17 @@ func Open(ctx context.Context, rawURL string, o *Options) (driver.Store, error) 
 	}
 	// Errors do not show what follows an unknown scheme, because it may contain a password.
 	switch scheme += ":"; scheme {
-	case "memory:":
-		return openMemory(rest, o)
 	case dynamoDBScheme:
 		return openDynamoDB(ctx, rest, o)
-	case tigerBeetleScheme:
-		return openTigerBeetle(ctx, rest, o)
+	case "memory:", tigerBeetleScheme:
+		if d := o.Definitions; d != nil && !d.Retention.IsZero() {
+			return nil, weir.NewError(weir.Unsupported, "system.retention", "",
+				"is not a setting of this store, only of a DynamoDB table: leave it out")
+		}
+		if scheme == tigerBeetleScheme {
+			return openTigerBeetle(ctx, rest, o)
+		}
+		return openMemory(rest, o)
 	default:
 		return nil, invalid("store", scheme,
 			"is not a store: use memory:, dynamodb: or tigerbeetle:")

@@ -132,6 +132,20 @@ func TestOpenRefusesDefinitions(t *testing.T) {
 	}
 }
 
+// TestOpenRefusesRetention checks that a store without settings of the retention does not ignore them
+// silently.
+func TestOpenRefusesRetention(t *testing.T) {
+	t.Parallel()
+	kept := &store.Options{Definitions: &weir.Definitions{Retention: weir.Retention{UsageDays: new(int64(7))}}}
+	for _, u := range []string{"memory:", "tigerbeetle://emulator", "tigerbeetle://127.0.0.1:1"} {
+		b, err := store.Open(t.Context(), u, kept)
+		e, ok := errors.AsType[*weir.Error](err)
+		if !ok || e.Code != weir.Unsupported || e.Field != "system.retention" || b != nil {
+			t.Errorf("%s: got %v, %v; want unsupported", u, b, err)
+		}
+	}
+}
+
 func TestOpenMemoryReportsTheFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")

@@ -108,11 +108,8 @@ func (t *Change) addAuditEvent(action, owner, resource string, details map[strin
 // setRetention reads the retention of events from the system's configuration item, which may be
 // nil.
 func (t *Change) setRetention(system schema.Item) error {
-	t.retention = schema.RetentionDays
 	c, err := client.Parse(system, schema.ParseConfig)
-	if err == nil && c != nil && c.RetentionDays > 0 {
-		t.retention = c.RetentionDays
-	}
+	t.retention = c.AuditDays()
 	return err
 }
 

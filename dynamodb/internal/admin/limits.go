@@ -183,6 +183,7 @@ func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Express
 	e.RequireExists(schema.AttrPK)
 	for _, a := range []string{
 		schema.AttrDisabled, schema.AttrCascade, schema.AttrOnUnavailable, schema.AttrRetention,
+		schema.AttrUsageRetention, schema.AttrTTLMultiplier,
 	} {
 		e.RequireUnchanged(read, a)
 	}
@@ -197,7 +198,7 @@ func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Express
 // isEmpty reports whether a configuration item says nothing and can be deleted.
 func isEmpty(c *schema.Config) bool {
 	return c.Access == schema.AccessInherit && c.Cascade == nil && c.OnUnavailable == "" &&
-		c.RetentionDays == 0 && len(c.Extra) == 0
+		c.RetentionDays == 0 && c.UsageRetentionDays == 0 && c.TTLMultiplier == nil && len(c.Extra) == 0
 }
 
 // register counts an entity's first configuration on a resource in the registry.

@@ -102,7 +102,9 @@ func (p *subjectState) id(shard int) schema.BucketID {
 
 // writer returns a builder of writes of a shard's bucket item.
 func (p *subjectState) writer(shard int) *itemWriter {
-	return &itemWriter{table: p.ns.Client.TableName, id: p.id(shard)}
+	return &itemWriter{
+		table: p.ns.Client.TableName, id: p.id(shard), ttlMultiplier: p.ns.Config.TTLMultiplier(),
+	}
 }
 
 // ShardCount returns the largest shard count that this process has seen.

@@ -76,6 +76,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 type itemWriter struct {
 	table string
 	id    schema.BucketID
+	// ttlMultiplier says how long the item lives, see [schema.BucketSeconds].
+	ttlMultiplier int64
 }
 
 // updateInput returns the request for an update. DynamoDB returns the whole item, whether or not
@@ -337,7 +339,7 @@ func (b *itemWriter) createWrite(r *Evaluation, t *Config, stub *Image) *Write {
 		made.Limits = append(made.Limits, s)
 	}
 	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // for the reason see renewTTL
-		if secs, ok := schema.BucketSeconds(made.Limits, schema.TTLMultiplier); ok {
+		if secs, ok := schema.BucketSeconds(made.Limits, b.ttlMultiplier); ok {
 			made.TTL = max(schema.TTL(made.RefilledMS, secs), r.After.debtRepaidAt())
 		}
 	}

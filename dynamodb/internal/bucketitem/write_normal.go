@@ -163,7 +163,7 @@ func (b *itemWriter) renewTTL(
 		ttl = leads.TTL
 	case b.id.Shard == 0 && leads.Shards > 1: // never
 	case !t.permanent():
-		if secs, ok := schema.BucketSeconds(leads.Limits, schema.TTLMultiplier); ok {
+		if secs, ok := schema.BucketSeconds(leads.Limits, b.ttlMultiplier); ok {
 			ttl = schema.TTL(at, secs)
 		}
 	}

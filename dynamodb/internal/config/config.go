@@ -7,12 +7,14 @@
 // not an error of the read. It is kept as the level's Fault, because it matters only to charges for
 // which that level wins; [Subject.Chargeable] returns it then.
 //
-// The values are read once and not changed, so there are no locks.
+// The values are read once and not changed, so there are no locks. A Reader remembers one value of
+// the system's level, the TTL multiplier, in an atomic.
 package config
 
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -25,6 +27,24 @@ import (
 type Reader struct {
 	*client.Client
 	Namespace string
+	// ttlMultiplier is that of the system's configuration as it was read last; nil before that.
+	ttlMultiplier atomic.Pointer[int64]
+}
+
+// TTLMultiplier returns the multiplier for [schema.BucketSeconds], as the system's configuration had
+// it when this process read it last. No call is made for it: every read of a subject has it.
+func (r *Reader) TTLMultiplier() int64 {
+	if m := r.ttlMultiplier.Load(); m != nil {
+		return *m
+	}
+	return schema.TTLMultiplier
+}
+
+// NoteTTLMultiplier remembers the multiplier of the system's configuration, which may be nil.
+func (r *Reader) NoteTTLMultiplier(system *schema.Config) {
+	if m := system.BucketTTLMultiplier(); m != r.TTLMultiplier() {
+		r.ttlMultiplier.Store(&m)
+	}
 }
 
 // Subject is the configuration of one subject.
@@ -72,6 +92,9 @@ func (r *Reader) ReadSubject(
 	c.Others = items[len(keys):]
 	for i, level := range levels {
 		c.Levels = append(c.Levels, ParseLevel(level, items[i]))
+	}
+	if system := c.Levels[len(c.Levels)-1]; system.config != nil || system.Fault == nil {
+		r.NoteTTLMultiplier(system.config)
 	}
 	if of.Entity != "" {
 		c.Entity, err = client.Parse(items[len(levels)], schema.ParseEntity)

@@ -133,7 +133,7 @@ func mapLists(
 		return change(place, limits)
 	}
 	out := &weir.Definitions{
-		OnUnavailable: d.OnUnavailable, System: list(systemPlace, d.System),
+		OnUnavailable: d.OnUnavailable, Retention: d.Retention, System: list(systemPlace, d.System),
 		Resources: maps.Clone(d.Resources), Entities: maps.Clone(d.Entities),
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
