@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -22,6 +23,7 @@ type Admin interface {
 	// Policy and SetPolicy read and change the system's on_unavailable.
 	Policy(ctx context.Context) (weir.Policy, error)
 	SetPolicy(ctx context.Context, p weir.Policy) error
+	RetentionAdmin
 	// Entity returns the definition of an entity, or an error with code [weir.NotFound].
 	Entity(ctx context.Context, name string) (*weir.EntityDefinition, error)
 	// SetEntity declares an entity, or changes its parent and cascade. It does not change its
@@ -35,6 +37,15 @@ type Admin interface {
 	// Capacity returns the limits of every entity that uses a resource or has limits of its own on
 	// it.
 	Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error)
+}
+
+// RetentionAdmin reads and changes for how long the store keeps usage, the audit and idle buckets.
+// Both methods return an error with code [weir.Unsupported] if the store has no such settings.
+type RetentionAdmin interface {
+	// Retention returns the settings; one that is nil is not configured, so that its default applies.
+	Retention(ctx context.Context) (*weir.Retention, error)
+	// SetRetention changes the settings that r has; one that is nil stays as it is.
+	SetRetention(ctx context.Context, r weir.Retention) error
 }
 
 // Limits returns the limits that are configured at one place; see [Admin].
@@ -96,6 +107,35 @@ func (c *Client) SetPolicy(ctx context.Context, p weir.Policy) error {
 	return sendEdit(ctx, c, k, func(b *apijson.Policy) (string, bool) {
 		return b.Note, b.OnUnavailable == p
 	}).err
+}
+
+// Retention returns for how long the store keeps what it records; see [RetentionAdmin].
+func (c *Client) Retention(ctx context.Context) (*weir.Retention, error) {
+	return ask(ctx, c, retentionPath, readRetention)
+}
+
+// SetRetention changes the settings that r has; see [RetentionAdmin].
+func (c *Client) SetRetention(ctx context.Context, r weir.Retention) error {
+	return sendEdit(ctx, c, put(retentionPath, apijson.RetentionOf(&r)),
+		func(b *apijson.Retention) (string, bool) {
+			answer := maps.Collect(b.Retention().All)
+			for name, value := range r.All {
+				if now := answer[name]; value != nil && now == nil {
+					return "", false
+				}
+			}
+			return b.Note, true
+		}).err
+}
+
+const retentionPath = "/v1/admin/system/retention"
+
+func readRetention(body []byte) (*weir.Retention, error) {
+	b, err := apijson.Read[apijson.Retention](body)
+	if err != nil {
+		return nil, err
+	}
+	return b.Retention(), nil
 }
 
 // Entity returns the definition of an entity; see [Admin].

@@ -92,6 +92,14 @@ func (s *adminSteps) policy(p weir.Policy) {
 	s.add("policy", func(ctx context.Context, a httpapi.Admin) (any, error) { return a.Policy(ctx) })
 }
 
+func (s *adminSteps) retention(r weir.Retention) {
+	s.change(
+		fmt.Sprintf("set retention %+v", r),
+		func(ctx context.Context, a httpapi.Admin) error { return a.SetRetention(ctx, r) },
+	)
+	s.add("retention", func(ctx context.Context, a httpapi.Admin) (any, error) { return a.Retention(ctx) })
+}
+
 func (s *adminSteps) capacity(resource string) {
 	s.add("capacity "+resource, func(ctx context.Context, a httpapi.Admin) (any, error) {
 		statuses, err := a.Capacity(ctx, resource)
@@ -120,6 +128,7 @@ func everyAdminStep() adminSteps {
 	var s adminSteps
 	s.policy(weir.Allow)
 	s.policy("perhaps")
+	s.retention(weir.Retention{UsageDays: new(int64(7))}) // not supported
 	s.set(weir.Subject{}, all...)
 	s.set(weir.Subject{}, wrong...)
 	s.set(weir.Subject{}, rpm, rpm)

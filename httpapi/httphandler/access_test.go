@@ -73,6 +73,8 @@ func routeRequests() map[string]struct {
 	add(read, "GET /v1/activity", "", "")
 	add(admin, "GET /v1/admin/system", "", "")
 	add(admin, "PUT /v1/admin/system/on_unavailable", "", `{"on_unavailable":"allow"}`)
+	add(admin, "GET /v1/admin/system/retention", "", "")
+	add(admin, "PUT /v1/admin/system/retention", "", `{"usage_days":7}`)
 	for _, place := range []struct{ path, target string }{
 		{"/v1/admin/system/limits", ""},
 		{"/v1/admin/resources/{resource}/limits", "/v1/admin/resources/bucket/limits"},

@@ -2,6 +2,7 @@ package httphandler
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -18,7 +19,41 @@ func (h *Handler) getSystem(ctx context.Context, _ *incoming) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apijson.System{OnUnavailable: policy, Limits: apijson.LimitsOf(limits)}, nil
+	body := apijson.System{OnUnavailable: policy, Limits: apijson.LimitsOf(limits)}
+	switch r, err := h.options.Admin.Retention(ctx); {
+	case err == nil:
+		body.Retention = apijson.RetentionOf(r)
+	case !errors.Is(err, weir.Unsupported):
+		return nil, err
+	}
+	return body, nil
+}
+
+func (h *Handler) getRetention(ctx context.Context, _ *incoming) (any, error) {
+	r, err := h.options.Admin.Retention(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return apijson.RetentionOf(r), nil
+}
+
+// putRetention returns the answer with all settings that are now configured, not only those that
+// have changed.
+func (h *Handler) putRetention(ctx context.Context, c *incoming) (any, error) {
+	change, err := c.reader.retention(c.in)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.options.Admin.SetRetention(ctx, change); err != nil {
+		return nil, err
+	}
+	r, err := h.options.Admin.Retention(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body := apijson.RetentionOf(r)
+	body.Note = h.options.AdminNote
+	return body, nil
 }
 
 func (h *Handler) putPolicy(ctx context.Context, c *incoming) (any, error) {

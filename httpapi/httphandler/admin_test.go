@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/memory"
 )
 
 func (w *handlerWorld) get(target string) *answered {
@@ -83,7 +84,10 @@ func TestAdminMistakes(t *testing.T) {
 			sent:   sent{method: method, target: target, body: body},
 		}
 	}
-	const bucket = "/v1/admin/resources/bucket/limits"
+	const (
+		bucket    = "/v1/admin/resources/bucket/limits"
+		retention = "/v1/admin/system/retention"
+	)
 	conflict := bad("DELETE", "/v1/admin/entities/acme", "", "entity", "acme", "acme-bot")
 	conflict.status = 409
 	unknown := bad("GET", "/v1/admin/entities/nobody", "", "entity", "nobody", "is not declared")
@@ -117,6 +121,15 @@ func TestAdminMistakes(t *testing.T) {
 		bad("PUT", "/v1/admin/system/on_unavailable", `{"on_unavailable":"block","x":1}`, "x", "x",
 			"is not a known field"),
 		bad("PUT", "/v1/admin/system/on_unavailable", `"block"`, "body", `"block"`, "must be an object"),
+		bad("PUT", retention, `{}`, "retention", "", "must have at least one of"),
+		bad("PUT", retention, `{"usage_days":0}`, "usage_days", "0", "must be from 1 to 3650 days"),
+		bad("PUT", retention, `{"audit_days":3651}`, "audit_days", "3651", "must be from 1 to 3650 days"),
+		bad("PUT", retention, `{"ttl_multiplier":-1}`, "ttl_multiplier", "-1", "or 0 to keep idle buckets"),
+		bad("PUT", retention, `{"ttl_multiplier":1000001}`, "ttl_multiplier", "1000001", "from 1 to 1000000"),
+		bad("PUT", retention, `{"ttl_multiplier":1.5}`, "ttl_multiplier", "1.5", "whole number"),
+		bad("PUT", retention, `{"audit_days":"7"}`, "audit_days", `"7"`, "must be a number"),
+		bad("PUT", retention, `{"usage_days":null}`, "usage_days", "null", "must be a number"),
+		bad("PUT", retention, `{"days":7}`, "days", "days", "is not a known field"),
 		bad("PUT", "/v1/admin/entities/new", `{"parent":"nobody"}`, "parent", "nobody",
 			"is not declared"),
 		bad("PUT", "/v1/admin/entities/new", `{"parent":""}`, "parent", "", "must not be empty"),
@@ -162,6 +175,35 @@ func TestAdminSystem(t *testing.T) {
 	w.get("/v1/admin/system").want(t, 200, "on_unavailable", "allow", "limits", rpm)
 	w.delete("/v1/admin/system/limits").want(t, 200)
 	w.get("/v1/admin/system").want(t, 200, "limits", map[string]any{})
+}
+
+// TestAdminRetention checks that a change of some settings leaves the others as they are, and that
+// a store without such settings says so.
+func TestAdminRetention(t *testing.T) {
+	t.Parallel()
+	const path = "/v1/admin/system/retention"
+	w := newHandlerWorld(t, &httphandler.Options{AdminNote: "for now"})
+	w.get(path).want(t, 200, "usage_days", 30.0, "audit_days", nil, "ttl_multiplier", nil, "note", nil)
+	w.put(path, `{"audit_days":3650,"ttl_multiplier":0}`).
+		want(t, 200, "usage_days", 30.0, "audit_days", 3650.0, "ttl_multiplier", 0.0, "note", "for now")
+	w.put(path, `{"usage_days":1}`).want(t, 200, "usage_days", 1.0, "audit_days", 3650.0)
+	w.get(path).want(t, 200, "usage_days", 1.0, "audit_days", 3650.0, "ttl_multiplier", 0.0, "note", nil)
+	w.get("/v1/admin/system").want(t, 200, "retention", map[string]any{
+		"usage_days": 1.0, "audit_days": 3650.0, "ttl_multiplier": 0.0,
+	})
+
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.serve(store)
+	for _, a := range []*answered{w.get(path), w.put(path, `{"usage_days":7}`)} {
+		a.want(t, 400, "code", "unsupported", "field", "retention")
+		if reason := a.body["reason"].(string); !strings.Contains(reason, "DynamoDB") {
+			t.Errorf("the reason does not say what to use instead: %s", reason)
+		}
+	}
+	w.get("/v1/admin/system").want(t, 200, "retention", nil)
 }
 
 func TestAdminEntities(t *testing.T) {

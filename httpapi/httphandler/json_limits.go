@@ -13,6 +13,27 @@ func (d *bodyReader) policy(text []byte) (policy weir.Policy, err error) {
 	return policy, err
 }
 
+// retention reads an [apijson.Retention]. The service validates its settings.
+func (d *bodyReader) retention(text []byte) (r weir.Retention, err error) {
+	if err := d.begin(text); err != nil {
+		return r, err
+	}
+	d.fields(func(name []byte) bool {
+		switch string(name) {
+		case "usage_days":
+			r.UsageDays = new(d.integer())
+		case "audit_days":
+			r.AuditDays = new(d.integer())
+		case "ttl_multiplier":
+			r.TTLMultiplier = new(d.integer())
+		default:
+			return false
+		}
+		return true
+	})
+	return r, d.end()
+}
+
 // limitSet reads an [apijson.LimitSet]. An empty object removes the limits.
 func (d *bodyReader) limitSet(text []byte) (limits []weir.Limit, err error) {
 	err = d.only(text, "limits", func() { limits = d.limits() })

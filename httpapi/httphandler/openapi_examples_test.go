@@ -73,7 +73,7 @@ func newExampleWorldAt(t *testing.T, clock func() time.Time, o *limiter.Options)
 	}
 	w := &exampleWorld{activity: statuspage.NewActivity(clock()), clock: clock}
 	o.Now, o.Observer = clock, w.activity
-	w.limiter, err = limiter.New(store, o)
+	w.limiter, err = limiter.New(NewRetentionStore(store), o)
 	if err != nil {
 		t.Fatal(err)
 	}

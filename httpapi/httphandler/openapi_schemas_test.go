@@ -52,6 +52,7 @@ func wireSchemas() []wireSchema {
 		{apijson.Entity{}, "Entity", isAnswer},
 		{apijson.EntityList{}, "EntityList", isAnswer},
 		{apijson.Policy{}, "Policy", isAnswer},
+		{apijson.Retention{}, "Retention", isAnswer},
 		{apijson.Health{}, "Health", isAnswer},
 		{httpapi.ActivityReport{}, "Activity", isAnswer},
 		{httpapi.ActivityErrors{}, "ActivityErrors", isAnswer},
@@ -71,6 +72,11 @@ func wireSchemas() []wireSchema {
 		{struct {
 			OnUnavailable string `json:"on_unavailable"`
 		}{}, "PolicyRequest", isRequest},
+		{struct {
+			UsageDays     *int64 `json:"usage_days,omitempty"`
+			AuditDays     *int64 `json:"audit_days,omitempty"`
+			TTLMultiplier *int64 `json:"ttl_multiplier,omitempty"`
+		}{}, "RetentionRequest", isRequest},
 	}
 }
 

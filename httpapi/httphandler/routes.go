@@ -84,6 +84,8 @@ func adminRoutes() []route {
 	routes := []route{
 		admin("GET", system, (*Handler).getSystem),
 		admin("PUT", system+"/on_unavailable", (*Handler).putPolicy),
+		admin("GET", system+"/retention", (*Handler).getRetention),
+		admin("PUT", system+"/retention", (*Handler).putRetention),
 		admin("GET", entities, (*Handler).listEntities, "parent", "resource", "after", "size"),
 		admin("GET", entity, (*Handler).getEntity),
 		admin("PUT", entity, (*Handler).putEntity),

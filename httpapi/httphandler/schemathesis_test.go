@@ -191,6 +191,7 @@ func (s *fuzzedServer) checkReached(t *testing.T) {
 		"DELETE /v1/admin/entities/{entity}":  {200, 400, 401, 404},
 		"PUT /v1/admin/entities/{entity}":     {200, 400, 401, 415},
 		"PUT /v1/admin/system/on_unavailable": {200, 400, 401, 415},
+		"PUT /v1/admin/system/retention":      {200, 400, 401, 415},
 		"GET /v1/admin/entities/{entity}":     {200, 400, 401, 404},
 	}
 	for _, o := range readDocument(t, openAPIDocument).operations() {

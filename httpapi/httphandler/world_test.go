@@ -71,7 +71,7 @@ func newHandlerWorld(t *testing.T, o *httphandler.Options) *handlerWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.serve(store)
+	w.serve(httphandler.NewRetentionStore(store))
 	return w
 }
 

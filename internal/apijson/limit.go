@@ -160,7 +160,27 @@ func canExpress(l *weir.Limit) bool {
 // System is the answer to GET /v1/admin/system.
 type System struct {
 	OnUnavailable weir.Policy      `json:"on_unavailable"`
+	Retention     *Retention       `json:"retention,omitempty"`
 	Limits        map[string]Limit `json:"limits"`
+}
+
+// Retention is the body of a PUT to /v1/admin/system/retention, which changes the settings that it
+// has, and of its answer and that to a GET, which have the settings that are configured.
+type Retention struct {
+	UsageDays     *int64 `json:"usage_days,omitempty"`
+	AuditDays     *int64 `json:"audit_days,omitempty"`
+	TTLMultiplier *int64 `json:"ttl_multiplier,omitempty"`
+	Note          string `json:"note,omitempty"`
+}
+
+// RetentionOf returns a retention.
+func RetentionOf(r *weir.Retention) *Retention {
+	return &Retention{UsageDays: r.UsageDays, AuditDays: r.AuditDays, TTLMultiplier: r.TTLMultiplier}
+}
+
+// Retention returns the retention in the body.
+func (b *Retention) Retention() *weir.Retention {
+	return &weir.Retention{UsageDays: b.UsageDays, AuditDays: b.AuditDays, TTLMultiplier: b.TTLMultiplier}
 }
 
 // Policy is the body of a PUT to /v1/admin/system/on_unavailable, and of its answer.
