@@ -19,11 +19,11 @@ import (
 func systemCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
 		Use:     "system",
-		Short:   "Read and change the system's limits and policy",
+		Short:   "Read and change the system's limits, policy and retention",
 		Example: "  weir system get-limits\n  weir system set-limits rpm:600",
 	})
 	cmd.AddCommand(limitCommands(a, &placeKind{group: "system", description: "the system", legacyName: true})...)
-	cmd.AddCommand(setPolicyCommand(a))
+	cmd.AddCommand(setPolicyCommand(a), setRetentionCommand(a))
 	return cmd
 }
 
@@ -183,7 +183,11 @@ there are none: a weaker level may have limits, which weir explain shows.`)
 			}
 			if *at == (weir.Subject{}) {
 				policy, err := c.Admin.Policy(ctx)
-				return systemAnswer(policy, limits), err
+				if err != nil {
+					return nil, err
+				}
+				retention, err := readRetention(ctx, c)
+				return systemAnswer(policy, retention, limits), err
 			}
 			return limitsAnswer(limits, ""), nil
 		}, nil
@@ -239,11 +243,19 @@ func limitsAnswer(limits []weir.Limit, note string) *connect.Answer {
 	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) { writeLimits(b, limits) }}
 }
 
-// systemAnswer prints what is configured for the system.
-func systemAnswer(policy weir.Policy, limits []weir.Limit) *connect.Answer {
+// systemAnswer prints what is configured for the system. The retention is nil if the store has no
+// such settings.
+func systemAnswer(policy weir.Policy, r *weir.Retention, limits []weir.Limit) *connect.Answer {
 	body := systemBody{OnUnavailable: policy, Limits: httpapi.Document(limits)}
+	if r != nil {
+		body.Retention = retentionBodyOf(r)
+	}
 	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
-		fmt.Fprintf(b, "on_unavailable  %s\n\n", text.Printable(string(policy)))
+		fmt.Fprintf(b, "on_unavailable  %s\n", text.Printable(string(policy)))
+		if r != nil {
+			writeRetention(b, r)
+		}
+		b.WriteByte('\n')
 		writeLimits(b, limits)
 	}}
 }
@@ -269,8 +281,9 @@ type (
 		Note   string `json:"note,omitempty"`
 	}
 	systemBody struct {
-		OnUnavailable weir.Policy `json:"on_unavailable"`
-		Limits        any         `json:"limits"`
+		OnUnavailable weir.Policy    `json:"on_unavailable"`
+		Retention     *retentionBody `json:"retention,omitempty"`
+		Limits        any            `json:"limits"`
 	}
 	policyBody struct {
 		OnUnavailable weir.Policy `json:"on_unavailable"`
