@@ -83,15 +83,41 @@ func (d *decoder) version(n *node) {
 
 func (d *decoder) system(n *node) {
 	defs := d.out.Definitions
-	d.fields(n, "system", []string{"on_unavailable", "limits"}, func(field string, n *node) {
+	d.fields(n, "system", []string{"on_unavailable", "retention", "limits"}, func(field string, n *node) {
 		path := "system." + field
 		switch field {
+		case "retention":
+			defs.Retention = d.retention(n, path)
 		case "on_unavailable":
 			defs.OnUnavailable = weir.Policy(d.identifier(n, path, policyFault))
 		case "limits":
 			defs.System = d.limits(n, path)
 		}
 	})
+}
+
+// retention decodes the settings of the retention; those that are not given are nil.
+func (d *decoder) retention(n *node, path string) (r weir.Retention) {
+	d.fields(n, path, []string{"usage_days", "audit_days", "ttl_multiplier"}, func(field string, n *node) {
+		v, reason := n.integer()
+		if reason != "" {
+			d.found.add(n.at, path+"."+field, n.source(), "must be a whole number, "+reason)
+			return
+		}
+		var one weir.Retention
+		switch field {
+		case "usage_days":
+			r.UsageDays, one.UsageDays = &v, &v
+		case "audit_days":
+			r.AuditDays, one.AuditDays = &v, &v
+		case "ttl_multiplier":
+			r.TTLMultiplier, one.TTLMultiplier = &v, &v
+		}
+		if reason := reasonOf(&weir.Definitions{Retention: one}); reason != "" {
+			d.found.add(n.at, path+"."+field, n.source(), reason)
+		}
+	})
+	return r
 }
 
 // level decodes a resource, or a resource of an entity: a mapping that has only limits. A level

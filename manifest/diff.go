@@ -32,8 +32,9 @@ type Change struct {
 	// Before and After are the limit; nil if there was or will be none.
 	Before *weir.Limit
 	After  *weir.Limit
-	// Attribute is "on_unavailable", "parent" or "cascade" if one of these changes. If both
-	// Attribute and Limit are empty, the entity itself is created or deleted.
+	// Attribute is "on_unavailable", "parent", "cascade", or "retention." and the name of a setting
+	// of [weir.Retention] if one of these changes. If both Attribute and Limit are empty, the entity
+	// itself is created or deleted.
 	Attribute string
 	// Was and Is are the values of the attribute; empty if there was or will be none.
 	Was string
@@ -43,7 +44,8 @@ type Change struct {
 // Diff returns the changes that lead from one normalized configuration to another. Nil means an
 // empty one. The order is that of a file written by [Format]: the system, then resources, then
 // entities, each sorted by name, and within them attributes before limits, sorted by name. An
-// entity is created before its parts and deleted after them.
+// entity is created before its parts and deleted after them. A setting of the retention that after
+// does not have is no change: the store keeps what it has.
 func Diff(before, after *weir.Definitions) []Change {
 	empty := &weir.Definitions{OnUnavailable: weir.Block}
 	if before == nil {
@@ -57,6 +59,7 @@ func Diff(before, after *weir.Definitions) []Change {
 		Level: weir.LevelSystem, Attribute: "on_unavailable",
 		Was: policy(before), Is: policy(after),
 	})
+	d.retention(before.Retention, after.Retention)
 	d.limits(Change{Level: weir.LevelSystem}, before.System, after.System)
 	for _, name := range names(before.Resources, after.Resources) {
 		at := Change{Level: weir.LevelResource, Resource: name}
@@ -66,6 +69,23 @@ func Diff(before, after *weir.Definitions) []Change {
 		d.entity(name, before.Entities, after.Entities)
 	}
 	return d.changes
+}
+
+// retention adds the changes of the settings that after has.
+func (d *differ) retention(before, after weir.Retention) {
+	had := maps.Collect(before.All)
+	for name, is := range after.All {
+		if is == nil {
+			continue
+		}
+		c := Change{
+			Level: weir.LevelSystem, Attribute: "retention." + name, Is: strconv.FormatInt(*is, 10),
+		}
+		if was := had[name]; was != nil {
+			c.Was = strconv.FormatInt(*was, 10)
+		}
+		d.attribute(c)
+	}
 }
 
 func policy(d *weir.Definitions) string {

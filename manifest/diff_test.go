@@ -3,6 +3,8 @@ package manifest_test
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weir-limiter/weir"
@@ -129,6 +131,8 @@ func apply(t *testing.T, d *weir.Definitions, c *manifest.Change) {
 		t.Errorf("%s: the entity exists: %v", c.String(), exists)
 	}
 	switch {
+	case strings.HasPrefix(c.Attribute, "retention."):
+		applyRetention(t, &d.Retention, c)
 	case c.Level == weir.LevelSystem && c.Limit == "":
 		d.OnUnavailable = weir.Policy(c.Is)
 	case c.Level == weir.LevelSystem:
@@ -151,6 +155,44 @@ func apply(t *testing.T, d *weir.Definitions, c *manifest.Change) {
 			e.Limits[c.Resource] = applyLimit(t, e.Limits[c.Resource], c)
 		}
 		d.Entities[c.Entity] = e
+	}
+}
+
+func applyRetention(t *testing.T, r *weir.Retention, c *manifest.Change) {
+	t.Helper()
+	n, err := strconv.ParseInt(c.Is, 10, 64)
+	if err != nil {
+		t.Errorf("%s: %v", c.String(), err)
+	}
+	switch c.Attribute {
+	case "retention.usage_days":
+		r.UsageDays = &n
+	case "retention.audit_days":
+		r.AuditDays = &n
+	case "retention.ttl_multiplier":
+		r.TTLMultiplier = &n
+	default:
+		t.Errorf("%s: is no setting", c.String())
+	}
+}
+
+// TestDiffRetention checks that only the settings that the second configuration has are changes.
+func TestDiffRetention(t *testing.T) {
+	t.Parallel()
+	before := &weir.Definitions{Retention: weir.Retention{UsageDays: new(int64(30)), AuditDays: new(int64(90))}}
+	for _, c := range []struct {
+		after weir.Retention
+		want  string
+	}{
+		{weir.Retention{}, ""},
+		{weir.Retention{UsageDays: new(int64(30))}, ""},
+		{weir.Retention{UsageDays: new(int64(7)), TTLMultiplier: new(int64(0))},
+			"update system.retention.usage_days: 30 -> 7\ncreate system.retention.ttl_multiplier: 0"},
+	} {
+		got := strings.TrimSpace(lines(manifest.Diff(normal(t, before), normal(t, &weir.Definitions{Retention: c.after}))))
+		if got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
 	}
 }
 

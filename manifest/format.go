@@ -34,6 +34,7 @@ func Format(namespace string, d *weir.Definitions) ([]byte, error) {
 	w.line(0, "namespace: %s", scalar(namespace))
 	w.line(0, "system:")
 	w.line(1, "on_unavailable: %s", d.OnUnavailable)
+	w.retention(d.Retention)
 	w.limits(1, "system", d.System)
 	w.resources(0, "", d.Resources)
 	w.entities(d.Entities)
@@ -59,6 +60,18 @@ func (w *writer) line(depth int, format string, args ...any) {
 	w.text.WriteString(strings.Repeat("  ", depth))
 	fmt.Fprintf(&w.text, format, args...)
 	w.text.WriteByte('\n')
+}
+
+func (w *writer) retention(r weir.Retention) {
+	var fields []string
+	for name, value := range r.All {
+		if value != nil {
+			fields = append(fields, name+": "+strconv.FormatInt(*value, 10))
+		}
+	}
+	if len(fields) > 0 {
+		w.line(1, "retention: {%s}", strings.Join(fields, ", "))
+	}
 }
 
 func (w *writer) entities(entities map[string]weir.EntityDefinition) {

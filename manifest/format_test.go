@@ -179,6 +179,13 @@ func randomDefinitions(r *rand.Rand) *weir.Definitions {
 		d.System = randomLimits(r)
 	}
 	d.OnUnavailable = []weir.Policy{"", weir.Block, weir.Allow}[r.IntN(3)]
+	for i, setting := range []**int64{
+		&d.Retention.UsageDays, &d.Retention.AuditDays, &d.Retention.TTLMultiplier,
+	} {
+		if r.IntN(3) == 0 {
+			*setting = new([]int64{1, 1, 0}[i] + r.Int64N(weir.MaxRetentionDays))
+		}
+	}
 	parent := ""
 	for range r.IntN(6) {
 		name := randomName(r, "ab01_.-:@/")

@@ -158,15 +158,16 @@ type limitsMistake struct {
 
 // limitsSummary counts what a file declares.
 type limitsSummary struct {
-	Namespace     string      `json:"namespace"`
-	OnUnavailable weir.Policy `json:"on_unavailable"`
-	Entities      int         `json:"entities"`
-	WithParent    int         `json:"entities_with_parent"`
-	Cascading     int         `json:"entities_cascading"`
-	Resources     int         `json:"resources"`
-	Limits        int         `json:"limits"`
-	Kinds         kindCounts  `json:"limits_by_kind"`
-	Shadow        int         `json:"limits_shadow"`
+	Namespace     string         `json:"namespace"`
+	OnUnavailable weir.Policy    `json:"on_unavailable"`
+	Retention     *retentionBody `json:"retention,omitempty"`
+	Entities      int            `json:"entities"`
+	WithParent    int            `json:"entities_with_parent"`
+	Cascading     int            `json:"entities_cascading"`
+	Resources     int            `json:"resources"`
+	Limits        int            `json:"limits"`
+	Kinds         kindCounts     `json:"limits_by_kind"`
+	Shadow        int            `json:"limits_shadow"`
 }
 
 // kindCounts counts limits by kind.
@@ -196,6 +197,9 @@ func summarize(m *manifest.Manifest) *limitsSummary {
 		Namespace: m.Namespace, OnUnavailable: d.OnUnavailable,
 		Entities: len(d.Entities), Resources: len(d.Resources),
 	}
+	if !d.Retention.IsZero() {
+		s.Retention = retentionBodyOf(&d.Retention)
+	}
 	for _, e := range d.Entities {
 		if e.Parent != "" {
 			s.WithParent++
@@ -219,6 +223,9 @@ func (s *limitsSummary) table(b *bytes.Buffer, hidden int) {
 	t := text.Table{Indent: "  "}
 	t.Add("namespace", s.Namespace)
 	t.Add("on_unavailable", string(s.OnUnavailable))
+	if s.Retention != nil {
+		t.Add("retention", s.Retention.String())
+	}
 	entities := text.FormatInt(int64(s.Entities))
 	if s.WithParent > 0 {
 		entities += fmt.Sprintf(" (%s, %s cascading)",

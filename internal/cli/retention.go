@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,6 +100,20 @@ type retentionBody struct {
 	AuditDays     *int64 `json:"audit_days,omitempty"`
 	TTLMultiplier *int64 `json:"ttl_multiplier,omitempty"`
 	Note          string `json:"note,omitempty"`
+}
+
+// String returns the settings that are given, as a limits file writes them.
+func (body *retentionBody) String() string {
+	r := weir.Retention{
+		UsageDays: body.UsageDays, AuditDays: body.AuditDays, TTLMultiplier: body.TTLMultiplier,
+	}
+	var settings []string
+	for name, value := range r.All {
+		if value != nil {
+			settings = append(settings, name+": "+strconv.FormatInt(*value, 10))
+		}
+	}
+	return strings.Join(settings, ", ")
 }
 
 func retentionBodyOf(r *weir.Retention) *retentionBody {
