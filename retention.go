@@ -15,7 +15,7 @@ type Retention struct {
 	// Events that exist keep their time. Default: 90.
 	AuditDays *int64
 	// TTLMultiplier is how long an idle bucket is kept, as a multiple of the time in which its
-	// slowest limit fills up: from 1 to [MaxTTLMultiplier], or 0 to keep it for good. Buckets with
+	// slowest limit fills up: from 2 to 1,000,000, or 0 to keep it for good. Buckets with
 	// limits of the entity's own are always kept. A bucket gets the new time with its next refill.
 	// Default: 7.
 	TTLMultiplier *int64
@@ -24,8 +24,8 @@ type Retention struct {
 const (
 	// MaxRetentionDays is the longest retention of usage and of the audit, in days.
 	MaxRetentionDays = 3650
-	// MaxTTLMultiplier is the largest multiplier of the time to live of buckets.
-	MaxTTLMultiplier = 1_000_000
+	// maxTTLMultiplier is the largest multiplier of the time to live of buckets.
+	maxTTLMultiplier = 1_000_000
 )
 
 // IsZero reports whether no setting is configured.
@@ -53,10 +53,12 @@ func (r Retention) Validate() error {
 		least, most := int64(1), int64(MaxRetentionDays)
 		reason := fmt.Sprintf("must be from %d to %d days", least, most)
 		if name == "ttl_multiplier" {
-			least, most = 0, MaxTTLMultiplier
-			reason = fmt.Sprintf("must be from 1 to %d, or 0 to keep idle buckets for good", most)
+			least, most = 0, maxTTLMultiplier
+			reason = fmt.Sprintf("must be from 2 to %d, or 0 to keep idle buckets for good", most)
 		}
-		if value != nil && (*value < least || *value > most) {
+		// Times are rounded down to seconds, so a multiple of 1 would end before the limit has filled up.
+		tooShort := name == "ttl_multiplier" && value != nil && *value == 1
+		if value != nil && (*value < least || *value > most || tooShort) {
 			errs = append(errs, invalid(name, *value, reason))
 		}
 	}

@@ -125,7 +125,7 @@ func TestAdminMistakes(t *testing.T) {
 		bad("PUT", retention, `{"usage_days":0}`, "usage_days", "0", "must be from 1 to 3650 days"),
 		bad("PUT", retention, `{"audit_days":3651}`, "audit_days", "3651", "must be from 1 to 3650 days"),
 		bad("PUT", retention, `{"ttl_multiplier":-1}`, "ttl_multiplier", "-1", "or 0 to keep idle buckets"),
-		bad("PUT", retention, `{"ttl_multiplier":1000001}`, "ttl_multiplier", "1000001", "from 1 to 1000000"),
+		bad("PUT", retention, `{"ttl_multiplier":1000001}`, "ttl_multiplier", "1000001", "from 2 to 1000000"),
 		bad("PUT", retention, `{"ttl_multiplier":1.5}`, "ttl_multiplier", "1.5", "whole number"),
 		bad("PUT", retention, `{"audit_days":"7"}`, "audit_days", `"7"`, "must be a number"),
 		bad("PUT", retention, `{"usage_days":null}`, "usage_days", "null", "must be a number"),
