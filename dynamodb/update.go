@@ -37,6 +37,10 @@ func (s *Store) Update(
 		return err
 	}
 	defer s.running.End()
+	if u.Verb == weir.VerbExtend && s.leases == nil {
+		s.extendInProcess(now, u, out)
+		return nil
+	}
 	t := s.unfinished.remove(u.ID)
 	if t == nil {
 		t = newLeaseUpdate(u)
@@ -62,6 +66,18 @@ func (s *Store) Update(
 	return nil
 }
 
+// extendInProcess extends a lease that is not in the table, which writes nothing. The next update
+// of the lease still needs to know what one that failed has written, until the lease expires.
+func (s *Store) extendInProcess(now time.Time, u *driver.Update, out *driver.Outcome) {
+	if t := s.unfinished.remove(u.ID); t != nil {
+		out.RefundInDoubt = t.inDoubt()
+		s.unfinished.put(now, u.ID, u.Expires(now), t)
+	}
+	for i := range u.Changes {
+		out.Taken[i].Pieces = u.Changes[i].Holding.Pieces
+	}
+}
+
 // apply makes the writes of an update and waits for them. After an error, t knows which were made.
 func (s *Store) apply(ctx context.Context, now time.Time, u *driver.Update, t *leaseUpdate) error {
 	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // an earlier update is still in flight
@@ -69,9 +85,6 @@ func (s *Store) apply(ctx context.Context, now time.Time, u *driver.Update, t *l
 	}
 	if s.leases != nil && !u.Unplanned {
 		return s.applyRecorded(ctx, now, u, t)
-	}
-	if u.Verb == weir.VerbExtend {
-		return nil
 	}
 	deltas, err := t.pieceDeltas(u)
 	if err != nil {
