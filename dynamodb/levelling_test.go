@@ -267,6 +267,26 @@ func TestChargesInDebtReadOnce(t *testing.T) {
 	})
 }
 
+// TestMovedUnitsAreNotConsumed has a shard pay for the debt of another one in a process that has
+// not seen the paying shard before. The count of consumed units has the units of the lease alone.
+func TestMovedUnitsAreNotConsumed(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		limit := []weir.Limit{noRefill("n", 200)}
+		w.system(limit...)
+		w.putShards(testEntity, 2, limit, units{"n": 20}, units{"n": 100})
+		p := w.process()
+		l := p.admit(testEntity, weir.Costs{"n": 20})
+		if _, err := l.Complete(w.Context(), weir.Costs{"n": 70}); err != nil {
+			w.Fatalf("complete: %v", err)
+		}
+		p.quiet()
+		equal(w, "balance of the paying shard", w.stored(testEntity, 1, "n").Balance, 50_000)
+		_, consumed := w.sum(testEntity, "n")
+		equal(w, "consumed", consumed, 70_000)
+	})
+}
+
 // batchReads counts the BatchGetItem calls of a process. As many of the next ones as fail says are
 // throttled.
 type batchReads struct{ count, fail atomic.Int64 }

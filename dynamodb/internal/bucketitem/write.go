@@ -103,12 +103,15 @@ func (b *itemWriter) coldWrite(waiters []*Waiter, shards int, now int64) *Write 
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
 	for _, name := range limitNames(waiters) {
-		sum, need := int64(0), int64(math.MinInt64)
+		sum, consumed, need := int64(0), int64(0), int64(math.MinInt64)
 		for _, m := range waiters {
 			for k := range m.Takes {
 				if a := &m.Takes[k]; a.Name == name {
 					need = max(need, sum+a.Needs(shards))
 					sum += a.Milli
+					if !m.betweenShards {
+						consumed += a.Milli
+					}
 				}
 			}
 		}
@@ -123,7 +126,7 @@ func (b *itemWriter) coldWrite(waiters []*Waiter, shards int, now int64) *Write 
 			}
 		}
 		e.AddNumber(balance, -sum)
-		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), consumed)
 		e.Require(balance, ">=", need)
 	}
 	e.chargeWrite(true)
