@@ -133,7 +133,7 @@ func (*Store) slotWrite(op *reserveOp) *leaserecord.Write {
 func (s *Store) recorded(op *reserveOp, w *leaserecord.Write, r leaserecord.Result) error {
 	switch {
 	case r.Unknown:
-		s.countAmbiguous(op)
+		op.count(s.buckets.Counts.AmbiguousRecord)
 	case (r.Err != nil || r.Lost) && !r.Applied:
 		op.compensate()
 	}
@@ -155,7 +155,7 @@ func (s *Store) recordedLate(
 ) {
 	switch {
 	case r.Unknown:
-		s.countAmbiguous(op)
+		op.count(s.buckets.Counts.AmbiguousRecord)
 	case r.Applied: // another process continues the lease
 	case r.Err != nil, r.Lost:
 		op.compensate()
@@ -172,11 +172,11 @@ func (s *Store) recordedLate(
 	}
 }
 
-// countAmbiguous counts the units of a reservation that may or may not have a record.
-func (s *Store) countAmbiguous(op *reserveOp) {
+// count calls add with the milli-units of each take.
+func (op *reserveOp) count(add func(milli int64)) {
 	for _, ic := range op.charges {
 		for k := range ic.takes {
-			s.buckets.Counts.Ambiguous(ic.takes[k].Milli)
+			add(ic.takes[k].Milli)
 		}
 	}
 }

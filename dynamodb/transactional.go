@@ -110,7 +110,7 @@ func (s *Store) writeTransaction(
 	case client.WriteConflicted:
 		return false, nil
 	case client.WriteUnknown:
-		s.countAmbiguous(op)
+		op.count(s.buckets.Counts.Ambiguous)
 	}
 	return false, client.Classify(err)
 }

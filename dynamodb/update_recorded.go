@@ -151,7 +151,7 @@ func (t *leaseUpdate) lose(
 // may or may not be part of the lease.
 func (t *leaseUpdate) countAmbiguous(s *Store, left []pieceDelta) {
 	for _, d := range slices.Concat(left, t.charged()) {
-		s.buckets.Counts.Ambiguous(max(d.milli, -d.milli))
+		s.buckets.Counts.AmbiguousRecord(max(d.milli, -d.milli))
 	}
 }
 

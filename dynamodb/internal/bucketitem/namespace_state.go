@@ -71,14 +71,24 @@ type Counts struct {
 	// AmbiguousMovedMilli is the part of AmbiguousMilli that was to move between shards, and that the
 	// count of consumed units does not show.
 	AmbiguousMovedMilli atomic.Int64
-	Doublings           atomic.Int64
-	Probes              atomic.Int64
+	// AmbiguousRecordMilli is the part of AmbiguousMilli whose writes were answered, but which belongs
+	// to a lease whose record may or may not have been written.
+	AmbiguousRecordMilli atomic.Int64
+	Doublings            atomic.Int64
+	Probes               atomic.Int64
 }
 
 // Ambiguous counts milli-units that may or may not have been charged or refunded.
 func (c *Counts) Ambiguous(milli int64) {
 	c.AmbiguousCalls.Add(1)
 	c.AmbiguousMilli.Add(milli)
+}
+
+// AmbiguousRecord is like Ambiguous, for units of a lease whose record may or may not have been
+// written.
+func (c *Counts) AmbiguousRecord(milli int64) {
+	c.Ambiguous(milli)
+	c.AmbiguousRecordMilli.Add(milli)
 }
 
 // ambiguous is like Ambiguous. moved says that the units were to move between shards.
