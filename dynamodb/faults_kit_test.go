@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,7 +108,8 @@ func (w *faultWorld) side(
 	below.Base = &wireLayer{wire: s.wire, next: below.Base}
 	s.faults = testkit.NewFaults(&below)
 	o.Config, o.Endpoint = w.table.Options.Config, w.table.Options.Endpoint
-	o.HTTP = &http.Client{Transport: &wireLayer{wire: s.wire, next: s.faults, above: true}}
+	o.HTTP = &http.Client{Transport: s.faults}
+	o.Client = append(slices.Clone(o.Client), s.wire.install)
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = time.Minute
 	}

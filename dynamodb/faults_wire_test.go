@@ -11,16 +11,20 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// faultWire has a layer on each side of the faults of one process. The layer above sees the outcome
-// of each write that the process gets. The layer below sees what the server did. From both, the
-// over-charge can be computed without asking the process.
+// faultWire has a layer on each side of the faults of one process. The layer above is the last
+// middleware of the SDK, and sees the outcome of each attempt that the process gets. The layer
+// below sees what the server did. From both, the over-charge can be computed without asking the
+// process.
 type faultWire struct {
 	mu     sync.Mutex
 	writes map[string]*wireWrite
@@ -43,45 +47,48 @@ type wireKey struct{}
 // wirePatience bounds the server's time for a request whose caller may have left.
 const wirePatience = 30 * time.Second
 
-// wireLayer is the transport on one side of the faults.
+// wireLayer is the transport below the faults.
 type wireLayer struct {
-	wire  *faultWire
-	next  http.RoundTripper
-	above bool
+	wire *faultWire
+	next http.RoundTripper
 }
 
 func newFaultWire() *faultWire { return &faultWire{writes: make(map[string]*wireWrite)} }
 
 // RoundTrip sends a request and notes its outcome.
 func (l *wireLayer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if l.above {
-		return l.wire.ask(r, l.next)
-	}
 	return l.wire.perform(r, l.next)
 }
 
+// install puts the layer above the faults into the SDK's client. A transport would not do: if the
+// context ends just after the transport has returned an error, the process gets another one.
+func (w *faultWire) install(o *ddb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(
+			middleware.DeserializeMiddlewareFunc("test:wire", w.ask), middleware.After)
+	})
+}
+
 // ask notes the outcome that the process gets.
-func (w *faultWire) ask(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	switch operation {
+func (w *faultWire) ask(
+	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	switch middleware.GetOperationName(ctx) {
 	case "UpdateItem", "PutItem", "TransactWriteItems":
 	default:
-		return next.RoundTrip(r)
+		return next.HandleDeserialize(ctx, in)
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
+	r := in.Request.(*smithyhttp.Request)
+	body, err := io.ReadAll(r.GetStream())
+	if err = errors.Join(err, r.RewindStream()); err != nil {
+		return middleware.DeserializeOutput{}, middleware.Metadata{}, err
 	}
 	of := w.write(body)
-	sent := r.Clone(context.WithValue(r.Context(), wireKey{}, of))
-	sent.Body = io.NopCloser(bytes.NewReader(body))
-	resp, err := next.RoundTrip(sent)
+	out, metadata, err := next.HandleDeserialize(context.WithValue(ctx, wireKey{}, of), in)
+	resp, _ := out.RawResponse.(*smithyhttp.Response) // not nil unless there is an error
 	var answer []byte
 	if err == nil {
-		answer, err = swallow(resp)
-	}
-	if err == nil && r.Context().Err() != nil { // make the process see the timeout too
-		resp, err = nil, r.Context().Err()
+		answer, err = swallow(resp.Response)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +100,7 @@ func (w *faultWire) ask(r *http.Request, next http.RoundTripper) (*http.Response
 	case resp.StatusCode == http.StatusOK, bytes.Contains(answer, []byte("ConditionalCheckFailed")):
 		of.told = true
 	}
-	return resp, err
+	return out, metadata, err
 }
 
 // perform sends the request to the server, whether or not the caller still waits, and notes whether
