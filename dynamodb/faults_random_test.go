@@ -31,8 +31,9 @@ type faultLoad struct {
 // TestFaults makes thousands of calls in three processes on one table while faults of every kind
 // are injected between them and DynamoDB.
 //
-// It is not parallel: its writes must be answered within half a second, and many would time out if
-// other tests ran at the same time.
+// No write has a deadline that a busy machine could miss: the delays end on their own. It is not
+// parallel, because the callers do not wait for long, and beside other tests most of them would
+// leave.
 func TestFaults(t *testing.T) {
 	for _, process := range []bool{false, true} {
 		t.Run(leasesIn(process), func(t *testing.T) {
@@ -143,14 +144,13 @@ func (s faultLoad) prepare(t *testing.T) *faultRun {
 	for i, name := range []string{"first", "second", "transactional"} {
 		o := Options{
 			Transactional: name == "transactional", ProcessLeases: s.process,
-			WriteTimeout: 500 * time.Millisecond,
 		}
 		l := limiter.Options{CacheTTL: 5 * time.Second}
 		if name == "second" {
 			l.OnUnavailable = weir.Allow
 		}
 		side := r.side(t, name, o, l, &testkit.FaultOptions{
-			Seed: s.seed + uint64(i), Rules: r.rules(), Hold: 10 * time.Second,
+			Seed: s.seed + uint64(i), Rules: r.rules(), Hold: 500 * time.Millisecond,
 		})
 		r.sides = append(r.sides, side)
 		for k := range faultCallers {
@@ -291,9 +291,6 @@ func (r *faultRun) calm(t *testing.T) {
 		r.forsake(t)
 		r.quiet()
 	}
-	for _, s := range r.sides { // a slow machine is not a fault
-		s.store.buckets.Options.WriteTimeout = time.Minute
-	}
 	r.pass(t, time.Second)
 }
 
@@ -322,14 +319,16 @@ func (r *faultRun) quiet() {
 	}
 }
 
-// ambiguousMilli returns the sum of the processes' counts of ambiguous milli-units, without those that
-// were to move between shards: they are not in the counts of consumed units.
-func (r *faultRun) ambiguousMilli() int64 {
-	var n int64
+// ambiguousMilli returns the sum of the processes' counts of ambiguous milli-units, without those
+// that were to move between shards: they are not in the counts of consumed units. recorded is the
+// part of it that is in doubt only because the record of a lease is.
+func (r *faultRun) ambiguousMilli() (all, recorded int64) {
 	for _, s := range r.sides {
-		n += s.store.Stats().AmbiguousMilli - s.store.buckets.Counts.AmbiguousMovedMilli.Load()
+		n := &s.store.buckets.Counts
+		all += s.store.Stats().AmbiguousMilli - n.AmbiguousMovedMilli.Load()
+		recorded += n.AmbiguousRecordMilli.Load()
 	}
-	return n
+	return all, recorded
 }
 
 // judge compares the table with the callers' leases: no refund was made twice, and every
@@ -337,9 +336,14 @@ func (r *faultRun) ambiguousMilli() int64 {
 // writes, and the wire has their difference, so the refunds among them are known. The over-charge
 // is the ambiguous charges that the server applied plus the ambiguous refunds that it did not
 // apply.
+//
+// If leases are in the table, that and the units whose lease may have no record are a bound, and
+// not the sum. A repeat of a transaction may find that the lease was recorded, and most records
+// that were in doubt turn out to be there.
 func (r *faultRun) judge(t *testing.T) {
 	t.Helper()
-	over, ambiguous := r.account.checkTaken(t, r.faultWorld), r.ambiguousMilli()
+	over := r.account.checkTaken(t, r.faultWorld)
+	ambiguous, recorded := r.ambiguousMilli()
 	var all, applied int64
 	for _, s := range r.sides {
 		some, done := s.wire.ambiguous()
@@ -348,17 +352,15 @@ func (r *faultRun) judge(t *testing.T) {
 			t.Error(s.wire.err)
 		}
 	}
-	refunds := (ambiguous - all) / 2
+	refunds := (ambiguous - recorded - all) / 2
+	explained := applied + refunds + recorded
 	t.Logf("over-charged: %d milli-units; by the metric %d at most; by the wire %d", over, ambiguous,
-		applied+refunds)
+		explained)
 	if over > ambiguous {
 		t.Errorf("%d milli-units are over-charged, and the metric says %d at most", over, ambiguous)
 	}
-	// An answer at the deadline may reach the wire and not the process. If leases are in the table,
-	// a repeat finds that some writes without an answer were made, and they count once.
-	off := over - applied - refunds
-	if off*100 > ambiguous || r.process && -off*100 > ambiguous {
-		t.Errorf("%d milli-units are over-charged, and lost answers explain %d", over, applied+refunds)
+	if over > explained || r.process && over < explained {
+		t.Errorf("%d milli-units are over-charged, and lost answers explain %d", over, explained)
 	}
 }
 

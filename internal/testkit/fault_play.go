@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
-// errHeld is the error of a caller without a deadline whose answer is held back.
+// errHeld is the error of a caller that is still waiting when a delay ends.
 var errHeld = errors.New("testkit: no answer for as long as faults hold one back")
+
+// performTimeout bounds the server's time for a request whose caller may have left.
+const performTimeout = 30 * time.Second
 
 // hit is a request that a rule has hit.
 type hit struct {
@@ -86,7 +89,7 @@ func or(s, other string) string {
 // perform sends the request to the server, even if the caller has left, and records the answer only
 // for the checks of the test.
 func (h *hit) perform() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.req.Context()), h.f.hold)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.req.Context()), performTimeout)
 	defer cancel()
 	u := Unanswered{Fault: h.rule.Fault, Operation: h.r.Operation, Body: h.r.Body}
 	if resp, err := h.f.send(h.req.WithContext(ctx), h.r.Body); err == nil {
@@ -97,7 +100,7 @@ func (h *hit) perform() {
 	h.f.note(u)
 }
 
-// wait waits until the caller gives up.
+// wait waits until the caller gives up, or the delay ends.
 func (h *hit) wait() error {
 	held := time.NewTimer(h.f.hold)
 	defer held.Stop()

@@ -41,7 +41,8 @@ type FaultOptions struct {
 	Seed uint64
 	// Rules are tried in their order on each request; the first that hits decides. Default: none.
 	Rules []FaultRule
-	// Hold is how long a delay lasts for a caller without a deadline. Default: 30 s.
+	// Hold is the longest time for which a delay keeps a caller waiting. It then fails as a
+	// connection that did not answer. Default: 30 s.
 	Hold time.Duration
 	// Base performs the requests. Default: a new transport.
 	Base http.RoundTripper
