@@ -32,11 +32,11 @@ func Lost(s *Situation) *schema.Gap {
 	from := s.readUntil()
 	switch {
 	case s.State == nil:
-		from, reason = s.TableCreated, "usage was not counted before the aggregator began"
 		available = later(available, s.Began)
-		if available.Sub(from) <= newTable {
+		if available.Sub(s.TableCreated) <= newTable {
 			return nil // the stream is as old as the table
 		}
+		from, reason = time.Time{}, "usage was not counted before the aggregator began"
 	case s.State.Label != s.Label:
 		reason = "the stream was turned off, and on again"
 		available = later(available, s.Began)

@@ -72,6 +72,7 @@ var rooms = []room{
 			root, "driver", "kernel", "internal/schema", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/leaserecord",
+			"dynamodb/internal/stream",
 		},
 		tests: []string{"limiter", "conformance", "manifest"},
 	},
@@ -83,7 +84,7 @@ var rooms = []room{
 		dir: "dynamodb/internal/admin",
 		imports: []string{
 			root, "internal/schema", awsSDK, "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
-			"dynamodb/internal/config", "dynamodb/internal/client",
+			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/stream",
 		},
 	},
 	{
@@ -92,6 +93,13 @@ var rooms = []room{
 			root, "driver", "kernel", "internal/schema", awsSDK,
 			"dynamodb/internal/config", "dynamodb/internal/client",
 		},
+	},
+	{
+		dir: "dynamodb/internal/stream",
+		imports: []string{
+			root, "aggregator", "internal/schema", awsSDK, "dynamodb/internal/tables", "dynamodb/internal/client",
+		},
+		tests: []string{"limiter", "dynamodb"},
 	},
 	{
 		dir:     "dynamodb/internal/tables",

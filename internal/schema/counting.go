@@ -12,9 +12,16 @@ import (
 // they belong to the table, and a purge of a namespace leaves them. The Python library does not know
 // them.
 
-// AttrUsageRetention is the attribute of a namespace's configuration with the number of days for
-// which usage is kept.
-const AttrUsageRetention = "usage_retention_days"
+// Attributes of the aggregator's items that single updates change.
+const (
+	AttrLabel    = "stream_label"
+	AttrUntil    = "counted_until"
+	AttrDays     = "days_until"
+	AttrMonths   = "months_until"
+	AttrSequence = "sequence"
+	AttrPosition = "position"
+	AttrDone     = "done"
+)
 
 // SKAggregator is the sort key of [Aggregator], and the prefix of the aggregator's other items.
 const SKAggregator = "#AGGREGATOR"
@@ -27,14 +34,8 @@ const (
 	positionPrefix = "sq#"
 	countedPrefix  = "tc#"
 
-	attrLabel     = "stream_label"
 	attrSince     = "counted_since"
-	attrUntil     = "counted_until"
-	attrDays      = "days_until"
-	attrMonths    = "months_until"
 	attrTakenOver = "taken_over_at"
-	attrSequence  = "sequence"
-	attrDone      = "done"
 	attrFrom      = "gap_from"
 	attrTo        = "gap_to"
 	attrReason    = "gap_reason"
@@ -107,11 +108,11 @@ type Aggregator struct {
 // Item returns the item as it is stored.
 func (a *Aggregator) Item() Item {
 	item := AggregatorKey().Item()
-	setText(item, attrLabel, a.Label)
+	setText(item, AttrLabel, a.Label)
 	setTime(item, attrSince, a.Since)
-	setTime(item, attrUntil, a.Until)
-	setTime(item, attrDays, a.Days)
-	setTime(item, attrMonths, a.Months)
+	setTime(item, AttrUntil, a.Until)
+	setTime(item, AttrDays, a.Days)
+	setTime(item, AttrMonths, a.Months)
 	setTime(item, attrTakenOver, a.TakenOver)
 	return item
 }
@@ -123,9 +124,9 @@ func ParseAggregator(item Item) (*Aggregator, error) {
 		r.fail(AttrSK, "is not that of the aggregator")
 	}
 	a := &Aggregator{
-		Label: optional(r, attrLabel, text), Since: optional(r, attrSince, instant),
-		Until: optional(r, attrUntil, instant), Days: optional(r, attrDays, instant),
-		Months: optional(r, attrMonths, instant), TakenOver: optional(r, attrTakenOver, instant),
+		Label: optional(r, AttrLabel, text), Since: optional(r, attrSince, instant),
+		Until: optional(r, AttrUntil, instant), Days: optional(r, AttrDays, instant),
+		Months: optional(r, AttrMonths, instant), TakenOver: optional(r, attrTakenOver, instant),
 	}
 	return a, r.err
 }
@@ -133,8 +134,9 @@ func ParseAggregator(item Item) (*Aggregator, error) {
 // Checkpoint is how far a shard of a stream has been counted.
 type Checkpoint struct {
 	Label, Shard string
-	// Sequence is the number of the last record counted; empty if there was none.
-	Sequence string
+	// Sequence is the number of the last record counted, and Position is its position, which can be
+	// compared; empty if there was none.
+	Sequence, Position string
 	// Until is the time up to which all records of the shard are counted.
 	Until time.Time
 	// Done reports whether the shard was read to its end.
@@ -151,9 +153,10 @@ func (c *Checkpoint) Key() Key {
 // Item returns the item as it is stored.
 func (c *Checkpoint) Item() Item {
 	item := c.Key().Item()
-	setText(item, attrSequence, c.Sequence)
-	setTime(item, attrUntil, c.Until)
-	item[attrDone] = Bool(c.Done)
+	setText(item, AttrSequence, c.Sequence)
+	setText(item, AttrPosition, c.Position)
+	setTime(item, AttrUntil, c.Until)
+	item[AttrDone] = Bool(c.Done)
 	setNumber(item, AttrTTL, c.TTL)
 	return item
 }
@@ -166,8 +169,8 @@ func ParseCheckpoint(item Item) (*Checkpoint, error) {
 		r.fail(AttrSK, "is not that of a checkpoint")
 	}
 	c := &Checkpoint{
-		Label: label, Shard: shard, Sequence: optional(r, attrSequence, text),
-		Until: optional(r, attrUntil, instant), Done: optional(r, attrDone, truth),
+		Label: label, Shard: shard, Sequence: optional(r, AttrSequence, text),
+		Position: optional(r, AttrPosition, text), Until: optional(r, AttrUntil, instant), Done: optional(r, AttrDone, truth),
 		TTL: optional(r, AttrTTL, number),
 	}
 	return c, r.err

@@ -15,6 +15,9 @@ const overdrawnSuffix = "#od"
 // UsageRetentionDays is the default retention of usage in days.
 const UsageRetentionDays = 90
 
+// OverdrawnAttribute is the attribute that counts the events that left a soft limit in debt.
+func OverdrawnAttribute(limit string) string { return limit + overdrawnSuffix }
+
 // Usage is the usage of a resource by an entity in a window.
 type Usage struct {
 	Namespace, Entity, Resource string
@@ -64,7 +67,7 @@ func (u *Usage) Item() Item {
 		}
 	}
 	for limit, n := range u.Overdrawn {
-		item[limit+overdrawnSuffix] = Number(n)
+		item[OverdrawnAttribute(limit)] = Number(n)
 	}
 	return item
 }

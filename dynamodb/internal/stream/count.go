@@ -1,0 +1,230 @@
+package stream
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// batch is the part of some records that concerns usage.
+type batch struct {
+	changes []*aggregator.Change
+	// last is the last record of a bucket item; nil if there is none.
+	last *aggregator.Record
+}
+
+// count counts records of a shard, and then moves its checkpoint. Records of other items than
+// buckets do not move it, so that weir's own writes are not followed by more of them.
+func (r *Reader) count(ctx context.Context, s *shard, records []types.Record) error {
+	b := r.sift(s, records)
+	changes, err := r.countable(ctx, b.changes)
+	if err != nil {
+		return err
+	}
+	bases, err := r.bases(ctx, changes)
+	if err != nil {
+		return err
+	}
+	bookings := aggregator.Book(changes, bases)
+	if err := r.write(ctx, bookings); err != nil {
+		return err
+	}
+	r.follow(changes)
+	if len(bookings) > 0 {
+		r.log.Info("counted", "shard", s.id, "records", len(records), "changes", len(changes),
+			"updates", len(bookings), "until", s.until)
+	}
+	return r.checkpoint(ctx, s, b.last)
+}
+
+// checkpoint stores how far a shard is counted.
+func (r *Reader) checkpoint(ctx context.Context, s *shard, last *aggregator.Record) error {
+	if last != nil {
+		s.stored = &schema.Checkpoint{
+			Label: r.label, Shard: s.id, Sequence: s.sequence, Until: s.until,
+		}
+		p, err := aggregator.NewPosition(r.label, s.sequence)
+		if err != nil {
+			return client.Unreadable(err)
+		}
+		s.stored.Position = string(p)
+		if err := saveCheckpoint(ctx, r.tables.Client, s.stored); err != nil {
+			return err
+		}
+	}
+	if s.done && s.stored != nil {
+		s.stored.Until = s.until
+		return saveDone(ctx, r.tables.Client, s.stored, r.o.Now())
+	}
+	return nil
+}
+
+// sift returns the changes of usage in records. It logs the records that are malformed.
+func (r *Reader) sift(s *shard, records []types.Record) *batch {
+	b := &batch{}
+	logged := 0
+	skip := func(reason string, err error) {
+		r.skip(reason, 1)
+		if logged++; logged <= maxLogged {
+			r.log.Warn("record not counted", "shard", s.id, "error", err)
+		}
+	}
+	for i := range records {
+		record, err := convert(r.label, &records[i], r.o.Move)
+		if err != nil {
+			skip("malformed", err)
+			continue
+		}
+		if record.Key == schema.VersionKey() {
+			r.mu.Lock()
+			r.recheck = true
+			r.mu.Unlock()
+		}
+		if aggregator.Foreign(record) {
+			r.noteForeign(record)
+		}
+		change, faults := aggregator.Parse(record)
+		for _, f := range faults {
+			skip("malformed", f)
+		}
+		if _, err := schema.ParseBucketPK(record.Key.PK); err == nil && record.Key.SK == schema.SKState {
+			b.last = record
+		}
+		if change != nil {
+			b.changes = append(b.changes, change)
+		}
+	}
+	r.mu.Lock()
+	r.stats.Records += int64(len(records))
+	r.mu.Unlock()
+	return b
+}
+
+// maxLogged bounds the malformed records of a batch that are logged. All are counted in [Stats].
+const maxLogged = 10
+
+func (r *Reader) skip(reason string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.Skipped[reason] += n
+}
+
+// noteForeign notes and logs that another aggregator writes usage too.
+func (r *Reader) noteForeign(record *aggregator.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.foreign.Before(record.At) {
+		r.foreign = record.At
+	}
+	if r.stats.Skipped[skippedForeign]++; r.stats.Skipped[skippedForeign] == 1 {
+		r.log.Warn("another aggregator writes usage of this table: what both count is counted twice",
+			"item", record.Key.String(), "at", record.At)
+	}
+}
+
+const skippedForeign = "usage item of another aggregator"
+
+// countable returns the changes to count: those since the counting began, of active namespaces.
+func (r *Reader) countable(
+	ctx context.Context, changes []*aggregator.Change,
+) ([]*aggregator.Change, error) {
+	var list []*aggregator.Change
+	since := r.state.aggregator.Since
+	for _, c := range changes {
+		n, err := r.namespace(ctx, c.Bucket.Namespace)
+		switch {
+		case err != nil:
+			return nil, err
+		case n.skipped != "":
+			r.skip(n.skipped, 1)
+		case !r.state.aggregator.TakenOver.IsZero() && !c.At.After(since):
+			r.skip("counted by another aggregator", 1)
+		default:
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// bases returns what was last counted of buckets whose first records may come after a gap.
+func (r *Reader) bases(
+	ctx context.Context, changes []*aggregator.Change,
+) (map[schema.BucketID]*aggregator.Base, error) {
+	bases := make(map[schema.BucketID]*aggregator.Base)
+	ids := r.unfollowed(changes)
+	found := make([]*aggregator.Base, len(ids))
+	err := client.Parallel(len(ids), func(i int) error {
+		var err error
+		found[i], err = r.lastCounted(ctx, ids[i])
+		return err
+	})
+	for i, id := range ids {
+		bases[id] = found[i]
+	}
+	return bases, err
+}
+
+// unfollowed returns the buckets of changes whose first record may come after a gap.
+func (r *Reader) unfollowed(changes []*aggregator.Change) []schema.BucketID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.makeGood {
+		return nil
+	}
+	seen := make(map[schema.BucketID]bool)
+	var ids []schema.BucketID
+	for _, c := range changes {
+		if !seen[c.Bucket] && !r.followed[c.Bucket] {
+			seen[c.Bucket] = true
+			ids = append(ids, c.Bucket)
+		}
+	}
+	return ids
+}
+
+// lastPages bounds the pages of usage items that are searched for what was last counted.
+const lastPages = 4
+
+// lastCounted reads what was last counted of a bucket item, newest hours first.
+func (r *Reader) lastCounted(ctx context.Context, id schema.BucketID) (*aggregator.Base, error) {
+	in := client.Partition(schema.EntityPK(id.Namespace, id.Entity),
+		schema.SKUsagePrefix+id.Resource+"#", true)
+	in.ScanIndexForward, in.Limit = new(false), new(int32(client.MaxBatchWrite))
+	pages := 0
+	for page, err := range r.tables.QueryPages(ctx, in) {
+		if err != nil {
+			return nil, err
+		}
+		if base := aggregator.LastCounted(id.Shard, page); base != nil {
+			return base, nil
+		}
+		if pages++; pages == lastPages {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// maxFollowed bounds the buckets that are remembered. A bucket that is forgotten is looked up again.
+const maxFollowed = 200_000
+
+// follow remembers the buckets of changes that were counted.
+func (r *Reader) follow(changes []*aggregator.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.followed) > maxFollowed {
+		clear(r.followed)
+	}
+	for _, c := range changes {
+		r.followed[c.Bucket] = true
+	}
+}
+
+// isolated reports whether an error concerns one item only, so that the others can be counted.
+func isolated(err error) bool { return errors.Is(err, weir.Unsupported) }

@@ -1,0 +1,4 @@
+package stream
+
+// ConvertItem is exported for tests.
+var ConvertItem = convertItem

@@ -1,0 +1,429 @@
+// Package stream counts usage from a table's stream: it reads the stream's shards, has package
+// aggregator turn their records into updates of usage items, and writes those.
+//
+// A [Reader] works in passes. In a pass it reads each shard up to its end, or up to a bound, books
+// the records as one batch, writes the bookings, and then moves the shard's checkpoint. So every
+// record up to a checkpoint is counted. Records after it may be counted too, and are read again
+// after a restart; the positions on the usage items keep them from counting twice. A batch without
+// a bucket item's record writes nothing.
+//
+// Parents come before their children, so that the records of one bucket item are read in order. Two
+// readers may work at the same time: each counts what the other has not.
+//
+// After an error that may pass, the reader begins again from the stored checkpoints.
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// Options are the options of a Reader.
+type Options struct {
+	// Once ends the reader when everything that was in the stream when it began is counted.
+	Once bool
+	// TakeOver waits until another aggregator of the table writes no more, and then takes over.
+	TakeOver bool
+	// RetentionDays is the time for which usage items are kept, unless the configuration of their
+	// namespace has another. Default: 90.
+	RetentionDays int64
+	// Interval is the time between two passes that find little. Default: 5 s.
+	Interval time.Duration
+	// EmptyReads is the number of successive reads without records after which a shard counts as
+	// read up to the present. Default: 8.
+	EmptyReads int
+	// Grace is how long after the end of a day its item is written. Default: 15 min.
+	Grace time.Duration
+	// IndexLag is the time that the table's index may lag behind. Default: 30 s.
+	IndexLag time.Duration
+	// Quiet is how long another aggregator must have written nothing before the table is taken
+	// over. Default: 2 min.
+	Quiet time.Duration
+	// Source replaces the SDK's client of streams. Default: the SDK's.
+	Source Source
+	// Move is applied to the times of the stream, its records and its table. Default: none.
+	Move func(time.Time) time.Time
+	// Now returns the present. Default: [time.Now].
+	Now func() time.Time
+	// Wait waits between two passes. Default: a timer.
+	Wait func(ctx context.Context, d time.Duration) error
+	// Logger gets what is counted, left out and marked. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// The defaults of [Options].
+const (
+	DefaultRetentionDays = 90
+	DefaultInterval      = 5 * time.Second
+	defaultEmptyReads    = 8
+	defaultGrace         = 15 * time.Minute
+	defaultIndexLag      = 30 * time.Second
+	defaultQuiet         = 2 * time.Minute
+)
+
+func (o *Options) fill() {
+	o.RetentionDays = cmp.Or(o.RetentionDays, DefaultRetentionDays)
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	o.EmptyReads = cmp.Or(o.EmptyReads, defaultEmptyReads)
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
+	o.IndexLag = cmp.Or(o.IndexLag, defaultIndexLag)
+	o.Quiet = cmp.Or(o.Quiet, defaultQuiet)
+	if o.Move == nil {
+		o.Move = func(t time.Time) time.Time { return t }
+	}
+	if o.Wait == nil {
+		o.Wait = wait
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stats are counts of a Reader since it was made.
+type Stats struct {
+	// Records is the number of records read, and Counted of those that changed usage.
+	Records, Counted int64
+	// Updates is the number of usage items of hours that were written, and Totals of days and
+	// months.
+	Updates, Totals int64
+	// Skipped is the number of records that were left out, by reason.
+	Skipped map[string]int64
+	// Gaps is the number of gaps that were marked.
+	Gaps int64
+	// Until is the time up to which the whole stream was read; zero if that is not known yet.
+	Until time.Time
+}
+
+// Reader counts the usage of a table.
+type Reader struct {
+	tables *tables.Table
+	source Source
+	o      Options
+	log    *slog.Logger
+
+	// The state of a session, which begins from what is stored.
+	arn, label string
+	state      *state
+	shards     map[string]*shard
+	listed     time.Time
+	relist     bool
+	off        bool // the stream was turned off
+	began      time.Time
+
+	mu         sync.Mutex // guards the fields below while shards are read in parallel
+	namespaces map[string]namespace
+	// followed are the buckets whose records are read without a gap since the first one.
+	followed map[schema.BucketID]bool
+	makeGood bool // there may be gaps before the first records of buckets
+	wrote    time.Time
+	foreign  time.Time // of the last write of another aggregator
+	recheck  bool      // the version record has changed
+	stats    Stats
+}
+
+// New returns a reader of a table.
+func New(c *client.Client, o Options) *Reader {
+	o.fill()
+	if o.Now == nil {
+		o.Now = c.Now
+	}
+	source := o.Source
+	if source == nil {
+		source = NewSource(c)
+	}
+	return &Reader{
+		tables: &tables.Table{Client: c}, source: source, o: o, log: o.Logger,
+		stats: Stats{Skipped: make(map[string]int64)},
+	}
+}
+
+// Stats returns the counts so far. It must not be called while the reader runs.
+func (r *Reader) Stats() Stats { return r.stats }
+
+// longestPause bounds the pause after an error.
+const longestPause = time.Minute
+
+// Run counts until ctx ends, or, with the option Once, until everything is counted. Errors that may
+// pass are logged, unless it runs once.
+func (r *Reader) Run(ctx context.Context) error {
+	for failed := 0; ; failed++ {
+		before := r.stats.Records
+		err := r.session(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // It was asked to end.
+		case err == nil, r.o.Once, !mayPass(err):
+			return err
+		}
+		if r.stats.Records != before {
+			failed = 0
+		}
+		pause := min(longestPause, time.Second<<min(failed, 6))
+		r.log.Warn("counting was interrupted, and begins again from the last checkpoint",
+			"error", err, "pause", pause)
+		if r.o.Wait(ctx, pause) != nil {
+			return nil // it was asked to end
+		}
+	}
+}
+
+// mayPass reports whether an error may be gone when the call is repeated.
+func mayPass(err error) bool { return errors.Is(err, weir.Unavailable) }
+
+// session counts from the stored checkpoints on.
+func (r *Reader) session(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	target := r.o.Now()
+	for {
+		busy, err := r.pass(ctx)
+		if err != nil {
+			return err
+		}
+		if r.o.Once && r.readTo(target) {
+			break
+		}
+		if busy {
+			continue
+		}
+		if r.o.Wait(ctx, r.pause()) != nil {
+			return r.stop(context.WithoutCancel(ctx))
+		}
+	}
+	for r.totalsDue() {
+		if err := r.o.Wait(ctx, r.o.IndexLag); err != nil {
+			return r.stop(context.WithoutCancel(ctx))
+		}
+		if err := r.writeTotals(ctx); err != nil {
+			return err
+		}
+	}
+	return r.stop(ctx)
+}
+
+// pause returns the time to wait before the next pass. Until a shard has caught up, it is as short
+// as the stream allows: each shard may be read five times a second.
+func (r *Reader) pause() time.Duration {
+	for _, s := range r.readable() {
+		if r.o.Once || !s.caughtUp {
+			return min(r.o.Interval, shortPause)
+		}
+	}
+	return r.o.Interval
+}
+
+const shortPause = 250 * time.Millisecond
+
+// readTo reports whether all shards are read up to a time.
+func (r *Reader) readTo(target time.Time) bool { return !r.watermark().Before(target) }
+
+// pass reads and counts the next records of all shards. busy reports whether there may be more.
+func (r *Reader) pass(ctx context.Context) (busy bool, err error) {
+	if err := r.listShards(ctx); err != nil {
+		return false, err
+	}
+	list := r.readable()
+	more := make([]bool, len(list))
+	err = client.Parallel(len(list), func(i int) error {
+		s := list[i]
+		records, full, err := r.read(ctx, s)
+		if err != nil {
+			return err
+		}
+		more[i] = full || s.done
+		return r.count(ctx, s, records)
+	})
+	if err != nil {
+		return false, err
+	}
+	r.relist = len(list) == 0
+	for i, s := range list {
+		busy = busy || more[i]
+		r.relist = r.relist || s.done
+	}
+	if len(list) == 0 && r.off {
+		return false, turnedOff(nil)
+	}
+	if r.recheck {
+		r.recheck = false
+		if err := r.checkVersion(ctx); err != nil {
+			return false, err
+		}
+	}
+	r.stats.Until = r.watermark()
+	return busy, r.writeTotals(ctx)
+}
+
+// turnedOff returns the error for a stream that was turned off. The next session finds out whether
+// the table has another one.
+func turnedOff(cause error) error {
+	return &weir.Error{Code: weir.Unavailable, Reason: "the stream was turned off", Err: cause}
+}
+
+// start begins a session.
+func (r *Reader) start(ctx context.Context) error {
+	d, err := r.tables.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	if err := usable(r.tables.TableName, d); err != nil {
+		return err
+	}
+	r.arn, r.label = client.Text(d.LatestStreamArn), client.Text(d.LatestStreamLabel)
+	if r.state, err = readState(ctx, r.tables.Client); err != nil {
+		return err
+	}
+	r.began = r.o.Now()
+	r.shards, r.relist, r.recheck = make(map[string]*shard), true, false
+	r.namespaces = make(map[string]namespace)
+	r.followed = make(map[schema.BucketID]bool)
+	if err := r.checkVersion(ctx); err != nil {
+		return err
+	}
+	if err := r.findGap(ctx, d); err != nil {
+		return err
+	}
+	for _, g := range r.state.gaps {
+		r.makeGood = r.makeGood || !g.From.IsZero()
+	}
+	r.log.Info("counting", "table", r.tables.TableName, "stream", r.label,
+		"checkpoints", len(r.state.checkpoints))
+	return nil
+}
+
+// usable returns an error for a table whose usage cannot be counted.
+func usable(table string, d *types.TableDescription) error {
+	if err := errors.Join(tables.Usable(table, d.TableStatus), tables.CheckLayout(table, d)); err != nil {
+		return err
+	}
+	s := d.StreamSpecification
+	switch {
+	case s == nil || s.StreamEnabled == nil || !*s.StreamEnabled || client.Text(d.LatestStreamArn) == "":
+		return client.Fault(weir.Unsupported, "store.table", table, "has no stream, from which usage is "+
+			"counted: turn it on with aws dynamodb update-table --table-name "+table+
+			" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES")
+	case s.StreamViewType != types.StreamViewTypeNewAndOldImages:
+		return client.Fault(weir.Unsupported, "store.table", table, "has a stream of "+
+			string(s.StreamViewType)+": usage is counted from NEW_AND_OLD_IMAGES; turn the stream off, and "+
+			"on again with that view type")
+	}
+	return nil
+}
+
+// findGap marks what the stream has lost since the last session, and stores the state of a first
+// one.
+func (r *Reader) findGap(ctx context.Context, d *types.TableDescription) error {
+	now := r.o.Now()
+	s := &aggregator.Situation{
+		Now: now, Label: r.label, State: r.state.aggregator, Checkpoints: r.state.checkpoints,
+		Began: now,
+	}
+	if at, err := time.Parse("2006-01-02T15:04:05.999", r.label); err == nil {
+		s.Began = r.o.Move(at)
+	}
+	if d.CreationDateTime != nil {
+		s.TableCreated = r.o.Move(*d.CreationDateTime)
+	}
+	gap := aggregator.Lost(s)
+	if gap != nil {
+		if err := r.mark(ctx, gap); err != nil {
+			return err
+		}
+	}
+	if r.state.aggregator == nil {
+		since := s.TableCreated
+		if gap != nil {
+			since = gap.To
+		}
+		since = laterOf(since, now.Add(-aggregator.Retention))
+		a := &schema.Aggregator{
+			Label: r.label, Since: since,
+			Days: schema.Daily.Start(since), Months: schema.Monthly.Start(since),
+		}
+		e := &client.Expression{}
+		e.RequireAbsent(schema.AttrPK)
+		r.state.aggregator = a
+		return put(ctx, r.tables.Client, a.Item(), e)
+	}
+	if r.state.aggregator.Label == r.label {
+		return nil
+	}
+	r.state.aggregator.Label = r.label
+	e := &client.Expression{}
+	e.SetText(schema.AttrLabel, r.label)
+	return update(ctx, r.tables.Client, schema.AggregatorKey(), e)
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// mark stores a gap, and makes good what it can after it.
+func (r *Reader) mark(ctx context.Context, g *schema.Gap) error {
+	r.log.Warn("usage is incomplete", "from", g.From, "to", g.To, "reason", g.Reason)
+	r.mu.Lock()
+	r.stats.Gaps++
+	r.makeGood = r.makeGood || !g.From.IsZero()
+	r.mu.Unlock()
+	return saveGap(ctx, r.tables.Client, g, r.o.RetentionDays)
+}
+
+// stop stores how far the stream was read, so that the next session does not take the time without
+// records for a gap. It writes nothing if that was stored lately.
+func (r *Reader) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	until := r.watermark()
+	if until.Sub(r.state.aggregator.Until) < storedLately {
+		return nil
+	}
+	e := &client.Expression{}
+	e.Set = append(e.Set, e.Name(schema.AttrUntil)+" = "+e.Value(schema.Instant(until)))
+	return update(ctx, r.tables.Client, schema.AggregatorKey(), e)
+}
+
+const (
+	// stopTimeout bounds the write after a reader was asked to end.
+	stopTimeout = 5 * time.Second
+	// storedLately is the time for which a stored time is good enough.
+	storedLately = time.Minute
+)
+
+// classify returns an error of the stream's calls.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	if isGone(err) {
+		return turnedOff(err)
+	}
+	return fmt.Errorf("read the stream: %w", client.Classify(err))
+}

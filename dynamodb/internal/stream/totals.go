@@ -1,0 +1,169 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-limiter/weir/aggregator"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// dueDay reports whether the first day without an item has ended: all shards were read past its end.
+func (r *Reader) dueDay() bool {
+	end := schema.Daily.End(r.state.aggregator.Days)
+	return !r.watermark().Before(end.Add(r.o.Grace))
+}
+
+// dueMonth reports whether all days of the first month without an item have one.
+func (r *Reader) dueMonth() bool {
+	return !r.state.aggregator.Days.Before(schema.Monthly.End(r.state.aggregator.Months))
+}
+
+// totalsDue reports whether a day or a month is to be written.
+func (r *Reader) totalsDue() bool { return r.dueDay() || r.dueMonth() }
+
+// writeTotals writes the days and months that have ended. It waits until the index by resource
+// shows all of their parts.
+func (r *Reader) writeTotals(ctx context.Context) error {
+	for r.totalsDue() && r.o.Now().Sub(laterOf(r.began, r.wrote)) >= r.o.IndexLag {
+		if err := r.writeNextTotal(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reader) writeNextTotal(ctx context.Context) error {
+	a := r.state.aggregator
+	of, at, attribute := schema.Daily, &a.Days, schema.AttrDays
+	if r.dueMonth() {
+		of, at, attribute = schema.Monthly, &a.Months, schema.AttrMonths
+	}
+	written := r.stats.Totals
+	for resource := range r.state.resources {
+		if err := r.writeTotal(ctx, of, *at, resource); err != nil {
+			return err
+		}
+	}
+	was := *at
+	*at = of.End(was)
+	e := &client.Expression{}
+	e.Set = append(e.Set, e.Name(attribute)+" = "+e.Value(schema.Instant(*at)))
+	e.Conditions = append(e.Conditions, e.Name(attribute)+" < "+e.Value(schema.Instant(*at)))
+	if err := update(ctx, r.tables.Client, schema.AggregatorKey(), e); err != nil {
+		return err
+	}
+	r.log.Info("wrote the totals", "window", string(of), "of", of.Key(was), "items", r.stats.Totals-written)
+	return nil
+}
+
+// writeTotal writes the items of a day or a month for one resource.
+func (r *Reader) writeTotal(
+	ctx context.Context, of schema.Window, at time.Time, resource schema.CountedResource,
+) error {
+	n, err := r.namespace(ctx, resource.Namespace)
+	if err != nil {
+		return err
+	}
+	if n.skipped != "" {
+		return nil
+	}
+	var keys []schema.Key
+	for _, prefix := range partPrefixes(of, at) {
+		in := client.KeysOnly(client.Indexed(schema.GSI2,
+			schema.ResourcePK(resource.Namespace, resource.Resource), schema.UsagePrefix+prefix))
+		for page, err := range r.tables.QueryPages(ctx, in) {
+			if err != nil {
+				return err
+			}
+			for _, item := range page {
+				key, err := schema.KeyOf(item)
+				if err != nil {
+					return client.Unreadable(err)
+				}
+				keys = append(keys, key)
+			}
+		}
+	}
+	items, err := r.tables.BatchGet(ctx, keys, true)
+	if err != nil {
+		return err
+	}
+	return r.putTotals(ctx, of, at, items, n.days)
+}
+
+// partPrefixes returns the beginnings of the keys of a total's parts in the index by resource: those
+// of the hours of a day, or of the days of a month.
+func partPrefixes(of schema.Window, at time.Time) []string {
+	if of == schema.Daily {
+		return []string{schema.Daily.Key(at) + "T"}
+	}
+	var list []string
+	for day := schema.Monthly.Start(at); day.Before(schema.Monthly.End(at)); day = schema.Daily.End(day) {
+		list = append(list, schema.Daily.Key(day)+"#")
+	}
+	return list
+}
+
+// putTotals writes the totals of parts, unless the table has newer ones. The number of events only
+// grows, so it tells which one is newer.
+func (r *Reader) putTotals(
+	ctx context.Context, of schema.Window, at time.Time, items []schema.Item, days int64,
+) error {
+	parts := items[:0]
+	for _, item := range items {
+		if item != nil {
+			parts = append(parts, item)
+		}
+	}
+	totals, faults := aggregator.Totals(of, at, parts)
+	for _, f := range faults {
+		r.log.Warn("total not written", "window", string(of), "of", of.Key(at), "error", f)
+	}
+	for _, u := range totals {
+		u.TTL = r.o.Now().Unix() + days*secondsPerDay
+		e := &client.Expression{}
+		e.Conditions = append(e.Conditions, "(attribute_not_exists("+e.Name(schema.AttrPK)+") OR "+
+			e.Name(schema.AttrTotalEvents)+" < "+e.Number(u.Events)+")")
+		if err := put(ctx, r.tables.Client, u.Item(), e); err != nil {
+			if !isolated(err) {
+				return err
+			}
+			r.log.Error("total not written: the table does not accept it", "item", u.Key().String(), "error", err)
+			continue
+		}
+		r.mu.Lock()
+		r.stats.Totals++
+		r.wrote = r.o.Now()
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// amendTotals writes the totals of one entity again after a booking for a day, or a month, that has
+// its item already. It reads the parts from the table itself.
+func (r *Reader) amendTotals(ctx context.Context, b *aggregator.Booking) error {
+	n, err := r.namespace(ctx, b.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, total := range []struct {
+		of    schema.Window
+		until time.Time
+	}{{schema.Daily, r.state.aggregator.Days}, {schema.Monthly, r.state.aggregator.Months}} {
+		if !b.Hour.Before(total.until) {
+			continue
+		}
+		in := client.Partition(schema.EntityPK(b.Namespace, b.Entity),
+			schema.SKUsagePrefix+b.Resource+"#"+total.of.Key(b.Hour), true)
+		items, err := r.tables.QueryAll(ctx, in)
+		if err != nil {
+			return err
+		}
+		if err := r.putTotals(ctx, total.of, b.Hour, items, n.days); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package stream
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/aggregator"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// write writes the bookings of a batch: those of one entity and resource in their order, others at
+// the same time.
+func (r *Reader) write(ctx context.Context, bookings []*aggregator.Booking) error {
+	type subject struct{ namespace, entity, resource string }
+	groups := make(map[subject][]*aggregator.Booking)
+	var order []subject
+	for _, b := range bookings {
+		of := subject{b.Namespace, b.Entity, b.Resource}
+		if groups[of] == nil {
+			order = append(order, of)
+		}
+		groups[of] = append(groups[of], b)
+	}
+	for _, of := range order {
+		if err := r.register(ctx, schema.CountedResource{Namespace: of.namespace, Resource: of.resource}); err != nil {
+			return err
+		}
+	}
+	return client.Parallel(len(order), func(i int) error {
+		for _, b := range groups[order[i]] {
+			err := r.writeBooking(ctx, b)
+			if isolated(err) {
+				r.log.Error("usage not counted: the table does not accept it", "item", b.Key().String(),
+					"records", b.Records(), "error", err)
+				r.skip("refused by the table", int64(b.Records()))
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := r.amendTotals(ctx, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeBooking writes the part of a booking that the usage item does not have yet.
+func (r *Reader) writeBooking(ctx context.Context, b *aggregator.Booking) error {
+	n, err := r.namespace(ctx, b.Namespace)
+	if err != nil {
+		return err
+	}
+	for attempt := 0; ; {
+		in := r.usageUpdate(b.Update(), n.days)
+		_, err := r.tables.API.UpdateItem(ctx, in)
+		outcome := client.OutcomeOf(err)
+		switch outcome.Kind {
+		case client.WriteApplied:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.stats.Updates++
+			r.stats.Counted += int64(b.Records())
+			r.wrote = r.o.Now()
+			return nil
+		case client.WriteRefused:
+			if b = b.Rest(outcome.Image); b == nil {
+				return nil // an earlier attempt, or another reader, has counted it
+			}
+		case client.WriteUnknown, client.WriteConflicted, client.WriteThrottled:
+			if waiting := client.BackOff(ctx, attempt); waiting != nil {
+				return client.Classify(err)
+			}
+			attempt++
+		default:
+			return client.Classify(err)
+		}
+	}
+}
+
+// usageUpdate returns the call that writes an update, on the condition that all its records are
+// beyond those that the item has. DynamoDB returns the item if the condition fails.
+func (r *Reader) usageUpdate(u *aggregator.Update, days int64) *ddb.UpdateItemInput {
+	e := &client.Expression{}
+	counters := map[string]bool{schema.AttrPK: true, schema.AttrSK: true, schema.AttrTotalEvents: true}
+	e.AddNumber(schema.AttrTotalEvents, u.Usage.Events)
+	for _, limit := range slices.Sorted(maps.Keys(u.Usage.Counters)) {
+		e.AddNumber(limit, u.Usage.Counters[limit])
+		counters[limit] = true
+	}
+	for _, limit := range slices.Sorted(maps.Keys(u.Usage.Overdrawn)) {
+		e.AddNumber(schema.OverdrawnAttribute(limit), u.Usage.Overdrawn[limit])
+		counters[schema.OverdrawnAttribute(limit)] = true
+	}
+	u.Usage.TTL = r.o.Now().Unix() + days*secondsPerDay
+	item := u.Usage.Item()
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if !counters[name] {
+			e.SetIfAbsent(name, item[name])
+		}
+	}
+	for _, s := range u.Shards {
+		position := schema.PositionAttribute(s.Shard)
+		e.SetText(position, string(s.Last))
+		e.SetText(schema.CountedAttribute(s.Shard), s.Counts.String())
+		a := e.Name(position)
+		e.Conditions = append(e.Conditions,
+			"(attribute_not_exists("+a+") OR "+a+" < "+e.Text(string(s.First))+")")
+	}
+	return &ddb.UpdateItemInput{
+		TableName: &r.tables.TableName, Key: u.Usage.Key().Item(),
+		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
