@@ -76,8 +76,8 @@ func (s *Situation) readUntil() time.Time {
 	if open.IsZero() {
 		open = done
 	}
-	// The state is written when a reader stops and all shards are read.
-	return later(open, s.State.Until)
+	// The state is written when a reader stops and all shards are read. Nothing before Since counts.
+	return later(open, later(s.State.Until, s.State.Since))
 }
 
 // Foreign reports whether a record is the write of a usage item by another aggregator: its sums

@@ -92,6 +92,9 @@ func TestLost(t *testing.T) {
 			aggregator.Situation{State: state, Checkpoints: []*schema.Checkpoint{at(-40, true), at(-29, true)}}, -29, -24,
 		},
 		"no checkpoints any more": {aggregator.Situation{State: state}, -50, -24},
+		"a session that counted nothing": {
+			aggregator.Situation{State: &schema.Aggregator{Label: label, Since: now.Add(-20 * time.Hour)}}, 0, 0,
+		},
 		"another stream": {
 			aggregator.Situation{
 				State: &schema.Aggregator{Label: "2026-01-01T00:00:00.000", Until: now.Add(-5 * time.Hour)},
