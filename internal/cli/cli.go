@@ -73,7 +73,7 @@ func newRoot(a *console.App) *cobra.Command {
 	section(root, "Configure:", limitsCommand(a), systemCommand(a), resourceCommand(a),
 		entityCommand(a))
 	section(root, "Manage a DynamoDB table:", tableCommand(a), namespaceCommand(a),
-		auditCommand(a), usageCommand(a))
+		auditCommand(a), usageCommand(a), aggregateCommand(a))
 	section(root, "Run:", serveCommand(a), lab.DemoCommand(a), lab.ReplayCommand(a), lab.LoadtestCommand(a))
 	root.AddCommand(manCommand(a), versionCommand(a))
 	wrapHelp(root)

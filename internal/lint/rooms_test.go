@@ -99,7 +99,7 @@ var rooms = []room{
 		imports: []string{
 			root, "aggregator", "internal/schema", awsSDK, "dynamodb/internal/tables", "dynamodb/internal/client",
 		},
-		tests: []string{"limiter", "dynamodb"},
+		tests: []string{"limiter", "dynamodb", awsSmithy},
 	},
 	{
 		dir:     "dynamodb/internal/tables",

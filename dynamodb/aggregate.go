@@ -1,0 +1,78 @@
+package dynamodb
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/stream"
+)
+
+// AggregateOptions are the options of [Table.Aggregate]. Nil means all defaults.
+type AggregateOptions struct {
+	// Once ends it when everything that is in the stream is counted. Default: false.
+	Once bool
+	// TakeOver waits until the Python library's function, which the table's version record names,
+	// writes no more usage, and then counts instead of it. Default: false, such a table is an error.
+	TakeOver bool
+	// RetentionDays is the number of days for which usage is kept, unless the configuration of a
+	// namespace has another. Default: 90.
+	RetentionDays int
+	// Interval is the time between two reads of the stream. A longer one makes fewer writes of more
+	// records each. Default: five seconds.
+	Interval time.Duration
+	// Logger gets what is counted, what is left out and why, and what is incomplete. Default:
+	// nothing is logged.
+	Logger *slog.Logger
+}
+
+// Aggregated is what [Table.Aggregate] has counted.
+type Aggregated struct {
+	// Records is the number of records read, and Counted of those that changed usage.
+	Records, Counted int64
+	// Hours is the number of updates of the usage of an hour, and Totals of days and months.
+	Hours, Totals int64
+	// Skipped is the number of records that were left out, by reason.
+	Skipped map[string]int64
+	// Gaps is the number of times that were marked as incomplete.
+	Gaps int64
+	// Until is the time up to which the whole stream was read; zero if it was not read to its end.
+	Until time.Time
+}
+
+// Aggregate counts usage from the table's stream, for all namespaces, until ctx ends. It is safe to
+// run twice at the same time. Errors that may pass are logged, and it goes on. Errors are
+// [weir.Unsupported] for a table without a stream of old and new images, and [weir.Conflict] for one
+// whose usage the Python library's function counts.
+func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated, error) {
+	if o == nil {
+		o = &AggregateOptions{}
+	}
+	switch {
+	case o.RetentionDays < 0 || o.RetentionDays > weir.MaxRetentionDays:
+		return nil, &weir.Error{
+			Code: weir.Invalid, Field: "retention_days", Value: strconv.Itoa(o.RetentionDays),
+			Reason: "must be from 1 to " + strconv.Itoa(weir.MaxRetentionDays),
+		}
+	case o.Interval < 0:
+		return nil, &weir.Error{
+			Code: weir.Invalid, Field: "interval", Value: o.Interval.String(), Reason: "must be above 0",
+		}
+	}
+	c, err := connect(ctx, t.Name, t.Options)
+	if err != nil {
+		return nil, err
+	}
+	r := stream.New(c, stream.Options{
+		Once: o.Once, TakeOver: o.TakeOver, RetentionDays: int64(o.RetentionDays), Interval: o.Interval,
+		Logger: o.Logger,
+	})
+	err = r.Run(ctx)
+	s := r.Stats()
+	return &Aggregated{
+		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals, Skipped: s.Skipped,
+		Gaps: s.Gaps, Until: s.Until,
+	}, err
+}
