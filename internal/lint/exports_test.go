@@ -37,7 +37,7 @@ var exportRule = rule{
 		{"nine constants that are no enumeration", map[string]string{"memory/a.go": `package memory
 			const (A, B, C, D, E, F, G, H, I = 1, 2, 3, 4, 5, 6, 7, 8, 9)
 		`}, "memory: 9 exported names"},
-		{"nine, because a mixed block is none", map[string]string{"dynamodb/a.go": `package dynamodb
+		{"nine, because a mixed block is none", map[string]string{"limiter/a.go": `package limiter
 			type Kind string
 			const (A Kind = "a"; B Kind = "b"; C Kind = "c"; D Kind = "d"; E Kind = "e")
 			const (F Kind = "f"; G, H, I, J, K, L, M = 1, 2, 3, 4, 5, 6, 7)

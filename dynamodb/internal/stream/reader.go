@@ -47,7 +47,7 @@ type Options struct {
 	EmptyReads int
 	// Grace is how long after the end of a day its item is written. Default: 15 min.
 	Grace time.Duration
-	// IndexLag is the time that the table's index may lag behind. Default: 30 s.
+	// IndexLag is the time that the table's index may lag behind; below 0 for none. Default: 30 s.
 	IndexLag time.Duration
 	// Quiet is how long another aggregator must have written nothing before the table is taken
 	// over. Default: 2 min.
@@ -239,8 +239,16 @@ func (r *Reader) pause() time.Duration {
 
 const shortPause = 250 * time.Millisecond
 
-// readTo reports whether all shards are read up to a time.
-func (r *Reader) readTo(target time.Time) bool { return !r.watermark().Before(target) }
+// readTo reports whether all records from before a time were read: each shard had no more, or a
+// later one.
+func (r *Reader) readTo(target time.Time) bool {
+	for _, s := range r.shards {
+		if !s.done && !s.caughtUp && !s.last.After(target) {
+			return false
+		}
+	}
+	return true
+}
 
 // pass reads and counts the next records of all shards. busy reports whether there may be more.
 func (r *Reader) pass(ctx context.Context) (busy bool, err error) {

@@ -27,6 +27,8 @@ type shard struct {
 	// is true.
 	empty    int
 	caughtUp bool
+	// last is the time of the last record that was read in this session.
+	last time.Time
 	// stored is the checkpoint as this process knows it; nil if there is none.
 	stored *schema.Checkpoint
 	// done reports whether the shard was read to its end.
@@ -194,9 +196,8 @@ func (r *Reader) reached(s *shard, records []types.Record, before time.Time) {
 		if d == nil || d.ApproximateCreationDateTime == nil {
 			continue
 		}
-		if at := r.o.Move(*d.ApproximateCreationDateTime); s.until.Before(at) {
-			s.until = at
-		}
+		s.last = r.o.Move(*d.ApproximateCreationDateTime)
+		s.until = laterOf(s.until, s.last)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -98,7 +99,7 @@ func (w *world) reader(tune ...func(*stream.Options)) *stream.Reader {
 
 func (w *world) readerOf(c *client.Client, tune ...func(*stream.Options)) *stream.Reader {
 	o := stream.Options{
-		Once: true, EmptyReads: 1, Interval: time.Millisecond, IndexLag: time.Nanosecond,
+		Once: true, EmptyReads: 2, Interval: time.Millisecond, IndexLag: -1,
 		Source: &source{stream.NewSource(w.c), w.clock}, Move: w.clock.move, Now: w.clock.now,
 	}
 	for _, f := range tune {
@@ -345,10 +346,8 @@ func (p *phases) of(sequence, pk, sk string) time.Time {
 	if p.from == nil {
 		p.from = make(map[int]string)
 	}
-	if n := 0; pk == marker {
-		if _, err := fmt.Sscan(sk, &n); err == nil {
-			p.from[n] = sequence
-		}
+	if n, err := strconv.Atoi(sk); err == nil && pk == marker {
+		p.from[n] = sequence
 	}
 	phase := 0
 	for n, from := range p.from {
