@@ -182,25 +182,7 @@ func testUsage(t *testing.T, s *Store) {
 		{weir.UsageQuery{Resource: "gpt-4o", From: hour(29)}, 1, 10},
 		{weir.UsageQuery{Resource: "gpt-4o", To: hour(0)}, 0, 0},
 	} {
-		if c.q.Window == "" {
-			c.q.Window = weir.Hourly
-		}
-		got, rpm := usageOf(t, s, &c.q, nil)
-		if len(got) != c.want || rpm != c.rpm {
-			t.Errorf("%+v: got %d windows with %d, want %d with %d", c.q, len(got), rpm, c.want, c.rpm)
-		}
-		for i := range got {
-			if i > 0 && driver.CompareUsage(&c.q, &got[i-1], &got[i]) >= 0 {
-				t.Errorf("%+v: window %d is not after the one before", c.q, i)
-			}
-			rest, _ := usageOf(t, s, &c.q, &got[i])
-			rest = slices.DeleteFunc(rest, func(u weir.Usage) bool {
-				return driver.CompareUsage(&c.q, &u, &got[i]) <= 0
-			})
-			if !reflect.DeepEqual(rest, slices.Clone(got[i+1:])) && len(rest)+len(got[i+1:]) > 0 {
-				t.Errorf("%+v: after window %d got %d windows, want %d", c.q, i, len(rest), len(got)-i-1)
-			}
-		}
+		checkUsage(t, s, &c.q, c.want, c.rpm)
 	}
 	got, _ := usageOf(t, s, &weir.UsageQuery{Entity: "acme", Resource: "gpt-4o", Window: weir.Hourly}, nil)
 	want := weir.Usage{
@@ -209,6 +191,31 @@ func testUsage(t *testing.T, s *Store) {
 	}
 	if !reflect.DeepEqual(got[0], want) {
 		t.Errorf("first: got %+v, want %+v", got[0], want)
+	}
+}
+
+// checkUsage compares the number of records that a query finds, and the sum of their rpm, and reads the
+// rest of the list after each of them.
+func checkUsage(t *testing.T, s *Store, q *weir.UsageQuery, want int, rpm int64) {
+	t.Helper()
+	if q.Window == "" {
+		q.Window = weir.Hourly
+	}
+	got, sum := usageOf(t, s, q, nil)
+	if len(got) != want || sum != rpm {
+		t.Errorf("%+v: got %d windows with %d, want %d with %d", q, len(got), sum, want, rpm)
+	}
+	for i := range got {
+		if i > 0 && driver.CompareUsage(q, &got[i-1], &got[i]) >= 0 {
+			t.Errorf("%+v: window %d is not after the one before", q, i)
+		}
+		rest, _ := usageOf(t, s, q, &got[i])
+		rest = slices.DeleteFunc(rest, func(u weir.Usage) bool {
+			return driver.CompareUsage(q, &u, &got[i]) <= 0
+		})
+		if !reflect.DeepEqual(rest, slices.Clone(got[i+1:])) && len(rest)+len(got[i+1:]) > 0 {
+			t.Errorf("%+v: after window %d got %d windows, want %d", q, i, len(rest), len(got)-i-1)
+		}
 	}
 }
 
@@ -298,5 +305,46 @@ func TestAuditTime(t *testing.T) {
 		if n != c.want {
 			t.Errorf("from %v to %v: got %d events, want %d", c.from, c.to, n, c.want)
 		}
+	}
+}
+
+// TestUsageGapsOfATable checks what is said of a table that nothing has counted, of one that weir
+// counts, and of one that the Python library's function counts.
+func TestUsageGapsOfATable(t *testing.T) {
+	t.Parallel()
+	gaps := func(s *Store) (out []string) {
+		t.Helper()
+		found, err := s.UsageGaps(t.Context(), configNow, &weir.UsageQuery{Entity: "acme"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range found {
+			out = append(out, fmt.Sprint(g.From.Unix()-configNow.Unix(), " ", g.To.Unix()-configNow.Unix(), " ", g.Reason))
+		}
+		return out
+	}
+	ago := func(d time.Duration) time.Time { return configNow.Add(-d) }
+	s := configured(t)
+	if got := gaps(s); len(got) != 1 || !strings.Contains(got[0], " 0 no aggregator has run on the table") {
+		t.Errorf("before: got %q", got)
+	}
+	python := configured(t)
+	python.also(t, schema.VersionKey(), schema.Item{"lambda_version": schema.String("0.17.0")})
+	if got := gaps(python); len(got) != 0 {
+		t.Errorf("with the library's function: got %q, want none", got)
+	}
+	counted := &schema.Aggregator{Until: ago(time.Minute)}
+	s.put(t, counted.Item())
+	for _, g := range []*schema.Gap{
+		{From: ago(3 * time.Hour), To: ago(2 * time.Hour), Reason: "late"},
+		{To: ago(9 * time.Hour), Reason: "first"},
+		{Namespace: "another", From: ago(time.Hour), To: ago(time.Minute), Reason: "elsewhere"},
+	} {
+		s.put(t, g.Item())
+	}
+	want := []string{"-10800 -7200 late", "-60 0 the aggregator may not have counted it yet"}
+	got := gaps(s)
+	if len(got) != 3 || !strings.HasSuffix(got[0], "-32400 first") || !slices.Equal(got[1:], want) {
+		t.Errorf("counted: got %q, want the first, then %q", got, want)
 	}
 }

@@ -83,7 +83,7 @@ var rooms = []room{
 	{
 		dir: "dynamodb/internal/admin",
 		imports: []string{
-			root, "internal/schema", awsSDK, "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
+			root, "driver", "internal/schema", awsSDK, "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/stream",
 		},
 	},

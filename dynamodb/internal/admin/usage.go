@@ -108,11 +108,6 @@ func (a *Admin) usageQuery(q *weir.UsageQuery, after *weir.Usage) *ddb.QueryInpu
 	return in
 }
 
-// UsageGaps returns the times for which usage may be missing, as far as the table says.
-func (*Admin) UsageGaps(context.Context, time.Time, *weir.UsageQuery) ([]weir.UsageGap, error) {
-	return nil, nil
-}
-
 // fullPages runs a query on an index that may have keys only, and reads the items.
 func (a *Admin) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {

@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/stream"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
+)
+
+// UsageGaps returns the times that the table's aggregator has marked as incomplete, and the time since
+// the last record that it has counted. If the Python library's function counts the usage, no gap is
+// known.
+func (a *Admin) UsageGaps(
+	ctx context.Context, now time.Time, _ *weir.UsageQuery,
+) ([]weir.UsageGap, error) {
+	c, err := stream.ReadCoverage(ctx, a.Client, a.config.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var gaps []weir.UsageGap
+	for _, g := range c.Gaps {
+		gaps = append(gaps, weir.UsageGap{From: g.From, To: g.To, Reason: g.Reason})
+	}
+	if c.Counted {
+		return append(gaps, weir.UsageGap{
+			From: c.Until, To: now, Reason: "the aggregator may not have counted it yet",
+		}), nil
+	}
+	v, err := (&tables.Table{Client: a.Client}).ReadVersion(ctx)
+	if err == nil && (v == nil || v.Lambda == "") {
+		gaps = append(gaps, weir.UsageGap{
+			To: now, Reason: "no aggregator has run on the table: weir aggregate counts its usage",
+		})
+	}
+	return gaps, err
+}
