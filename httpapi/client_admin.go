@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"strconv"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
@@ -198,10 +197,7 @@ func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Entit
 	if q == nil {
 		q = &weir.EntityQuery{}
 	}
-	size := ""
-	if q.Size != 0 {
-		size = strconv.Itoa(q.Size)
-	}
+	size := sizeText(q.Size)
 	if q.Parent == "" || q.Resource != "" {
 		return ask(ctx, c, "/v1/admin/entities"+query("",
 			"parent", q.Parent, "resource", q.Resource, "after", q.After, "size", size), apijson.ReadEntities)

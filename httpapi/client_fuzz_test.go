@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -23,6 +24,11 @@ func FuzzReplies(f *testing.F) {
 	f.Add(503, "application/problem+json", `{"status":503,"code":"unavailable"}`)
 	f.Add(502, "text/html", "<html>")
 	f.Add(200, "application/json", `{"entity":"a","resource":"m","limits":{"n":{"refill_period":1e9}}}`)
+	f.Add(200, "application/json", `{"usage":[{"entity":"a","resource":"m","window":"monthly",`+
+		`"start":"2026-10-01T00:00:00Z","end":"2026-11-01T00:00:00Z","events":1,"units":{"tpm":-5}}],`+
+		`"gaps":[{"to":"2026-10-01T00:00:00.5Z","reason":"r"}],"next":"n"}`)
+	f.Add(200, "application/json", `{"events":[{"event_id":"`+id+`",`+
+		`"timestamp":"2026-10-01T00:00:00Z","action":"limits_set","entity":"acme","details":{"n":[1,2.5,{"m":null}]}}]}`)
 	want, err := weir.ParseLeaseID(id)
 	if err != nil {
 		f.Fatal(err)
@@ -60,5 +66,33 @@ func FuzzReplies(f *testing.F) {
 		_, _ = apijson.ReadStatuses(r.body)
 		_, _ = apijson.ReadExplanation(r.body)
 		_, _ = apijson.ReadEntities(r.body)
+		readRecords(t, r.body)
 	})
+}
+
+// readRecords reads a body as a page of usage and of the audit. It checks that what is read can be
+// written and read again.
+func readRecords(t *testing.T, body []byte) {
+	t.Helper()
+	again := func(page any) []byte {
+		text, err := apijson.Write(page)
+		if err != nil {
+			t.Fatalf("%q cannot be written: %v", body, err)
+		}
+		return text
+	}
+	if page, err := apijson.ReadUsageList(body, &weir.UsageQuery{}); err == nil {
+		text := again(apijson.UsageListOf(page))
+		same, err := apijson.ReadUsageList(text, &weir.UsageQuery{})
+		if err != nil || !reflect.DeepEqual(same, page) {
+			t.Errorf("%q is %+v, then %+v (%v)", body, page, same, err)
+		}
+	}
+	if page, err := apijson.ReadAuditList(body, &weir.AuditQuery{}); err == nil {
+		text := again(apijson.AuditListOf(page))
+		same, err := apijson.ReadAuditList(text, &weir.AuditQuery{})
+		if err != nil || len(same.Events) != len(page.Events) {
+			t.Errorf("%q is %+v, then %+v (%v)", body, page, same, err)
+		}
+	}
 }

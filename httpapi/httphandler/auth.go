@@ -18,7 +18,7 @@ type Role int
 const (
 	// RoleNone may do nothing that needs a bearer token.
 	RoleNone Role = iota
-	// RoleRead may read status, explanations, children, capacity and activity.
+	// RoleRead may read status, explanations, children, capacity, activity, usage and the audit.
 	RoleRead
 	// RoleCall may reserve, adjust, complete, cancel and extend as well.
 	RoleCall
@@ -42,7 +42,7 @@ func (r Role) String() string {
 
 // Identity is the owner of a bearer token.
 type Identity struct {
-	// Name is the name of the caller in logs.
+	// Name is the name of the caller in logs, and in the audit of its changes of the configuration.
 	Name string
 	// Role has the rights of the caller.
 	Role Role
@@ -103,6 +103,15 @@ func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	}
 	c.caller = callerAddress(c.r.RemoteAddr)
 	return weir.ContextWithCaller(ctx, c.caller)
+}
+
+// withPrincipal names the caller in the audit of its changes of the configuration. An address names
+// no one, so the store uses its own name if no bearer tokens are in use.
+func (h *Handler) withPrincipal(ctx context.Context, c *incoming) context.Context {
+	if h.options.Authenticate == nil || c.identity.Name == "" {
+		return ctx
+	}
+	return weir.WithPrincipal(ctx, c.identity.Name)
 }
 
 // addressKey is the context key of the address that [ConnContext] set as the caller.

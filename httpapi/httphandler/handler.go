@@ -137,6 +137,9 @@ func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 		h.options.LetIn(ctx)
 		ctx = h.withCaller(ctx, c)
 	}
+	if t.role == RoleAdmin {
+		ctx = h.withPrincipal(ctx, c)
+	}
 	if t.plain != nil {
 		t.plain.ServeHTTP(c.w, c.r)
 		return

@@ -19,7 +19,8 @@ func TestOpenAPIAnswers(t *testing.T) {
 	t.Parallel()
 	w := newExampleWorld(t)
 	h := New(w.limiter, &Options{
-		Admin: w.limiter, Activity: w.activity.Report, StatusPage: statuspage.Page(), Now: w.clock, MaxBody: 1000,
+		Admin: w.limiter, Records: w.records, Activity: w.activity.Report,
+		StatusPage: statuspage.Page(), Now: w.clock, MaxBody: 1000,
 		Authenticate: func(token string) (Identity, bool) {
 			if token == "panic" {
 				panic("as asked for")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir/internal/server/statuspage"
+	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
@@ -51,6 +52,7 @@ entities:
 // exampleWorld has a clock at the instant in the lease ID of the examples.
 type exampleWorld struct {
 	limiter  *limiter.Limiter
+	records  *limiter.Limiter // of October 2026
 	activity *statuspage.Activity
 	clock    func() time.Time
 }
@@ -71,7 +73,9 @@ func newExampleWorldAt(t *testing.T, clock func() time.Time, o *limiter.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &exampleWorld{activity: statuspage.NewActivity(clock()), clock: clock}
+	w := &exampleWorld{
+		records: recordstore.Month().Open(t, clock), activity: statuspage.NewActivity(clock()), clock: clock,
+	}
 	o.Now, o.Observer = clock, w.activity
 	w.limiter, err = limiter.New(NewRetentionStore(store), o)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func fullHandler(w *exampleWorld) *Handler {
 	return New(w.limiter, &Options{
 		Admin: w.limiter, AdminNote: "holds until the next reload or restart", Activity: w.activity.Report,
-		StatusPage: statuspage.Page(), Now: w.clock,
+		Records: w.records, StatusPage: statuspage.Page(), Now: w.clock,
 		Authenticate: func(token string) (Identity, bool) {
 			return Identity{Name: "test", Role: RoleAdmin}, token == exampleToken
 		},

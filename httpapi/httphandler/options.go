@@ -28,6 +28,9 @@ type Options struct {
 	// AdminNote is the member "note" in answers to changes of the configuration, such as "holds
 	// until the next reload or restart". Default: none.
 	AdminNote string
+	// Records reads the usage and the audit, for GET /v1/usage and GET /v1/audit. Default: these
+	// routes answer 404.
+	Records httpapi.Records
 	// Activity returns the body of GET /v1/activity at the given time. Default: the route answers
 	// 404.
 	Activity func(now time.Time) *httpapi.ActivityReport

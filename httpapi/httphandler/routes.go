@@ -62,6 +62,13 @@ func (h *Handler) routes() []route {
 			get("/v1/resources/{resource}/capacity", RoleRead, (*Handler).capacity))
 		routes = append(routes, adminRoutes()...)
 	}
+	if h.options.Records != nil {
+		routes = append(routes,
+			get("/v1/usage", RoleRead, (*Handler).usage,
+				"entity", "resource", "limit", "window", "from", "to", "after", "size"),
+			get("/v1/audit", RoleRead, (*Handler).audit,
+				"entity", "resource", "from", "to", "after", "size"))
+	}
 	if h.options.Activity != nil {
 		routes = append(routes, get("/v1/activity", RoleRead, (*Handler).activity))
 	}

@@ -144,7 +144,7 @@ func TestWithoutAdmin(t *testing.T) {
 		a.want(t, 404, "field", "path", "type", "about:blank")
 	}
 	if missing != 20 {
-		t.Errorf("%d routes are missing without Admin and Activity, want 20", missing)
+		t.Errorf("%d routes are missing without Admin, Records and Activity, want 20", missing)
 	}
 }
 

@@ -132,6 +132,7 @@ const (
 type Connection struct {
 	Service weir.Service
 	Admin   httpapi.Admin
+	Records httpapi.Records
 	Close   func() error
 	// OnServer reports whether the connection is to a server.
 	OnServer bool

@@ -83,8 +83,9 @@ var rooms = []room{
 	{
 		dir: "dynamodb/internal/admin",
 		imports: []string{
-			root, "driver", "internal/schema", awsSDK, "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
-			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/stream",
+			root, "driver", "internal/schema", awsSDK, "dynamodb/internal/bucketitem",
+			"dynamodb/internal/tables", "dynamodb/internal/config", "dynamodb/internal/client",
+			"dynamodb/internal/stream",
 		},
 	},
 	{
@@ -140,11 +141,17 @@ var rooms = []room{
 	{dir: "internal/apijson", imports: []string{root}, tests: []string{"limiter", "memory", "manifest"}},
 	{
 		dir: "httpapi", imports: []string{root, "internal/apijson", "internal/leaseid"},
-		tests: []string{"limiter", "memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
+		tests: []string{
+			"limiter", "memory", "conformance", "manifest", "httpapi/httphandler",
+			"internal/server/statuspage", "internal/testkit/recordstore",
+		},
 	},
 	{
 		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson", "internal/money", jsonV2},
-		tests: []string{"limiter", "driver", "memory", "manifest", "internal/server/statuspage"},
+		tests: []string{
+			"limiter", "driver", "memory", "manifest", "internal/server/statuspage",
+			"internal/testkit/recordstore",
+		},
 	},
 	{
 		dir:     "grpcapi",
@@ -185,7 +192,10 @@ var rooms = []room{
 			"internal/lab", "internal/joined", "internal/money", "internal/text", "internal/console", "internal/connect",
 			cobra, grpc, awsSDK,
 		},
-		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
+		tests: []string{
+			"conformance", "httpapi/httphandler", "internal/testkit/liveserver",
+			"internal/testkit/recordstore", testscript,
+		},
 	},
 	{
 		dir: "internal/server",
@@ -196,7 +206,7 @@ var rooms = []room{
 	},
 	{
 		dir: "internal/server/statuspage", imports: []string{root, "limiter", "httpapi", "internal/apijson"},
-		tests: []string{"memory", "httpapi/httphandler"},
+		tests: []string{"memory", "httpapi/httphandler", "internal/testkit/recordstore"},
 	},
 	{dir: "internal/console", imports: []string{root, "internal/text", cobra, xTerm}},
 	{
@@ -254,6 +264,7 @@ var rooms = []room{
 	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
+	{dir: "internal/testkit/recordstore", imports: []string{root, "limiter", "driver", "memory"}},
 	{dir: "internal/testkit/liveserver", imports: []string{root, "limiter", "httpapi/httphandler", "manifest", "memory"}},
 	{dir: "internal/lint"},
 
@@ -271,5 +282,6 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/dynamodblocal", "internal/testkit/liveserver", "internal/soak",
+	"internal/testkit/dynamodblocal", "internal/testkit/liveserver", "internal/testkit/recordstore",
+	"internal/soak",
 }

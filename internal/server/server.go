@@ -209,7 +209,7 @@ func (s *Server) URL() string {
 // handlers returns the handlers for the two listeners.
 func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httphandler.Options{
-		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity.Report,
+		Admin: s.limiter, AdminNote: s.adminNote(), Records: s.limiter, Activity: s.activity.Report,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay available to requests whose bodies are not slow.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),

@@ -158,6 +158,10 @@ MEANING = [
         (r"limits\..*\.kind", r"the limit of .* is a"),
         (r"limits\..*\.zone", r"is not a known IANA time zone|must be the name of an IANA time zone"),
         (r"(entities\..*\.)?parent", r"is the entity itself|is not declared|leads back"),
+        (r"to", r"must be after from"),
+        (r"from|to", r"must be in the years"),
+        (r"after", r"must be the next of a page of the same query"),
+        (r"entity", r"must be given, or a resource"),
         (r"cascade", r"needs a parent|would reach more"),
     )
 ]
