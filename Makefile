@@ -53,7 +53,7 @@ dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends i
 # Among them are the suites, which the stores' tests run with it, and the command line, whose tests start
 # a thousand processes. `make test-long` tests them with it too.
 UNWATCHED := ./cmd/... ./conformance/... ./kernel/... ./manifest/... \
-	$(addprefix ./internal/,apijson cli clip connect console hash joined lab lab/chart lab/live lab/replay lab/report lab/trace lint schema soak text)
+	$(addprefix ./internal/,apijson chart cli clip connect console hash joined lab lab/live lab/replay lab/report lab/trace lint schema soak text)
 
 test: race-notice ## Run every test in random order, with the race detector if goroutines share memory (V=1 names them)
 	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched

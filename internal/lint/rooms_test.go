@@ -219,7 +219,7 @@ var rooms = []room{
 		dir: "internal/lab",
 		imports: []string{
 			root, "limiter", "memory", "httpapi", "manifest", "internal/server", "internal/console",
-			"internal/connect", "internal/joined", "internal/text", "internal/lab/chart", "internal/lab/live",
+			"internal/connect", "internal/joined", "internal/text", "internal/chart", "internal/lab/live",
 			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report", "internal/lab/trace",
 			cobra,
 		},
@@ -234,7 +234,7 @@ var rooms = []room{
 	},
 	{
 		dir:     "internal/lab/report",
-		imports: []string{root, "internal/lab/chart", "internal/lab/replay", "internal/text"},
+		imports: []string{root, "internal/chart", "internal/lab/replay", "internal/text"},
 	},
 	{dir: "internal/lab/trace", imports: []string{root, "internal/clip", "internal/identifier", "internal/text"}},
 	{
@@ -245,7 +245,7 @@ var rooms = []room{
 		},
 	},
 	{dir: "internal/lab/pace"},
-	{dir: "internal/lab/chart", imports: []string{"internal/text"}},
+	{dir: "internal/chart", imports: []string{"internal/text"}},
 	{dir: "internal/text", imports: []string{xText}},
 	{
 		dir: "internal/lab/loadtest",

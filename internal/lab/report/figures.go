@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )

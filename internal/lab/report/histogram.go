@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 

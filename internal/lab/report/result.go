@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )

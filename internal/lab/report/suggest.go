@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )

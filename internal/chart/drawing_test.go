@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 )
 
 // drawing is an SVG of a page.

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 )
 
 // figures returns one figure of each kind, of the same series.

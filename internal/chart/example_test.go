@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 )
 
 func ExampleWriteText() {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 )
 
 // written returns the HTML of a page.

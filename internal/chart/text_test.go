@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/chart"
 )
 
 // minutes returns intervals of a minute from eight o'clock.
