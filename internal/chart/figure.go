@@ -2,9 +2,9 @@
 // nothing else, neither a network nor a script.
 //
 // A figure is plain data and is drawn in both places: [WriteText] and [WriteSparks] write text,
-// [Page.Write] writes a page of figures and tables. No content makes them fail or panic: negative
-// values are drawn as nothing, missing ones count as 0, and invisible characters in names are
-// escaped. All geometry is in integers.
+// [Page.Write] writes a page of figures and tables. [WriteSVG] draws columns as a file of their
+// own. No content makes them fail or panic: negative values are drawn as nothing, missing ones
+// count as 0, and invisible characters in names are escaped. All geometry is in integers.
 package chart
 
 // Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison]. Each has a
@@ -44,6 +44,23 @@ type Columns struct {
 	Title, Note, Unit string
 	Times             Times
 	Series            []Series
+	// Gaps are the intervals in which values may be missing, in order. Default: none
+	Gaps []Gap
+}
+
+// Gap is a part of a figure over time, from one interval up to another, which is not a part of it.
+type Gap struct{ From, To int }
+
+// gapsOf returns the gaps after neighbours were merged, within n intervals.
+func gapsOf(gaps []Gap, each, n int) []Gap {
+	var out []Gap
+	for _, g := range gaps {
+		g = Gap{max(g.From, 0) / each, min((max(g.To, 0)+each-1)/each, n)}
+		if g.From < g.To {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // Lines is a figure of lines over time, such as the use of a limit against its capacity.

@@ -32,7 +32,11 @@ func (c *Columns) view() *figureView {
 	v := overTime(perStep(c.Title, c.Unit, times), c.Unit, times, series, wideRoom)
 	v.Note, v.Wide = c.Note, true
 	v.Plot.Scale = scaleLabels(top, c.Unit)
-	v.Plot.Shapes = shapes(series, rects(series, top, plotHeight, false))
+	for _, g := range gapsOf(c.Gaps, each, most(series)) {
+		band := rect{g.From * columnWidth, 0, (g.To - g.From) * columnWidth, plotHeight}
+		v.Plot.Shapes = append(v.Plot.Shapes, shapeView{"gap", band.path()})
+	}
+	v.Plot.Shapes = append(v.Plot.Shapes, shapes(series, rects(series, top, plotHeight, false))...)
 	return v
 }
 

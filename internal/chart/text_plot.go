@@ -21,6 +21,7 @@ type textPlot struct {
 	n      int
 	margin int // cells left of the axis
 	each   int // cells of one interval
+	gaps   []Gap
 }
 
 // newPlot lays out n intervals. The times are those of the series as drawn.
@@ -133,6 +134,11 @@ func (p *textPlot) axis() {
 	}
 	width := p.n * p.each
 	line := strings.Split(strings.Repeat(level, width), "")
+	for _, g := range p.gaps {
+		for i := g.From * p.each; i < g.To*p.each; i++ {
+			line[i] = "?"
+		}
+	}
 	labels, end := "", 0
 	for _, tick := range p.times.ticks(p.n, max(width/8, 1)) {
 		at := min(tick.at*width/10_000, width-1)
@@ -140,7 +146,9 @@ func (p *textPlot) axis() {
 		if from < end || at < 0 {
 			continue
 		}
-		line[at] = mark
+		if line[at] == level {
+			line[at] = mark
+		}
 		labels += text.Blank(from-text.Width(labels)) + tick.label
 		end = text.Width(labels) + 2
 	}
@@ -206,7 +214,9 @@ func (t *lineBuffer) columns(c *Columns, side string, s sameScale) {
 	}
 	series, times := merge(c.Series, s.each, false), c.Times.normal(s.n).each(s.each)
 	t.heading(titled(side, perStep(c.Title, c.Unit, times)), c.Note, series)
-	t.newPlot(series, times, (s.n+s.each-1)/s.each, s.top, c.Unit).draw()
+	p := t.newPlot(series, times, (s.n+s.each-1)/s.each, s.top, c.Unit)
+	p.gaps = gapsOf(c.Gaps, s.each, p.n)
+	p.draw()
 }
 
 func (c *Columns) text(t *lineBuffer) { t.columns(c, "", t.fitted(c.Unit, c.Series)) }

@@ -3,6 +3,8 @@ package chart
 import (
 	"math"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // Times are equal intervals, one after the other.
@@ -12,6 +14,9 @@ type Times struct {
 	Start time.Time
 	// Step is the length of an interval. Default: a second
 	Step time.Duration
+	// Months is the length of an interval in calendar months, instead of Step. Start is then the
+	// beginning of a month. Default: 0, so that Step counts
+	Months int
 }
 
 const day = 24 * time.Hour
@@ -25,6 +30,8 @@ type tick struct {
 
 // normal fills in the default, and bounds the interval so that n of them do not overflow.
 func (t Times) normal(n int) Times {
+	const century = 1200
+	t.Months = min(max(t.Months, 0), century)
 	if t.Step <= 0 {
 		t.Step = time.Second
 	}
@@ -35,14 +42,28 @@ func (t Times) normal(n int) Times {
 // each returns t with n intervals merged into one.
 func (t Times) each(n int) Times {
 	t.Step *= time.Duration(n)
+	t.Months *= n
 	return t
 }
 
 // relative reports whether the labels count from 0.
-func (t Times) relative() bool { return t.Start.IsZero() }
+func (t Times) relative() bool { return t.Start.IsZero() && t.Months == 0 }
+
+// month returns the beginning of an interval of months.
+func (t Times) month(i int) time.Time { return t.Start.AddDate(0, i*t.Months, 0) }
 
 // step returns the length of an interval in words.
 func (t Times) step() string {
+	switch {
+	case t.Months == 1:
+		return "month"
+	case t.Months > 1:
+		return text.FormatInt(int64(t.Months)) + " months"
+	case t.Step == day:
+		return "day"
+	case t.Step == time.Hour:
+		return "hour"
+	}
 	if t.Step < time.Millisecond {
 		return t.Step.String()
 	}
@@ -51,12 +72,17 @@ func (t Times) step() string {
 
 // label names one of n intervals by the time at which it begins.
 func (t Times) label(i, n int) string {
+	if t.Months > 0 {
+		return t.month(i).Format("Jan 2006")
+	}
 	after := time.Duration(i) * t.Step
 	if t.relative() {
 		return duration(after.Milliseconds())
 	}
 	layout := "15:04"
 	switch {
+	case t.wholeDays():
+		return t.Start.Add(after).Format("Jan 2")
 	case t.Step%time.Second != 0 || t.Start.Nanosecond() != 0:
 		layout = "15:04:05.000"
 		if t.Step >= time.Second {
@@ -71,8 +97,17 @@ func (t Times) label(i, n int) string {
 	return t.Start.Add(after).Format(layout)
 }
 
+// wholeDays reports whether all intervals begin at midnight.
+func (t Times) wholeDays() bool {
+	hour, minute, second := t.Start.Clock()
+	return t.Step%day == 0 && hour+minute+second+t.Start.Nanosecond() == 0
+}
+
 // span returns the times at which n intervals begin and end, in words.
 func (t Times) span(n int) string {
+	if t.Months > 0 {
+		return t.label(0, n) + " to " + t.label(max(n-1, 0), n)
+	}
 	end := time.Duration(n) * t.Step
 	if t.relative() {
 		return duration(end.Milliseconds())
@@ -95,7 +130,13 @@ func (t Times) ticks(n, limit int) []tick {
 	if whole <= 0 || limit < 1 {
 		return nil
 	}
+	if t.Months > 0 {
+		return t.monthTicks(n, limit)
+	}
 	apart := roundStep(whole, limit)
+	if t.wholeDays() {
+		apart = max(apart, day)
+	}
 	first := time.Duration(0)
 	if !t.relative() {
 		first = untilRound(t.Start, apart)
@@ -106,6 +147,19 @@ func (t Times) ticks(n, limit int) []tick {
 	}
 	if out == nil {
 		out = []tick{{0, t.tickLabel(0, apart)}}
+	}
+	return out
+}
+
+// monthTicks returns at most limit of n intervals. The first one and each January have the year.
+func (t Times) monthTicks(n, limit int) []tick {
+	var out []tick
+	for i := 0; i < n; i += mergeCount(n, limit) {
+		layout := "Jan"
+		if i == 0 || t.month(i).Month() == time.January {
+			layout = "Jan 2006"
+		}
+		out = append(out, tick{scale(uint64(i), uint64(n), 10_000), t.month(i).Format(layout)})
 	}
 	return out
 }

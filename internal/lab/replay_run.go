@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
-	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/lab/live"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/report"
