@@ -4,19 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
-	"github.com/weir-limiter/weir/limiter"
 )
 
-// recordsDefault is the default number of records that a list prints.
-const recordsDefault = 100
+// auditListDefault is the default number of events that a list prints.
+const auditListDefault = 100
 
 type (
 	auditBody struct {
@@ -38,16 +37,15 @@ func auditCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
 		Use:     "audit",
 		Short:   "Read who changed the configuration",
-		Example: "  weir audit list acme --store dynamodb://limits",
+		Example: "  weir audit list acme",
 	})
 	cmd.AddCommand(listAuditCommand(a))
 	return cmd
 }
 
 func listAuditCommand(a *console.App) *cobra.Command {
-	var at weir.Subject
-	var after string
-	var most int
+	q := &weir.AuditQuery{}
+	var from, to string
 	cmd := &cobra.Command{
 		Use:   "list [ENTITY]",
 		Short: "List the changes at a place, the newest first",
@@ -55,65 +53,81 @@ func listAuditCommand(a *console.App) *cobra.Command {
 resource, or on the one that --resource names. Without an entity they are those of the
 resource's own limits, and without either those of the system.
 
-Only a store on a DynamoDB table keeps an audit, and it is asked directly: name it with
---store.`,
-		Example: `  weir audit list acme --store dynamodb://limits
-  weir audit list --resource gpt-4o --store dynamodb://limits
+The column BY names who made a change: the owner of the bearer token on a server, or what
+the store knows of a program that opened it.
+
+CSV. With --output csv the columns are event_id, timestamp, action, entity, resource,
+principal and details, which are JSON.`,
+		Example: `  weir audit list acme
+  weir audit list acme --from 2026-10-01 --to 2026-11-01
+  weir audit list --resource gpt-4o --output csv
   weir audit list --store dynamodb://limits --size 20`,
 		Args:              console.Arguments(0, 1, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVarP(&at.Resource, "resource", "r", "", "`NAME` of the resource")
-	cmd.Flags().StringVar(&after, "after", "", "start after the event with this `ID`")
-	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` events")
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+	flags := cmd.Flags()
+	flags.StringVarP(&q.At.Resource, "resource", "r", "", "`NAME` of the resource")
+	flags.StringVar(&from, "from", "", "only changes at this `TIME` or later, "+
+		"like 2026-01-31 or 2026-01-31T15:00:00Z")
+	flags.StringVar(&to, "to", "", "only changes before this `TIME`")
+	flags.StringVar(&q.After, "after", "", "start after the event with this `ID`")
+	flags.IntVar(&q.Size, "size", auditListDefault, "print at most `N` events")
+	plan := func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
 		}
-		if most < 1 {
-			return nil, console.UsageError(cmd, "--size %d: must be above zero", most)
+		if q.Size < 1 {
+			return nil, console.UsageError(cmd, "--size %d: must be above zero", q.Size)
 		}
-		if _, err := weir.ParseLeaseID(after); after != "" && err != nil { // a ULID as well
-			return nil, console.UsageError(cmd, "--after %q: must be the ID of an event: a ULID, of 26 characters", after)
+		if _, err := weir.ParseLeaseID(q.After); q.After != "" && err != nil { // a ULID as well
+			return nil, console.UsageError(cmd,
+				"--after %q: must be the ID of an event: a ULID, of 26 characters", q.After)
 		}
 		if len(args) > 0 {
-			at.Entity = args[0]
+			q.At.Entity = args[0]
 		}
-		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
-			return listAudit(ctx, l, at, after, most)
-		}), nil
-	})
-}
-
-// fromRecords is an action on the store's own limiter, because a server does not serve its records.
-func fromRecords(
-	cmd *cobra.Command, do func(context.Context, *limiter.Limiter) (*connect.Answer, error),
-) connect.Action {
-	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-		if lim, ok := c.Admin.(*limiter.Limiter); ok {
-			return do(ctx, lim)
+		var err error
+		if q.From, err = parseTime(cmd, "from", from); err != nil {
+			return nil, err
 		}
-		return nil, console.UsageError(cmd, "the audit and the usage are read from the table, not from a server: "+
-			"name it with --store dynamodb://TABLE")
+		if q.To, err = parseTime(cmd, "to", to); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			return listAudit(ctx, c.Records, q)
+		}, nil
 	}
+	return connect.ListCommand(a, cmd, plan)
 }
 
+// listAudit reads pages until the list has q.Size events.
 func listAudit(
-	ctx context.Context, l *limiter.Limiter, at weir.Subject, after string, most int,
+	ctx context.Context, r httpapi.Records, q *weir.AuditQuery,
 ) (*connect.Answer, error) {
 	body := &auditBody{Events: []auditEventBody{}}
-	page, err := l.Audit(ctx, &weir.AuditQuery{At: at, After: after, Size: most})
-	if err != nil {
-		return nil, err
+	asked := *q
+	for {
+		asked.Size = min(q.Size-len(body.Events), largestPage)
+		page, err := r.Audit(ctx, &asked)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Events {
+			body.Events = append(body.Events, auditEventBody{
+				EventID: e.ID, Timestamp: timeText(e.At), Action: e.Action, Entity: e.Entity,
+				Resource: e.Resource, Principal: e.Principal, Details: e.Details,
+			})
+		}
+		asked.After, body.Next = page.Next, page.Next
+		if page.Next == "" || len(body.Events) >= q.Size {
+			break
+		}
 	}
-	body.Next = page.Next
-	for _, e := range page.Events {
-		body.Events = append(body.Events, auditEventBody{
-			EventID: e.ID, Timestamp: e.At.UTC().Format(time.RFC3339), Action: e.Action, Entity: e.Entity,
-			Resource: e.Resource, Principal: e.Principal, Details: e.Details,
-		})
+	answer := &connect.Answer{Value: body, Table: body.table, CSV: body.rows}
+	if body.Next != "" {
+		answer.Notes = []string{"there is more: --after " + body.Next}
 	}
-	return &connect.Answer{Value: body, Table: body.table}, nil
+	return answer, nil
 }
 
 func (body *auditBody) table(b *bytes.Buffer) {
@@ -129,6 +143,23 @@ func (body *auditBody) table(b *bytes.Buffer) {
 	if body.Next != "" {
 		b.WriteString("… more with --after " + text.Printable(body.Next) + "\n")
 	}
+}
+
+// rows returns the rows of CSV.
+func (body *auditBody) rows() [][]string {
+	rows := [][]string{{
+		"event_id", "timestamp", "action", "entity", "resource", "principal", "details",
+	}}
+	for _, e := range body.Events {
+		details := ""
+		if len(e.Details) > 0 {
+			details = asJSON(e.Details)
+		}
+		rows = append(rows, []string{
+			e.EventID, e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, details,
+		})
+	}
+	return rows
 }
 
 // asJSON writes a value of an event's details.

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
@@ -76,7 +77,8 @@ func clockOf(ts *testscript.TestScript) *serverTime { return ts.Value(remoteCloc
 
 // scriptServer is a command of the scripts: "server [-tokens] [-tls] FILE" serves the limits in
 // FILE and sets WEIR_SERVER. With -tokens it requires the bearer token of a role:
-// "the-token-of-read", or call, or admin. With -tls it writes its certificate to ca.pem.
+// "the-token-of-read", or call, or admin. With -tls it writes its certificate to ca.pem. The usage
+// and the audit are those of [recordstore.Month].
 func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: server [-tokens] [-tls] FILE")
@@ -89,8 +91,11 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	clock := clockOf(ts)
 	lim, err := limiter.New(store, &limiter.Options{Now: clock.now, CascadeDepth: 8})
 	ts.Check(err)
+	records, err := recordstore.Month().New(clock.now)
+	ts.Check(err)
+	ts.Defer(func() { _ = records.Close() })
 	o := &httphandler.Options{
-		Admin: lim, AdminNote: "holds until the next reload or restart", Now: clock.now,
+		Admin: lim, AdminNote: "holds until the next reload or restart", Records: records, Now: clock.now,
 	}
 	if slices.Contains(args, "-tokens") {
 		o.Authenticate = authenticateRole

@@ -1,124 +1,70 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"iter"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
-	"github.com/weir-limiter/weir/internal/text"
-	"github.com/weir-limiter/weir/limiter"
 )
-
-type (
-	usageListBody struct {
-		Usage []usageBody `json:"usage"`
-		More  bool        `json:"more,omitempty"`
-	}
-	usageBody struct {
-		Entity      string           `json:"entity,omitempty"`
-		Resource    string           `json:"resource,omitempty"`
-		Window      string           `json:"window"`
-		WindowStart string           `json:"window_start,omitempty"`
-		WindowEnd   string           `json:"window_end,omitempty"`
-		Windows     int              `json:"windows"`
-		TotalEvents int64            `json:"total_events"`
-		Units       map[string]int64 `json:"units"`
-		Overdrawn   map[string]int64 `json:"overdrawn,omitempty"`
-	}
-)
-
-// usageFlags select usage.
-type usageFlags struct {
-	q          weir.UsageQuery
-	start, end string
-}
-
-const usageHelp = `
-
-Only a store on a DynamoDB table keeps usage, and it is asked directly: name it with
---store. The table's aggregator must run, because it counts the usage.`
 
 func usageCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
 		Use:   "usage",
-		Short: "Read how much was used",
-		Example: `  weir usage list acme --window hourly --store dynamodb://limits
-  weir usage summary --resource gpt-4o --window daily --store dynamodb://limits`,
+		Short: "Read who used what",
+		Example: `  weir usage list acme --month 2026-10
+  weir usage summary acme --month 2026-10
+  weir usage plot acme --limit tpm --window daily`,
 	})
-	cmd.AddCommand(listUsageCommand(a), summarizeUsageCommand(a))
+	cmd.AddCommand(listUsageCommand(a), summarizeUsageCommand(a), plotUsageCommand(a))
 	return cmd
 }
 
-func listUsageCommand(a *console.App) *cobra.Command {
-	f := &usageFlags{}
-	var most int
-	cmd := &cobra.Command{
-		Use:   "list [ENTITY]",
-		Short: "List usage by hour, day or month",
-		Long: `List what an entity used in each hour, or in each window of another length. With
---resource and without ENTITY, list what all entities used of the resource.` + usageHelp,
-		Example: `  weir usage list acme --store dynamodb://limits
-  weir usage list acme --resource gpt-4o --start 2026-01-01 \
-    --store dynamodb://limits
-  weir usage list --resource gpt-4o --store dynamodb://limits`,
-	}
-	f.add(cmd)
-	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` windows")
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if most < 1 {
-			return nil, console.UsageError(cmd, "--size %d: must be above zero", most)
-		}
-		if err := f.plan(cmd, args); err != nil {
-			return nil, err
-		}
-		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
-			return listUsage(ctx, l, &f.q, most)
-		}), nil
-	})
-}
+// usageHelp is the part of the help that the commands on usage share.
+const usageHelp = `
 
-func summarizeUsageCommand(a *console.App) *cobra.Command {
-	f := &usageFlags{}
-	cmd := &cobra.Command{
-		Use:   "summary [ENTITY]",
-		Short: "Print the sum of usage",
-		Long: `Print the sum of what an entity used, or of what all entities used of a
-resource, over all windows of one length.` + usageHelp,
-		Example: `  weir usage summary acme --window monthly --store dynamodb://limits
-  weir usage summary --resource gpt-4o --start 2026-01-01 --end 2026-02-01 \
-    --store dynamodb://limits`,
-	}
-	f.add(cmd)
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := f.plan(cmd, args); err != nil {
-			return nil, err
-		}
-		return fromRecords(cmd, func(ctx context.Context, l *limiter.Limiter) (*connect.Answer, error) {
-			return summarizeUsage(ctx, l, &f.q)
-		}), nil
-	})
+Without ENTITY, and with --resource, it is the usage of all entities on the resource.
+
+Time. The windows begin on the hour, the day or the month, in UTC. Without --from, the list begins
+with the last 24 hours, 31 days or 12 months, by --window; older usage is left out, and the output
+says so. --month and --day are short for --from and --to, and --month means --window daily
+unless another window is named.
+
+Usage may be late by some seconds, and where it may be missing the output says from when to when.
+What a store records is in docs/usage.md.`
+
+// usageFlags select usage.
+type usageFlags struct {
+	q              weir.UsageQuery
+	window         *console.Choice
+	from, to       string
+	month, dayFlag string
+	// defaulted reports whether From is a default.
+	defaulted bool
 }
 
 func (f *usageFlags) add(cmd *cobra.Command) {
 	cmd.Args = console.Arguments(0, 1, "")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	f.window = console.NewChoice(string(weir.Hourly), string(weir.Daily), string(weir.Monthly))
 	flags := cmd.Flags()
 	flags.StringVarP(&f.q.Resource, "resource", "r", "", "only on the resource with this `NAME`")
-	flags.StringVar((*string)(&f.q.Window), "window", string(weir.Hourly), "only windows of this `LENGTH`: hourly, daily or monthly")
-	flags.StringVar(&f.start, "start", "", "only windows that begin at this `TIME` or later, "+
+	flags.StringVar(&f.q.Limit, "limit", "", "only the units of the limit with this `NAME`")
+	flags.Var(f.window, "window", "sum usage over windows of this length")
+	flags.StringVar(&f.from, "from", "", "only windows that begin at this `TIME` or later, "+
 		"like 2026-01-31 or 2026-01-31T15:00:00Z")
-	flags.StringVar(&f.end, "end", "", "only windows that begin before this `TIME`")
+	flags.StringVar(&f.to, "to", "", "only windows that begin before this `TIME`")
+	flags.StringVar(&f.month, "month", "", "only the windows of this `MONTH`, like 2026-01")
+	flags.StringVar(&f.dayFlag, "day", "", "only the windows of this `DAY`, like 2026-01-31")
 }
 
-func (f *usageFlags) plan(cmd *cobra.Command, args []string) error {
+// plan reads the arguments and flags. The default of --from depends on now.
+func (f *usageFlags) plan(cmd *cobra.Command, args []string, now time.Time) error {
 	if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 		return err
 	}
@@ -128,16 +74,70 @@ func (f *usageFlags) plan(cmd *cobra.Command, args []string) error {
 	if f.q.Entity == "" && f.q.Resource == "" {
 		return console.UsageError(cmd, "give ENTITY, or --resource")
 	}
+	f.q.Window = weir.UsageWindow(f.window.String())
+	if f.month != "" && !cmd.Flags().Changed("window") {
+		f.q.Window = weir.Daily
+	}
+	if f.month != "" || f.dayFlag != "" {
+		return f.planPeriod(cmd)
+	}
 	var err error
-	if f.q.From, err = parseDay(cmd, "start", f.start); err != nil {
+	if f.q.From, err = parseTime(cmd, "from", f.from); err != nil {
 		return err
 	}
-	f.q.To, err = parseDay(cmd, "end", f.end)
-	return err
+	if f.q.To, err = parseTime(cmd, "to", f.to); err != nil {
+		return err
+	}
+	if f.from == "" {
+		f.q.From, f.defaulted = firstWindow(f.q.Window, f.q.To, now), true
+	}
+	return nil
 }
 
-// parseDay reads a day or an instant in UTC.
-func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
+// planPeriod sets the bounds by --month or --day.
+func (f *usageFlags) planPeriod(cmd *cobra.Command) error {
+	if f.from != "" || f.to != "" || f.month != "" && f.dayFlag != "" {
+		return console.UsageError(cmd, "give one of --month, --day, and --from with --to")
+	}
+	var err error
+	if f.month != "" {
+		f.q.From, err = time.Parse("2006-01", f.month)
+		if err != nil {
+			return console.UsageError(cmd, "--month %q: must be like 2026-01", f.month)
+		}
+		f.q.To = f.q.From.AddDate(0, 1, 0)
+		return nil
+	}
+	f.q.From, err = time.Parse(time.DateOnly, f.dayFlag)
+	if err != nil {
+		return console.UsageError(cmd, "--day %q: must be like 2026-01-31", f.dayFlag)
+	}
+	f.q.To = f.q.From.AddDate(0, 0, 1)
+	if f.q.Window == weir.Monthly {
+		return console.UsageError(cmd, "--day %q: must not be combined with --window monthly", f.dayFlag)
+	}
+	return nil
+}
+
+// firstWindow returns the start of the last 24 hours, 31 days or 12 months before to; before now,
+// with the window that contains it, if to is zero.
+func firstWindow(w weir.UsageWindow, to, now time.Time) time.Time {
+	last := w.Start(now)
+	if !to.IsZero() {
+		last = w.Start(to.Add(-1))
+	}
+	switch w {
+	case weir.Monthly:
+		return last.AddDate(0, -11, 0)
+	case weir.Daily:
+		return last.AddDate(0, 0, -30)
+	default:
+		return last.Add(-23 * time.Hour)
+	}
+}
+
+// parseTime reads a day or an instant in UTC.
+func parseTime(cmd *cobra.Command, flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
@@ -146,57 +146,70 @@ func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, console.UsageError(cmd, "--%s %q: must be like 2026-01-31 or 2026-01-31T15:00:00Z", flag, s)
+		return t, console.UsageError(cmd,
+			"--%s %q: must be like 2026-01-31 or 2026-01-31T15:00:00Z", flag, s)
 	}
 	return t, nil
 }
 
-// listUsage lists the first windows.
-func listUsage(
-	ctx context.Context, l *limiter.Limiter, q *weir.UsageQuery, most int,
-) (*connect.Answer, error) {
-	body := &usageListBody{Usage: []usageBody{}}
-	for u, err := range allUsage(ctx, l, q) {
+// usagePlan returns the plan of a command on usage.
+func usagePlan(
+	f *usageFlags, do func(ctx context.Context, r httpapi.Records) (*connect.Answer, error),
+) connect.Plan {
+	return func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := f.plan(cmd, args, time.Now()); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			return do(ctx, c.Records)
+		}, nil
+	}
+}
+
+// largestPage is the largest page of records.
+const largestPage = 1000
+
+// usageRecords is the usage that a query finds, up to a number of windows.
+type usageRecords struct {
+	usage []weir.Usage
+	gaps  []weir.UsageGap
+	// more reports whether there are more windows.
+	more bool
+}
+
+// readUsage reads at most a number of windows.
+func readUsage(
+	ctx context.Context, r httpapi.Records, q *weir.UsageQuery, most int,
+) (*usageRecords, error) {
+	found := &usageRecords{}
+	for u, err := range allUsage(ctx, r, q, most, &found.gaps) {
 		if err != nil {
 			return nil, err
 		}
-		if len(body.Usage) == most {
-			body.More = true
+		if len(found.usage) == most {
+			found.more = true
 			break
 		}
-		body.Usage = append(body.Usage, *newUsageBody(&u))
+		found.usage = append(found.usage, u)
 	}
-	return &connect.Answer{Value: body, Table: body.table}, nil
+	return found, nil
 }
 
-// summarizeUsage adds up all windows.
-func summarizeUsage(
-	ctx context.Context, l *limiter.Limiter, q *weir.UsageQuery,
-) (*connect.Answer, error) {
-	total := &weir.Usage{Entity: q.Entity, Resource: q.Resource, Window: q.Window}
-	for u, err := range allUsage(ctx, l, q) {
-		if err == nil {
-			err = total.Add(&u)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return summaryAnswer(newUsageBody(total)), nil
-}
-
-// allUsage yields the usage of all pages.
+// allUsage yields the usage of all pages, and sets the gaps. It reads small pages if few windows
+// are wanted.
 func allUsage(
-	ctx context.Context, l *limiter.Limiter, q *weir.UsageQuery,
+	ctx context.Context, r httpapi.Records, q *weir.UsageQuery, most int, gaps *[]weir.UsageGap,
 ) iter.Seq2[weir.Usage, error] {
 	asked := *q
+	asked.Size = min(most, largestPage-1) + 1
 	return func(yield func(weir.Usage, error) bool) {
 		for {
-			page, err := l.Usage(ctx, &asked)
+			page, err := r.Usage(ctx, &asked)
 			if err != nil {
 				yield(weir.Usage{}, err)
 				return
 			}
+			*gaps = page.Gaps
 			for _, u := range page.Usage {
 				if !yield(u, nil) {
 					return
@@ -209,51 +222,58 @@ func allUsage(
 	}
 }
 
-func newUsageBody(u *weir.Usage) *usageBody {
-	out := &usageBody{
-		Entity: u.Entity, Resource: u.Resource, Window: string(u.Window), Windows: u.Windows,
-		TotalEvents: u.Events, Units: u.Units, Overdrawn: u.Overdrawn,
+// notes returns what a reader must know about the usage: what is missing, and what was left out.
+func (f *usageFlags) notes(found *usageRecords) []string {
+	var notes []string
+	for _, g := range found.gaps {
+		notes = append(notes, gapNote(g))
 	}
-	if u.Windows > 0 {
-		out.WindowStart = u.Start.UTC().Format(time.RFC3339)
-		out.WindowEnd = u.End.UTC().Format(time.RFC3339)
+	if f.defaulted {
+		notes = append(notes, "usage before "+timeText(f.q.From)+" is left out: name a time with --from")
 	}
-	return out
+	if found.more {
+		notes = append(notes, "there is more: give a larger --size, or a shorter time")
+	}
+	return notes
 }
 
-func (body *usageListBody) table(b *bytes.Buffer) {
-	if len(body.Usage) == 0 {
-		b.WriteString("no usage is recorded\n")
-		return
+// gapNote says that usage may be missing.
+func gapNote(g weir.UsageGap) string {
+	from := "before"
+	if !g.From.IsZero() {
+		from = "from " + timeText(g.From) + " to"
 	}
-	t := text.Table{Heads: []string{"START", "WINDOW", "ENTITY", "RESOURCE", ">EVENTS", "UNITS"}}
-	for _, u := range body.Usage {
-		t.Add(u.WindowStart, u.Window, u.Entity, u.Resource, text.FormatInt(u.TotalEvents), text.FormatMap(u.Units, text.FormatInt))
+	return "usage may be missing " + from + " " + timeText(g.To) + ": " + g.Reason
+}
+
+// timeText writes an instant as the wire does; empty for the zero time.
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-	t.Write(b)
-	if body.More {
-		b.WriteString("… more with a larger --size, or narrow --start and --end\n")
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// startText writes the start of a window as short as its length allows.
+func startText(u *weir.Usage) string {
+	switch u.Window {
+	case weir.Monthly:
+		return u.Start.UTC().Format("2006-01")
+	case weir.Daily:
+		return u.Start.UTC().Format(time.DateOnly)
+	default:
+		return u.Start.UTC().Format("2006-01-02T15:04Z")
 	}
 }
 
-func summaryAnswer(body *usageBody) *connect.Answer {
-	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
-		if body.Windows == 0 {
-			b.WriteString("no usage is recorded\n")
-			return
-		}
-		head := text.Table{}
-		head.Add("windows", text.FormatInt(int64(body.Windows))+" "+body.Window)
-		head.Add("from", body.WindowStart)
-		head.Add("until", body.WindowEnd)
-		head.Add("events", text.FormatInt(body.TotalEvents))
-		head.Write(b)
-		b.WriteString("\n")
-		t := text.Table{Heads: []string{"LIMIT", ">UNITS", ">PER WINDOW"}}
-		for _, name := range slices.Sorted(maps.Keys(body.Units)) {
-			n := body.Units[name]
-			t.Add(name, text.FormatInt(n), text.FormatInt(n/int64(body.Windows)))
-		}
-		t.Write(b)
-	}}
+// windowWord is the word for one window: "hour", "day" or "month".
+func windowWord(w weir.UsageWindow) string {
+	switch w {
+	case weir.Monthly:
+		return "month"
+	case weir.Daily:
+		return "day"
+	default:
+		return "hour"
+	}
 }

@@ -24,6 +24,12 @@ type Answer struct {
 	Value any
 	// Table writes the same as a table for people.
 	Table func(b *bytes.Buffer)
+	// CSV returns the same as rows, the names of the columns first; nil unless the command is a
+	// [ListCommand].
+	CSV func() [][]string
+	// Notes are sentences about the answer. They are printed to standard error if it is printed as
+	// CSV, which has no place for them; tables and JSON have them in them.
+	Notes []string
 	// LeaseID is a new lease that only this answer names; otherwise zero.
 	LeaseID weir.LeaseID
 }
@@ -39,7 +45,18 @@ type Plan func(cmd *cobra.Command, args []string) (Action, error)
 // nothing.
 func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.Command {
 	t := addTarget(cmd, does)
-	output := console.OutputFlag(cmd)
+	return run(a, cmd, t, console.OutputFlag(cmd), plan)
+}
+
+// ListCommand is like [Command] for a command that reads, and whose answers can be printed as CSV.
+func ListCommand(a *console.App, cmd *cobra.Command, plan Plan) *cobra.Command {
+	t := addTarget(cmd, Reads)
+	return run(a, cmd, t, console.ListOutputFlag(cmd), plan)
+}
+
+func run(
+	a *console.App, cmd *cobra.Command, t *Target, output *console.Choice, plan Plan,
+) *cobra.Command {
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		if err := console.RejectBlankFlags(cmd); err != nil {
 			return err
@@ -62,11 +79,20 @@ func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.
 		}
 		printNotes(a, c.Notes)
 		if found != nil {
-			err = errors.Join(err, found.printError(a.PrintResult(output, found.Value, found.Table)))
+			err = errors.Join(err, found.printError(found.print(a, output)))
 		}
 		return t.Hint(ServiceError(err))
 	})
 	return cmd
+}
+
+// print prints an answer.
+func (a *Answer) print(to *console.App, output *console.Choice) error {
+	if output.IsCSV() {
+		printNotes(to, a.Notes)
+		return to.PrintCSV(a.CSV())
+	}
+	return to.PrintResult(output, a.Value, a.Table)
 }
 
 // OnNames returns the plan of a command whose arguments are names. It refuses an empty name,

@@ -2,10 +2,12 @@ package console
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,8 +39,23 @@ func (c *Choice) Type() string { return strings.Join(c.choices, "|") }
 
 // OutputFlag adds the flag for the format of results to a command.
 func OutputFlag(cmd *cobra.Command) *Choice {
-	c := NewChoice("table", "json")
-	cmd.Flags().VarP(c, "output", "o", "print a table for people, or JSON")
+	return outputFlag(cmd, "print a table for people, or JSON", "table", "json")
+}
+
+// ListOutputFlag adds the flag for the format of results to a command that can also print CSV.
+func ListOutputFlag(cmd *cobra.Command) *Choice {
+	return outputFlag(cmd, "print a table for people, JSON, or CSV", "table", "json", csvFormat)
+}
+
+// csvFormat is the word for CSV.
+const csvFormat = "csv"
+
+// IsCSV reports whether the choice is CSV.
+func (c *Choice) IsCSV() bool { return c.value == csvFormat }
+
+func outputFlag(cmd *cobra.Command, usage string, formats ...string) *Choice {
+	c := NewChoice(formats...)
+	cmd.Flags().VarP(c, "output", "o", usage)
 	complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		panic(err) // cmd has no such flag
@@ -63,4 +80,34 @@ func (a *App) PrintResult(format *Choice, result any, table func(*bytes.Buffer))
 		return fmt.Errorf("output: %w", err)
 	}
 	return nil
+}
+
+// PrintCSV writes rows as CSV (RFC 4180, with line feeds). A cell that a spreadsheet would run as a
+// formula gets an apostrophe in front, unless it is a number.
+func (a *App) PrintCSV(rows [][]string) error {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = plainCell(cell)
+		}
+		_ = w.Write(cells) // a buffer never fails
+	}
+	w.Flush()
+	if _, err := a.Streams.Out.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+// plainCell returns a cell that no spreadsheet takes for a formula.
+func plainCell(cell string) string {
+	if cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return cell
+	}
+	if _, err := strconv.ParseInt(cell, 10, 64); err == nil {
+		return cell
+	}
+	return "'" + cell
 }

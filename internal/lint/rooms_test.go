@@ -190,6 +190,7 @@ var rooms = []room{
 			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
 			"internal/lab", "internal/joined", "internal/money", "internal/text", "internal/console", "internal/connect",
+			"internal/chart",
 			cobra, grpc, awsSDK,
 		},
 		tests: []string{

@@ -88,16 +88,20 @@ func (s *Store) ReadAudit(
 	}
 }
 
-// Open returns a limiter on the store. It is closed when the test ends. A nil now reads the
-// machine's clock.
-func (s *Store) Open(t testing.TB, now func() time.Time) *limiter.Limiter {
-	t.Helper()
+// New returns a limiter on the store. A nil now reads the machine's clock.
+func (s *Store) New(now func() time.Time) (*limiter.Limiter, error) {
 	backend, err := memory.Open(nil)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	s.Store = backend
-	l, err := limiter.New(s, &limiter.Options{Now: now})
+	return limiter.New(s, &limiter.Options{Now: now})
+}
+
+// Open is like [Store.New] for a test, which closes the limiter when it ends.
+func (s *Store) Open(t testing.TB, now func() time.Time) *limiter.Limiter {
+	t.Helper()
+	l, err := s.New(now)
 	if err != nil {
 		t.Fatal(err)
 	}
