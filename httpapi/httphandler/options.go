@@ -50,8 +50,8 @@ type Options struct {
 	Ready func(context.Context) error
 	// Version is the version of the program, for the OpenAPI document. Default: the document's own.
 	Version string
-	// StatusPage serves "/" and the files under "/page/", without a bearer token. Default: these
-	// paths answer 404.
+	// StatusPage serves "/", "/usage" and the files under "/page/", without a bearer token. Default:
+	// these paths answer 404.
 	StatusPage http.Handler
 	// Now reads the clock, for the RateLimit headers of budgets and for Activity.
 	// Default: [time.Now].

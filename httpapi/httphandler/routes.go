@@ -73,7 +73,7 @@ func (h *Handler) routes() []route {
 		routes = append(routes, get("/v1/activity", RoleRead, (*Handler).activity))
 	}
 	if page := h.options.StatusPage; page != nil {
-		routes = append(routes, plain("/{$}", page), plain("/page/{file}", page))
+		routes = append(routes, plain("/{$}", page), plain("/usage", page), plain("/page/{file}", page))
 	}
 	return routes
 }

@@ -83,6 +83,12 @@ func TestPageInBrowser(t *testing.T) {
 		{"without activity", pageWithoutActivity},
 		{"sizes", pageSizes},
 		{"contrast", pageContrast},
+		{"usage", usageFigures},
+		{"usage by the form", usageQuestions},
+		{"usage of other servers", usageUnable},
+		{"usage of hostile names", usageHostile},
+		{"usage in sizes", usageSizes},
+		{"usage contrast", usageContrast},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.t = t
@@ -332,21 +338,7 @@ func pageSizes(t *testing.T, b *browser) {
 		p.until(`document.getElementById("connection").textContent === "Live"`)
 		for _, width := range []int{320, 360, 700, 768, 1280, 1920} {
 			p.resize(width, 900, "dark")
-			var got struct {
-				Wide, View int
-				Small      []string
-			}
-			p.eval(`({
-				wide: document.documentElement.scrollWidth, view: innerWidth,
-				small: [...document.querySelectorAll("button, input")].filter((e) => {
-					const r = e.getBoundingClientRect();
-					return r.height > 0 && (r.height < 36 || r.width < 44 || r.right > innerWidth);
-				}).map((e) => e.id || e.textContent),
-			})`, &got)
-			if got.Wide > got.View || got.View != width || len(got.Small) > 0 {
-				t.Errorf("%.8s at %d: the page is %d wide in %d; too small: %q",
-					entity, width, got.Wide, got.View, got.Small)
-			}
+			checkWidth(p, entity, width)
 		}
 	}
 }

@@ -6,8 +6,9 @@
 // all segments share and that is read without a lock. [Activity.Report] locks one segment after the
 // other, adds up their counts, and returns the body of GET /v1/activity.
 //
-// [Page] serves the page at "/". Its script reads the API with the bearer token that the reader
-// enters. The page itself contains no data.
+// [Page] serves the status page at "/", and a page at "/usage" that shows use over time. Their
+// scripts read the API with the bearer token that the reader enters. The pages themselves contain
+// no data.
 package statuspage
 
 import (
@@ -21,24 +22,27 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// pageFiles has the files of the page. The page gets its data from the API, with the bearer token
+// pageFiles has the files of the pages. The pages get their data from the API, with the bearer token
 // of the reader.
 //
-//go:embed page/index.html page/style.css page/app.js
+//go:embed page/index.html page/usage.html page/style.css page/common.js page/app.js page/usage.js
 var pageFiles embed.FS
 
 // pagePolicy allows the page to load its own files and to call its own server, and nothing else.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Page returns the handler that serves the page at "/" and its files under "/page/", to GET and
-// HEAD.
+// Page returns the handler that serves the status page at "/", the page of usage at "/usage", and
+// their files under "/page/", to GET and HEAD.
 func Page() http.Handler {
 	files := map[string]pageFile{}
 	for _, f := range []struct{ path, name, contentType string }{
 		{"/", "page/index.html", "text/html; charset=utf-8"},
+		{"/usage", "page/usage.html", "text/html; charset=utf-8"},
 		{"/page/style.css", "page/style.css", "text/css; charset=utf-8"},
+		{"/page/common.js", "page/common.js", "text/javascript; charset=utf-8"},
 		{"/page/app.js", "page/app.js", "text/javascript; charset=utf-8"},
+		{"/page/usage.js", "page/usage.js", "text/javascript; charset=utf-8"},
 	} {
 		text, err := pageFiles.ReadFile(f.name)
 		if err != nil {

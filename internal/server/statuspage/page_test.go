@@ -47,8 +47,11 @@ func TestPageFiles(t *testing.T) {
 	}
 	for _, c := range []struct{ path, file, contentType string }{
 		{"/", "page/index.html", "text/html; charset=utf-8"},
+		{"/usage", "page/usage.html", "text/html; charset=utf-8"},
 		{"/page/style.css", "page/style.css", "text/css; charset=utf-8"},
+		{"/page/common.js", "page/common.js", "text/javascript; charset=utf-8"},
 		{"/page/app.js", "page/app.js", "text/javascript; charset=utf-8"},
+		{"/page/usage.js", "page/usage.js", "text/javascript; charset=utf-8"},
 	} {
 		want, err := os.ReadFile(c.file)
 		if err != nil {
@@ -97,10 +100,12 @@ func TestPageRefusals(t *testing.T) {
 		{"no such file", "GET", "/page/other.js", with, http.StatusNotFound},
 		{"the folder", "GET", "/page/", with, http.StatusNotFound},
 		{"the page by its file", "GET", "/page/index.html", with, http.StatusNotFound},
+		{"the page of usage by its file", "GET", "/page/usage.html", with, http.StatusNotFound},
 		{"a way out", "GET", "/page/..%2Fpage.go", with, http.StatusNotFound},
 		{"another method", "POST", "/", with, http.StatusMethodNotAllowed},
 		{"another method on a file", "DELETE", "/page/app.js", with, http.StatusMethodNotAllowed},
 		{"no page: /", "GET", "/", without, http.StatusNotFound},
+		{"no page: /usage", "GET", "/usage", without, http.StatusNotFound},
 		{"no page: a file", "GET", "/page/app.js", without, http.StatusNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,8 +142,8 @@ func TestPageText(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files != 3 {
-		t.Errorf("%d files, want 3 (%v)", files, err)
+	if err != nil || files != 6 {
+		t.Errorf("%d files, want 6 (%v)", files, err)
 	}
 	for _, bad := range []string{
 		`e.innerHTML = x`, `eval(x)`, `new Function(x)`, `<a href="javascript:x">`, `import("./x.js")`,
@@ -149,30 +154,40 @@ func TestPageText(t *testing.T) {
 			t.Errorf("nobody minds %s", bad)
 		}
 	}
-	html, err := os.ReadFile("page/index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The elements that the module looks up by name are in the document, and each label has the
-	// element that it names.
-	script, err := os.ReadFile("page/app.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []string
-	for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(string(html), -1) {
-		if slices.Contains(ids, m[1]) {
-			t.Errorf("two elements have the id %s", m[1])
+}
+
+// TestPageNames checks that the elements that a page's modules look up by name are in its document,
+// and that each label has the element that it names.
+func TestPageNames(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile("page/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		ids = append(ids, m[1])
+		return string(text)
 	}
-	wanted := regexp.MustCompile(`byID\("([^"]+)"\)`).FindAllStringSubmatch(string(script), -1)
-	wanted = append(wanted, regexp.MustCompile(`(?:for|list|aria-labelledby)="([^"]+)"`).
-		FindAllStringSubmatch(string(html), -1)...)
-	for _, m := range wanted {
-		if !slices.Contains(ids, m[1]) {
-			t.Errorf("no element has the id %s", m[1])
+	for page, module := range map[string]string{"index.html": "app.js", "usage.html": "usage.js"} {
+		html, script := read(page), read("common.js")+read(module)
+		var ids []string
+		for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(html, -1) {
+			if slices.Contains(ids, m[1]) {
+				t.Errorf("%s: two elements have the id %s", page, m[1])
+			}
+			ids = append(ids, m[1])
 		}
+		// The module itself makes some elements.
+		for _, m := range regexp.MustCompile(`\sid: "([^"]+)"`).FindAllStringSubmatch(script, -1) {
+			ids = append(ids, m[1])
+		}
+		wanted := regexp.MustCompile(`byID\("([^"]+)"\)`).FindAllStringSubmatch(script, -1)
+		wanted = append(wanted, regexp.MustCompile(`(?:for|list|aria-labelledby)="([^"]+)"`).
+			FindAllStringSubmatch(html, -1)...)
+		for _, m := range wanted {
+			if !slices.Contains(ids, m[1]) {
+				t.Errorf("%s: no element has the id %s", page, m[1])
+			}
+		}
+		t.Logf("%s: %d ids, %d uses", page, len(ids), len(wanted))
 	}
-	t.Logf("%d ids, %d uses", len(ids), len(wanted))
 }

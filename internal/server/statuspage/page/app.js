@@ -1,22 +1,20 @@
-// The status page. It asks the API of the server that it came from and changes nothing there. Names
-// come from callers, so all text goes through textContent.
+// The status page.
 
-const byID = (id) => document.getElementById(id);
-const tokenKey = "weir bearer token";
+import {
+  Problem, ask, byID, cell, connection, count, element, forget, row, show, showLock, sync, takeToken, token,
+  whole, write,
+} from "./common.js";
+
 const everyMS = 1000;
-const patienceMS = 5000; // for one answer
 const pauseMostMS = 30000; // between attempts while the server does not answer
 const spokenEveryMS = 20000; // how often figures are read out
 const rowsAtFirst = 8;
 
 /* Numbers and times. */
 
-const whole = new Intl.NumberFormat("en");
 const fraction = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-
-const count = (n, one, many) => `${whole.format(n)} ${n === 1 ? one : many}`;
 
 // minus works on whole numbers beyond 2^53 too, which parse leaves as BigInt.
 const minus = (a, b) => (typeof a === typeof b ? a - b : BigInt(a) - BigInt(b));
@@ -51,57 +49,6 @@ function span(ms) {
   return parts.join(" ");
 }
 
-/* The document. */
-
-function element(name, className, ...children) {
-  const e = document.createElement(name);
-  if (className) e.className = className;
-  e.append(...children.filter((c) => c !== null));
-  return e;
-}
-
-// write leaves what is there alone if it says the same, so that a selection stays.
-function write(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-const show = (node, visible) => { node.hidden = !visible; };
-
-function cell(label, className, ...children) {
-  const td = element("td", className, ...children);
-  td.dataset.label = label;
-  td.setAttribute("role", "cell");
-  return td;
-}
-
-function row(...cells) {
-  const tr = element("tr", "", ...cells);
-  tr.setAttribute("role", "row");
-  return tr;
-}
-
-const kept = new WeakMap(); // of each parent, its children by key
-
-// sync makes the children of parent those of items, in order. Elements stay as long as their keys, so
-// that focus and selection do too.
-function sync(parent, items, keyOf, make, fill) {
-  const old = kept.get(parent) ?? new Map();
-  const now = new Map();
-  for (const item of items) {
-    let key = keyOf(item);
-    while (now.has(key)) key += " ";
-    now.set(key, [old.get(key)?.[0] ?? make(item), item]);
-  }
-  for (const [key, [e]] of old) if (!now.has(key)) e.remove();
-  let next = parent.firstElementChild;
-  for (const [e, item] of now.values()) {
-    if (e === next) next = next.nextElementSibling;
-    else parent.insertBefore(e, next);
-    fill(e, item);
-  }
-  kept.set(parent, now);
-}
-
 const hashOf = (entity, resource) =>
   "#" + new URLSearchParams(resource ? { entity, resource } : { entity });
 
@@ -110,57 +57,6 @@ function entityLink(entity, resource) {
   a.href = hashOf(entity, resource);
   return a;
 }
-
-/* The server. */
-
-// Problem is an answer that is none: status 0 where there was no answer at all.
-class Problem extends Error {
-  constructor(status, detail) {
-    super(detail);
-    this.status = status;
-  }
-}
-
-let token = "";
-try {
-  token = sessionStorage.getItem(tokenKey) ?? "";
-} catch { /* storage is switched off: the page's memory has to do */ }
-
-function keepToken(value) {
-  token = value;
-  try {
-    if (value) sessionStorage.setItem(tokenKey, value);
-    else sessionStorage.removeItem(tokenKey);
-  } catch { /* as above */ }
-}
-
-// parse reads JSON without rounding the numbers that only 64 bits hold, where the browser can.
-const parse = (text) => JSON.parse(text, (_, value, context) =>
-  Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
-    ? BigInt(context.source) : value);
-
-async function ask(path) {
-  const headers = { Accept: "application/json" };
-  if (token) headers.Authorization = `Bearer ${token}`;
-  let response, text;
-  try {
-    response = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(patienceMS) });
-    text = await response.text();
-  } catch {
-    throw new Problem(0, "no answer");
-  }
-  let body;
-  try {
-    body = parse(text);
-  } catch {
-    throw new Problem(response.ok ? 502 : response.status, "the answer is not JSON");
-  }
-  if (!response.ok) throw new Problem(response.status, detailOf(body) || response.statusText);
-  return body;
-}
-
-const detailOf = (body) =>
-  body.field && body.reason ? `${body.field} “${body.value ?? ""}” ${body.reason}` : body.detail;
 
 const askAbout = (what, entity, resource) => {
   const query = new URLSearchParams({ entity });
@@ -192,11 +88,6 @@ async function tick() {
     const pause = failures ? Math.min(everyMS * 2 ** (failures - 1), pauseMostMS) : everyMS;
     if (!locked && !document.hidden) timer = setTimeout(tick, pause);
   }
-}
-
-function connection(state, text) {
-  byID("connection").dataset.state = state;
-  write(byID("connection"), text);
 }
 
 function answered() {
@@ -234,39 +125,14 @@ function failed(problem) {
 function lock(problem) {
   locked = true;
   failures = 0;
-  show(byID("content"), false);
-  show(byID("unlock"), true);
-  show(byID("forget"), false);
-  connection("locked", "Needs a bearer token");
-  const said = problem.status === 403
-    ? "The role of this bearer token is too weak to read."
-    : "The server does not know this bearer token.";
-  write(byID("unlock-message"), token ? said : "");
-  byID("token").setAttribute("aria-invalid", String(token !== ""));
-  keepToken("");
-  byID("token").focus();
+  showLock(problem);
 }
 
 function unlock(event) {
   event.preventDefault();
-  const value = byID("token").value.trim();
-  if (!/^[\x21-\x7e]+$/.test(value)) {
-    write(byID("unlock-message"), "A bearer token has no spaces and only ASCII characters.");
-    return;
-  }
-  keepToken(value);
-  byID("token").value = "";
+  if (!takeToken()) return;
   locked = false;
-  show(byID("unlock"), false);
-  show(byID("content"), true);
-  byID("main").focus({ preventScroll: true });
-  connection("starting", "Connecting");
   tick();
-}
-
-function forget() {
-  keepToken("");
-  location.reload(); // what it has shown goes too
 }
 
 /* Overview. */
