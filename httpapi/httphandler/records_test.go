@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -309,4 +311,29 @@ func TestPrincipal(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzRecordsQuery sends any query, which is answered or refused with a mistake.
+func FuzzRecordsQuery(f *testing.F) {
+	for _, query := range []string{
+		"entity=acme&window=daily&from=2026-10-01&to=2026-11-01&size=3", "resource=gpt-4o&limit=tpm",
+		"entity=acme&after=aG91cmx5IDE3OTA4MTI4MDAgZ3B0LTRvIGFjbWU", "from=0000-01-01&to=9999-12-31T23:59:59Z",
+		"entity=a%2Fb:c@d-e_f.g&size=1000", "after=01K6EVENT00000000000000002", "window=%ff&from=+", "",
+	} {
+		f.Add(query)
+	}
+	records := recordstore.Month().Open(f, nil)
+	h := httphandler.New(records, &httphandler.Options{Records: records})
+	f.Fuzz(func(t *testing.T, query string) {
+		for _, path := range []string{"/v1/usage", "/v1/audit"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+			r.URL.RawQuery = query
+			recorder := httptest.NewRecorder()
+			h.ServeHTTP(recorder, r)
+			a := readAnswer(t, http.MethodGet, recorder.Result())
+			if a.status != http.StatusOK && (a.status != http.StatusBadRequest || a.body["reason"] == nil) {
+				t.Errorf("%s: %d %s", path, a.status, a.text)
+			}
+		}
+	})
 }

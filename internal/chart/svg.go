@@ -187,7 +187,7 @@ func (d *svgDrawing) plot() {
 
 // bars writes the columns, and over them the areas that show the values.
 func (d *svgDrawing) bars(top int, edge func(i int) int) {
-	bars := make([]strings.Builder, len(d.series))
+	bars := make([]string, len(d.series))
 	for i := range d.n {
 		x, width := edge(i), edge(i+1)-edge(i)
 		if width > 2 {
@@ -196,12 +196,12 @@ func (d *svgDrawing) bars(top int, edge func(i int) int) {
 		edges := stack(column(d.series, i), d.top, svgPlot, 1)
 		for k := range d.series {
 			if height := edges[k+1] - edges[k]; height > 0 {
-				bars[k].WriteString(rect{x, top + svgPlot - edges[k+1], max(width, 1), height}.path())
+				bars[k] += rect{x, top + svgPlot - edges[k+1], max(width, 1), height}.path()
 			}
 		}
 	}
 	for k, class := range d.classes() {
-		d.path(class, bars[k].String())
+		d.path(class, bars[k])
 	}
 	for i := range d.n {
 		d.add(`<rect class="hit" x="`, strconv.Itoa(edge(i)), `" y="`, strconv.Itoa(top), `" width="`,

@@ -30,13 +30,13 @@ const usageHelp = `
 
 Without ENTITY, and with --resource, it is the usage of all entities on the resource.
 
-Time. The windows begin on the hour, the day or the month, in UTC. Without --from, the list begins
+Time. The windows begin on the hour, the day or the month, in UTC. Without --from, the answer begins
 with the last 24 hours, 31 days or 12 months, by --window; older usage is left out, and the output
 says so. --month and --day are short for --from and --to, and --month means --window daily
 unless another window is named.
 
-Usage may be late by some seconds, and where it may be missing the output says from when to when.
-What a store records is in docs/usage.md.`
+The usage of the last minutes may be late, and where usage may be missing the output says from when
+to when. What a store records is in docs/usage.md.`
 
 // usageFlags select usage.
 type usageFlags struct {
@@ -51,7 +51,8 @@ type usageFlags struct {
 func (f *usageFlags) add(cmd *cobra.Command) {
 	cmd.Args = console.Arguments(0, 1, "")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	f.window = console.NewChoice(string(weir.Hourly), string(weir.Daily), string(weir.Monthly))
+	windows := []string{string(weir.Hourly), string(weir.Daily), string(weir.Monthly)}
+	f.window = console.NewChoice(windows...)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.q.Resource, "resource", "r", "", "only on the resource with this `NAME`")
 	flags.StringVar(&f.q.Limit, "limit", "", "only the units of the limit with this `NAME`")
@@ -61,6 +62,11 @@ func (f *usageFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.to, "to", "", "only windows that begin before this `TIME`")
 	flags.StringVar(&f.month, "month", "", "only the windows of this `MONTH`, like 2026-01")
 	flags.StringVar(&f.dayFlag, "day", "", "only the windows of this `DAY`, like 2026-01-31")
+	console.GroupFlags(cmd, "Which usage", "resource", "limit", "window", "from", "to", "month", "day")
+	complete := cobra.FixedCompletions(windows, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("window", complete); err != nil {
+		panic(err) // cmd has no such flag
+	}
 }
 
 // plan reads the arguments and flags. The default of --from depends on now.

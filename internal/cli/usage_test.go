@@ -16,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/internal/testkit/recordstore"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // runOn runs the program in this process against a server.
@@ -279,6 +281,52 @@ HOUR               ENTITY  RESOURCE  EVENTS  tpm
 		if !strings.Contains(got.out, part) {
 			t.Errorf("the audit of the system has no %s: %s%s", part, got.out, got.err)
 		}
+	}
+}
+
+// TestAuditOfBearerToken changes a limit through a server with bearer tokens, and checks that the
+// audit names the owner.
+func TestAuditOfBearerToken(t *testing.T) {
+	t.Parallel()
+	s := startTableServer(t, nil)
+	local := testkit.DynamoDB(t)
+	config := local.Config()
+	store, err := dynamodb.Open(t.Context(), s.table.Name, &dynamodb.Options{
+		Config: &config, Endpoint: local.Endpoint(), Principal: "the-server",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim, err := limiter.New(store, &limiter.Options{StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lim.Close() })
+	for i, c := range []struct{ name, want string }{
+		{"alice@example.org", "alice@example.org"}, {"has a space", "the-server"}, {"", "the-server"},
+	} {
+		server := httptest.NewServer(httphandler.New(lim, &httphandler.Options{
+			Admin: lim, Records: lim, Authenticate: func(string) (httphandler.Identity, bool) {
+				return httphandler.Identity{Name: c.name, Role: httphandler.RoleAdmin}, true
+			},
+		}))
+		run := func(args ...string) string {
+			t.Helper()
+			env := map[string]string{connect.ServerEnv: server.URL, connect.TokenEnv: "a-bearer-token"}
+			var out, errs bytes.Buffer
+			streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
+			code := Run(t.Context(), args, streams, func(name string) string { return env[name] })
+			if code != 0 {
+				t.Fatalf("%s: %s", args, &errs)
+			}
+			return out.String()
+		}
+		run("resource", "set-limits", "gpt-4o", "rpm:"+strconv.Itoa(500+i))
+		rows := strings.Split(run("audit", "list", "-r", "gpt-4o", "--size", "1", "-o", "csv"), "\n")
+		if got := strings.Split(rows[1], ",")[5]; got != c.want {
+			t.Errorf("%q: got the principal %q, want %q", c.name, got, c.want)
+		}
+		server.Close()
 	}
 }
 
