@@ -220,13 +220,14 @@ func TestAuditAnswers(t *testing.T) {
 	} {
 		a := w.getWith("/v1/audit", c.query...)
 		a.want(t, 200)
-		got := ""
+		var got strings.Builder
 		for _, e := range a.body["events"].([]any) {
 			id := e.(map[string]any)["event_id"].(string)
-			got += id[len(id)-1:]
+			got.WriteString(id[len(id)-1:])
 		}
-		if _, next := a.body["next"]; got != c.want || next != c.next {
-			t.Errorf("%q: got events %q, next %v, want %q, %v", c.query, got, next, c.want, c.next)
+		if _, next := a.body["next"]; got.String() != c.want || next != c.next {
+			t.Errorf("%q: got events %q, next %v, want %q, %v", c.query, got.String(), next, c.want,
+				c.next)
 		}
 	}
 }

@@ -175,6 +175,19 @@ func usagePlan(
 // largestPage is the largest page of records.
 const largestPage = 1000
 
+// pageOf returns the number of windows to ask for at once. A store may add up a record from hundreds
+// of hours, and a server must answer within seconds.
+func pageOf(w weir.UsageWindow) int {
+	switch w {
+	case weir.Monthly:
+		return largestPage / 20
+	case weir.Daily:
+		return largestPage / 4
+	default:
+		return largestPage
+	}
+}
+
 // usageRecords is the usage that a query finds, up to a number of windows.
 type usageRecords struct {
 	usage []weir.Usage
@@ -201,13 +214,13 @@ func readUsage(
 	return found, nil
 }
 
-// allUsage yields the usage of all pages, and sets the gaps. It reads small pages if few windows
-// are wanted.
+// allUsage yields the usage of all pages, and sets the gaps. A page has at most one window more than
+// the caller wants, which tells it that there are more.
 func allUsage(
 	ctx context.Context, r httpapi.Records, q *weir.UsageQuery, most int, gaps *[]weir.UsageGap,
 ) iter.Seq2[weir.Usage, error] {
 	asked := *q
-	asked.Size = min(most, largestPage-1) + 1
+	asked.Size = min(most, pageOf(q.Window)-1) + 1
 	return func(yield func(weir.Usage, error) bool) {
 		for {
 			page, err := r.Usage(ctx, &asked)

@@ -5,8 +5,7 @@ import {
   whole, write,
 } from "./common.js";
 
-const pageSize = 1000;
-const pagesMost = 20; // of one question
+const windowsMost = 10000; // of one question
 const rowsAtFirst = 14;
 const seriesMost = 8; // colours; the smallest series share the last one
 const columnsMost = 5000; // of a longer time, only the part with usage is drawn
@@ -19,24 +18,25 @@ const dayText = (d) => `${d.getUTCFullYear()}-${pad(d.getUTCMonth() + 1)}-${pad(
 const hourText = (d) => `${pad(d.getUTCHours())}:${pad(d.getUTCMinutes())}`;
 const monthName = (d) => d.toLocaleString("en", { month: "short", timeZone: "UTC" });
 
-// kinds has, for each window, how it begins, how many are shown by default, and how it is named.
+// kinds has, for each window, how it begins, how many are shown by default, how many are asked for at
+// once (a store may add up a month from hundreds of hours), and how it is named.
 const kinds = {
   hourly: {
-    word: "hour", usual: 24,
+    word: "hour", usual: 24, page: 1000,
     start: (ms) => ms - (ms % hourMS),
     step: (ms, n) => ms + n * hourMS,
     name: (d) => `${dayText(d)} ${hourText(d)}`,
     tick: (d) => (d.getUTCHours() === 0 ? `${monthName(d)} ${d.getUTCDate()}` : hourText(d)),
   },
   daily: {
-    word: "day", usual: 31,
+    word: "day", usual: 31, page: 250,
     start: (ms) => ms - (ms % (24 * hourMS)),
     step: (ms, n) => ms + n * 24 * hourMS,
     name: dayText,
     tick: (d) => `${monthName(d)} ${d.getUTCDate()}`,
   },
   monthly: {
-    word: "month", usual: 12,
+    word: "month", usual: 12, page: 50,
     start: (ms) => Date.UTC(new Date(ms).getUTCFullYear(), new Date(ms).getUTCMonth(), 1),
     step: (ms, n) => Date.UTC(new Date(ms).getUTCFullYear(), new Date(ms).getUTCMonth() + n, 1),
     name: (d) => `${d.getUTCFullYear()}-${pad(d.getUTCMonth() + 1)}`,
@@ -75,15 +75,15 @@ let asking = 0; // numbers the questions, so that a late answer is dropped
 
 async function answerTo(asked) {
   const from = asked.from || new Date(bounds(asked).from).toISOString();
-  const query = new URLSearchParams({ window: asked.window, size: pageSize, from });
+  const query = new URLSearchParams({ window: asked.window, size: kinds[asked.window].page, from });
   for (const name of ["entity", "resource", "to"]) if (asked[name]) query.set(name, asked[name]);
   const found = { asked, usage: [], gaps: [], more: false };
-  for (let n = 0; ; n++) {
+  for (;;) {
     const page = await ask(`v1/usage?${query}`);
     found.usage.push(...page.usage);
     found.gaps = page.gaps;
     if (!page.next) return found;
-    if (n + 1 === pagesMost) return { ...found, more: true };
+    if (found.usage.length >= windowsMost) return { ...found, more: true };
     query.set("after", page.next);
   }
 }
