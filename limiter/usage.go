@@ -37,7 +37,7 @@ func (l *Limiter) Usage(ctx context.Context, q *weir.UsageQuery) (*weir.UsagePag
 		}
 		page.Usage = append(page.Usage, u)
 	}
-	gaps, err := reader.UsageGaps(ctx, l.options.Now(), checked)
+	gaps, err := reader.UsageGaps(ctx, l.options.Now().Truncate(time.Millisecond), checked)
 	if err != nil {
 		return nil, classify(err)
 	}

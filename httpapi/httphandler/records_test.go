@@ -271,6 +271,14 @@ func (a *changeAdmin) SetLimits(ctx context.Context, _ weir.Subject, _ []weir.Li
 
 func (a *changeAdmin) SetPolicy(ctx context.Context, _ weir.Policy) error { return a.note(ctx) }
 
+func (a *changeAdmin) SetRetention(ctx context.Context, _ weir.Retention) error {
+	return a.note(ctx)
+}
+
+func (*changeAdmin) Retention(context.Context) (*weir.Retention, error) {
+	return &weir.Retention{}, nil
+}
+
 func (a *changeAdmin) SetEntity(ctx context.Context, _, _ string, _ bool) error {
 	return a.note(ctx)
 }

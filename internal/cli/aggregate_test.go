@@ -62,7 +62,7 @@ func TestAggregateUntilInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	run(ctx, &cancelOn{word: "msg=counted", cancel: cancel}, "aggregate", "--interval", "10ms")
-	if out := run(t.Context(), none, "usage", "list", "acme"); !strings.Contains(out, "rpm=4") {
+	if out := run(t.Context(), none, "usage", "list", "acme"); !strings.Contains(out, "acme    gpt-4o         1    4\n") {
 		t.Errorf("got %s", out)
 	}
 }
