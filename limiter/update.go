@@ -313,7 +313,7 @@ func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.
 	e.version = out.Version
 	e.inDoubt = e.inDoubt || out.RefundInDoubt
 	if l.options.Observer != nil && !e.degraded && s.verb != weir.VerbExtend {
-		c.noteUse(e, out)
+		c.noteUse(out)
 	}
 	switch s.verb {
 	case weir.VerbComplete:
@@ -338,35 +338,20 @@ func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.
 	return l.receipt(s, e, out.At)
 }
 
-// noteUse notes for the observer what the update has changed on each limit. e is the entry before
-// the update.
-func (c *scratch) noteUse(e *leaseEntry, out *driver.Outcome) {
+// noteUse notes for the observer what the update has changed on each limit. Slots that a complete
+// returns are no refund.
+func (c *scratch) noteUse(out *driver.Outcome) {
 	for i := range c.update.Changes {
 		change, total := &c.update.Changes[i], c.update.Changes[i].To
 		if i < len(out.Taken) {
 			total = out.Taken[i].Units
 		}
-		if c.op.verb == weir.VerbComplete && change.Limit.Kind == weir.Concurrency {
-			total = c.op.slotsUsed(e, change.Holding)
-		}
+		total += change.Spent
 		c.used = append(c.used, Use{
 			Subject: change.Holding.Subject, Limit: change.Limit.Name, Kind: change.Limit.Kind,
 			Change: total - change.From, Total: total,
 		})
 	}
-}
-
-// slotsUsed returns the slots that a completed lease has used: those that the actuals name, or all
-// that it held. The lease returns them, but they are no refund.
-func (s *updateOp) slotsUsed(e *leaseEntry, h *driver.Holding) int64 {
-	var used int64
-	for _, p := range h.Parts {
-		if n, ok := s.named(e, p.Charge, h.Limit.Name); ok {
-			p.Units = n
-		}
-		used += p.Units
-	}
-	return used
 }
 
 func (l *Limiter) receipt(s *updateOp, e *leaseEntry, at time.Time) *weir.Receipt {
