@@ -14,8 +14,12 @@ import (
 //	the newest lease time forgotten early
 //	items: entity, resource, states: limit, kind, counter
 //	records: ID, state, fingerprints, numbers; of a live one also holdings, answer and keys
+//	the record of usage: its begin, its oldest hour, the latest call, times that were lost
+//	usage: entity, resource, names of limits, entries: hour, limit, units, events
+//	audit: ID, time, action, places, principal, details
 //
-// Instants are Unix milliseconds.
+// In version 1 a state has no usage, and the body ends after the records. Instants are Unix
+// milliseconds, hours are counted from the Unix epoch.
 
 // The smallest size of an element in a body, in bytes.
 const (
@@ -43,15 +47,24 @@ func (s *SnapshotStore) encode(buffer []byte, f *snapshotHeader) ([]byte, error)
 	}
 	c.count(f.records, minRecord)
 	f.records -= s.records.write(c)
-	if !c.check(f.items == 0 && f.records == 0) {
+	c.usageHeader(&f.usage)
+	c.count(f.subjects, minUsage)
+	for i := range s.store.stripes {
+		f.subjects -= s.store.stripes[i].writeUsage(c)
+	}
+	for i := range list(c, &f.audit, minEvent) {
+		c.event(&f.audit[i])
+	}
+	if !c.check(f.items == 0 && f.records == 0 && f.subjects == 0) {
 		return buffer, errMalformed
 	}
 	return c.data, nil
 }
 
-// decode loads a body into the store, which must be empty. After an error the store is unusable.
-func (s *SnapshotStore) decode(body []byte) error {
-	c := newReader(body)
+// decode loads a body of a version into the store, which must be empty. After an error the store is
+// unusable.
+func (s *SnapshotStore) decode(body []byte, version uint32) error {
+	c := newReader(body, version)
 	c.varint(&s.records.horizon)
 	for range c.count(0, minSubject) {
 		it := &subjectState{}
@@ -59,7 +72,7 @@ func (s *SnapshotStore) decode(body []byte) error {
 		hash := s.store.hashOf(it.subject)
 		p := &s.store.stripes[s.store.stripeOf(it.subject.Entity)]
 		if c.check(p.items.find(it.subject, hash) == nil) {
-			p.ensure(it.subject, hash).states = it.states
+			p.load(it, hash)
 		}
 	}
 	for range c.count(0, minRecord) {
@@ -68,6 +81,10 @@ func (s *SnapshotStore) decode(body []byte) error {
 		if c.check(s.records.byID[r.ID] == nil) {
 			s.records.insert(r)
 		}
+	}
+	if version > 1 {
+		s.decodeUsage(c)
+		s.decodeAudit(c)
 	}
 	if !c.check(len(c.data) == 0) {
 		return errMalformed
@@ -88,6 +105,7 @@ func (c *codec) subjectState(it *subjectState) {
 			s.counter = newCounter(0, &weir.Limit{Kind: s.kind})
 		}
 		c.counter(s.counter)
+		c.hourUse(&s.use)
 	}
 }
 

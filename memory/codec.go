@@ -22,6 +22,8 @@ import (
 // allocate much more than its own size.
 type codec struct {
 	reading bool
+	// version is the version of the format that is read.
+	version uint32
 	// data has the bytes written so far, or those left to read.
 	data   []byte
 	failed bool
@@ -39,7 +41,9 @@ type codec struct {
 // has ruled out accidents.
 var errMalformed = errors.New("is malformed")
 
-func newReader(body []byte) *codec { return &codec{reading: true, data: body} }
+func newReader(body []byte, version uint32) *codec {
+	return &codec{reading: true, version: version, data: body}
+}
 
 func newWriter(buffer []byte) *codec {
 	return &codec{

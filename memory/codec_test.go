@@ -15,7 +15,7 @@ import (
 // same after it is encoded and decoded again.
 func FuzzDecodeSnapshot(f *testing.F) {
 	whole := smallSnapshot(f)
-	body, err := openEnvelope(whole)
+	body, _, err := openEnvelope(whole)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -23,11 +23,12 @@ func FuzzDecodeSnapshot(f *testing.F) {
 	f.Add(body)
 	f.Add([]byte{0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if body, err := openEnvelope(data); err == nil {
-			data = body
+		version := uint32(snapshotVersion)
+		if body, v, err := openEnvelope(data); err == nil {
+			data, version = body, v
 		}
 		first := bareStore(t)
-		if first.decode(data) != nil {
+		if first.decode(data, version) != nil {
 			return
 		}
 		once, err := first.snapshot(nil)
@@ -36,7 +37,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 		}
 		second := bareStore(t)
 		second.store.seed = first.store.seed // for the same stripes and order
-		if err := second.decode(once); err != nil {
+		if err := second.decode(once, snapshotVersion); err != nil {
 			t.Fatalf("decode what was encoded: %v", err)
 		}
 		twice, err := second.snapshot(nil)

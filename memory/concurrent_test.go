@@ -77,7 +77,7 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 	everyone.Wait()
 	for i := range taken {
 		takes := takesOf("e"+strconv.Itoa(i), limits)
-		left := s.stripes[s.stripeOf(takes[0].Entity)].items.find(takes[0].Subject, s.hashOf(takes[0].Subject)).stateOf(&limits[0]).counter
+		left := s.stripes[s.stripeOf(takes[0].Entity)].items.find(takes[0].Subject, s.hashOf(takes[0].Subject)).states[0].counter
 		used := limits[0].Capacity - left.AvailableAt(now.UnixMilli(), limits[0].Definition())
 		if used > limits[0].Capacity || used > taken[i].Load() {
 			t.Errorf("e%d: got %d used of %d taken, capacity %d", i, used, taken[i].Load(), limits[0].Capacity)
@@ -183,7 +183,7 @@ func useSnapshotStore(
 func snapshotSums(t *testing.T, body []byte, now time.Time) (used, held int64) {
 	t.Helper()
 	read := bareStore(t)
-	if err := read.decode(body); err != nil {
+	if err := read.decode(body, snapshotVersion); err != nil {
 		t.Fatal(err)
 	}
 	for i := range read.store.stripes {

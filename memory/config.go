@@ -9,10 +9,15 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// WriteLimits makes limits the only ones at a place, from the next call on. It fails only if limits
-// are malformed, and then changes nothing.
-func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, limits []weir.Limit) error {
-	return s.editConfig(func(d *weir.Definitions) error {
+// WriteLimits makes limits the only ones at a place, from the next call on. It fails only if
+// limits are malformed, and then changes nothing.
+func (s *Store) WriteLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
+) error {
+	describe := func(before, after *weir.Definitions) []auditChange {
+		return describeLimits(at, before, after)
+	}
+	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
 		switch {
 		case at.Entity != "":
 			e, declared := d.Entities[at.Entity]
@@ -31,8 +36,8 @@ func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, lim
 }
 
 // WritePolicy makes p the system's policy.
-func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error {
-	return s.editConfig(func(d *weir.Definitions) error {
+func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	return s.editConfig(ctx, now, describePolicy, func(d *weir.Definitions) error {
 		d.OnUnavailable = p
 		return nil
 	})
@@ -40,8 +45,13 @@ func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error
 
 // WriteEntity declares an entity or changes its parent and cascade. A parent that is not declared
 // and a cycle are [*weir.Error]s with code [weir.Invalid].
-func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string, cascade bool) error {
-	return s.editConfig(func(d *weir.Definitions) error {
+func (s *Store) WriteEntity(
+	ctx context.Context, now time.Time, name, parent string, cascade bool,
+) error {
+	describe := func(before, after *weir.Definitions) []auditChange {
+		return describeEntity(name, before, after)
+	}
+	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
 		e := d.Entities[name]
 		e.Parent, e.Cascade = parent, cascade
 		d.Entities[name] = e
@@ -49,10 +59,14 @@ func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string,
 	})
 }
 
-// DeleteEntity removes an entity and its limits. The error has code [weir.NotFound] if the entity
-// is not declared, and [weir.Conflict] if it is the parent of another entity.
-func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error {
-	return s.editConfig(func(d *weir.Definitions) error {
+// DeleteEntity removes an entity and its limits. Its usage and its audit stay. The error has code
+// [weir.NotFound] if the entity is not declared, and [weir.Conflict] if it is the parent of
+// another entity.
+func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	describe := func(before, after *weir.Definitions) []auditChange {
+		return describeEntity(name, before, after)
+	}
+	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
 		if _, ok := d.Entities[name]; !ok {
 			return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
 		}
@@ -68,18 +82,26 @@ func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error 
 	})
 }
 
-// editConfig puts a changed copy of the configuration in force. Other calls may still read the old
-// one, so change must replace maps and slices with copies instead of modifying them. The map of
-// entities is copied here.
-func (s *Store) editConfig(change func(d *weir.Definitions) error) error {
+// editConfig puts a changed copy of the configuration in force, and records what describe says of
+// the old one and the new one. Other calls may still read the old one, so change must replace
+// maps and slices with copies instead of modifying them. The map of entities is copied here.
+func (s *Store) editConfig(
+	ctx context.Context, now time.Time,
+	describe func(before, after *weir.Definitions) []auditChange, change func(d *weir.Definitions) error,
+) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	d := *s.config.Load()
+	before := s.config.Load()
+	d := *before
 	d.Entities = maps.Clone(d.Entities)
 	if err := change(&d); err != nil {
 		return err
 	}
-	return s.configure(&d)
+	if err := s.configure(&d); err != nil {
+		return err
+	}
+	s.audit.add(ctx, now, describe(before, s.config.Load())...)
+	return nil
 }
 
 // withLevel returns a copy of the levels in which the level name has other limits.

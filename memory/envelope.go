@@ -18,8 +18,9 @@ import (
 //	body     see body.go
 //	checksum 32 bytes: SHA-256 of everything before it
 const (
-	snapshotMagic   = "WEIRMEM\n"
-	snapshotVersion = 1
+	snapshotMagic = "WEIRMEM\n"
+	// snapshotVersion is the version that is written. Version 1, without usage and audit, is read too.
+	snapshotVersion = 2
 
 	headerLen = len(snapshotMagic) + 4 + 8
 )
@@ -39,33 +40,33 @@ func sealEnvelope(buffer []byte) []byte {
 	return append(buffer, sum[:]...)
 }
 
-// openEnvelope returns the body of a file, or an error that says what is wrong with the file, as
-// the end of a sentence.
-func openEnvelope(data []byte) ([]byte, error) {
+// openEnvelope returns the body of a file and its version, or an error that says what is wrong with
+// the file, as the end of a sentence.
+func openEnvelope(data []byte) (body []byte, version uint32, err error) {
 	magic := data[:min(len(data), len(snapshotMagic))]
 	if !bytes.HasPrefix([]byte(snapshotMagic), magic) {
-		return nil, errors.New("is not a snapshot of this store")
+		return nil, 0, errors.New("is not a snapshot of this store")
 	}
 	if len(data) < headerLen {
-		return nil, fmt.Errorf("is truncated: it has only %d bytes", len(data))
+		return nil, 0, fmt.Errorf("is truncated: it has only %d bytes", len(data))
 	}
-	version := binary.LittleEndian.Uint32(data[len(snapshotMagic):])
-	if version != snapshotVersion {
-		return nil, fmt.Errorf("has format version %d, and this program knows only %d",
+	version = binary.LittleEndian.Uint32(data[len(snapshotMagic):])
+	if version < 1 || version > snapshotVersion {
+		return nil, 0, fmt.Errorf("has format version %d, and this program knows only those up to %d",
 			version, snapshotVersion)
 	}
 	length := binary.LittleEndian.Uint64(data[headerLen-8:])
 	switch rest := uint64(len(data) - headerLen); {
 	case rest < sha256.Size || length > rest-sha256.Size:
-		return nil, fmt.Errorf("is truncated: it has only %d bytes", len(data))
+		return nil, 0, fmt.Errorf("is truncated: it has only %d bytes", len(data))
 	case length < rest-sha256.Size:
-		return nil, fmt.Errorf("is damaged: %d bytes follow its end", rest-sha256.Size-length)
+		return nil, 0, fmt.Errorf("is damaged: %d bytes follow its end", rest-sha256.Size-length)
 	}
 	end := len(data) - sha256.Size
 	if sha256.Sum256(data[:end]) != [sha256.Size]byte(data[end:]) {
-		return nil, errors.New("is damaged: its checksum is wrong")
+		return nil, 0, errors.New("is damaged: its checksum is wrong")
 	}
-	return data[headerLen:end], nil
+	return data[headerLen:end], version, nil
 }
 
 // replaceFile replaces the content of a file, so that after a crash the file has either the old

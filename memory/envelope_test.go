@@ -63,7 +63,7 @@ func bareStore(t testing.TB) *SnapshotStore {
 // snapshot appends a snapshot of the current state.
 func (s *SnapshotStore) snapshot(buffer []byte) ([]byte, error) {
 	s.callLock.Lock()
-	f := s.freeze()
+	f := s.freeze(false)
 	s.callLock.Unlock()
 	return s.encode(buffer, f)
 }
@@ -105,7 +105,7 @@ func TestOpenSnapshotRefusesOtherFiles(t *testing.T) {
 		{"only the beginning", whole[:5], "is truncated"},
 		{"half", whole[:len(whole)/2], "is truncated"},
 		{"foreign", []byte("{\"limits\": []}"), "is not a snapshot"},
-		{"newer", newer, "has format version 2"},
+		{"newer", newer, "has format version 3"},
 		{"altered", append(slices.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "is damaged"},
 		{"longer", append(slices.Clone(whole), 0), "is damaged"},
 		{"malformed", malformed, "is malformed"},
@@ -125,11 +125,11 @@ func TestSnapshotEveryAlteredByteIsNoticed(t *testing.T) {
 		for _, flip := range []byte{1, 0x80, 0xff} {
 			altered := slices.Clone(whole)
 			altered[i] ^= flip
-			if body, err := openEnvelope(altered); err == nil {
+			if body, _, err := openEnvelope(altered); err == nil {
 				t.Fatalf("byte %d altered: got a body of %d bytes, want an error", i, len(body))
 			}
 		}
-		if _, err := openEnvelope(whole[:i]); err == nil || !strings.Contains(err.Error(), "truncated") {
+		if _, _, err := openEnvelope(whole[:i]); err == nil || !strings.Contains(err.Error(), "truncated") {
 			t.Fatalf("first %d bytes: got %v, want truncated", i, err)
 		}
 	}
@@ -140,16 +140,16 @@ func TestSnapshotEveryAlteredByteIsNoticed(t *testing.T) {
 func TestDecodeRefusesEveryTruncatedBody(t *testing.T) {
 	t.Parallel()
 	whole := smallSnapshot(t)
-	body, err := openEnvelope(whole)
+	body, _, err := openEnvelope(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range body {
-		if err := bareStore(t).decode(body[:i]); err == nil {
+		if err := bareStore(t).decode(body[:i], snapshotVersion); err == nil {
 			t.Fatalf("first %d bytes: got no error", i)
 		}
 	}
-	if err := bareStore(t).decode(body); err != nil {
+	if err := bareStore(t).decode(body, snapshotVersion); err != nil {
 		t.Errorf("whole: got %v", err)
 	}
 }

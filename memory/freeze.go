@@ -4,13 +4,13 @@ import "slices"
 
 // A snapshot shows the state of one instant, but calls are stopped only for a moment: while
 // callLock is held for writing, freeze marks every stripe and the lease records as frozen, which
-// takes the same time however large they are. After that they are encoded in chunks, each under the
-// mutex of its stripe or of the records, while calls go on.
+// takes the same time however large they are. After that they are encoded in chunks, each under
+// the mutex of its stripe or of the records, while calls go on.
 //
-// A call that is about to change an element (a subject state or a lease record) that is frozen and
-// not encoded yet first preserves a copy of it, which is encoded at the end instead. An element
-// that has been encoded, or that was added after the freeze, has the epoch of the snapshot and is
-// changed without a copy.
+// A call that is about to change an element (a subject state, the usage of a subject or a lease
+// record) that is frozen and not encoded yet first preserves a copy of it, which is encoded at
+// the end instead. An element that has been encoded, or that was added after the freeze, has the
+// epoch of the snapshot and is changed without a copy.
 //
 // Elements are encoded in the order of a dense slice. Removing an element moves the last one into
 // its place, which the encoding may have passed, so a removal preserves both.
@@ -22,8 +22,8 @@ const chunkSize = 512
 // so that it need not grow under the lock.
 const chunkBytes = 1 << 16
 
-// copyOnWrite says which elements of a stripe or of the lease records a snapshot has not encoded
-// yet. It is guarded by the mutex of the stripe or the records.
+// copyOnWrite says which elements of a stripe, of its usage or of the lease records a snapshot
+// has not encoded yet. It is guarded by the mutex of the stripe or the records.
 type copyOnWrite[T any] struct {
 	// epoch is the number of the latest snapshot. Elements that it has encoded or preserved, or
 	// that are newer, have the same number.
@@ -60,21 +60,30 @@ func (f *copyOnWrite[T]) finish() []T {
 	return kept
 }
 
-// snapshotHeader has the numbers that a body begins with.
+// chunkEntries is about the number of entries of usage that are encoded under one lock at a time.
+const chunkEntries = 4096
+
+// snapshotHeader has what a snapshot needs to know of the instant of the freeze.
 type snapshotHeader struct {
-	early          int64
-	items, records int
+	early int64
+	// items, records and subjects are the numbers of subject states, of lease records and of
+	// subjects with usage.
+	items, records, subjects int
+	usage                    usageHeader
+	audit                    []auditEvent
 }
 
 // freeze makes this the instant of the next snapshot. callLock must be held for writing, and the
-// snapshot before must be complete.
-func (s *SnapshotStore) freeze() *snapshotHeader {
-	f := &snapshotHeader{}
+// snapshot before must be complete. ended reports that no call will follow.
+func (s *SnapshotStore) freeze(ended bool) *snapshotHeader {
+	f := &snapshotHeader{usage: s.store.usage.header(ended), audit: s.store.audit.list()}
 	for i := range s.store.stripes {
 		p := &s.store.stripes[i]
 		p.mu.Lock()
 		p.freezer.freeze(len(p.dense))
+		p.usage.freezer.freeze(len(p.usage.dense))
 		f.items += len(p.dense)
+		f.subjects += len(p.usage.dense)
 		p.mu.Unlock()
 	}
 	t := &s.records
@@ -125,9 +134,9 @@ func (t *leaseRecords) preserve(r *leaseRecord) {
 	}
 }
 
-// write encodes the frozen records and returns their number. It copies the records of a chunk under
-// the lock and encodes the copies without it. That is safe because what a record points to is never
-// modified, only replaced.
+// write encodes the frozen records and returns their number. It copies the records of a chunk
+// under the lock and encodes the copies without it. That is safe because what a record points to
+// is never modified, only replaced.
 func (t *leaseRecords) write(c *codec) (n int) {
 	piece := make([]leaseRecord, 0, chunkSize)
 	for at, more := 0, true; more; {

@@ -52,6 +52,9 @@ func (w *freezeWorld) act() {
 	if w.rng.IntN(2000) == 0 {
 		w.now = w.now.Add(2 * time.Minute) // makes much of the state idle
 	}
+	if w.rng.IntN(500) == 0 {
+		w.now = w.now.Add(time.Hour) // moves usage to its table
+	}
 	if len(w.leases) == 0 || w.rng.IntN(5) < 2 {
 		w.reserve()
 		return
@@ -106,7 +109,7 @@ func (w *freezeWorld) state(
 ) (items map[weir.Subject]string, leases map[weir.LeaseID]string) {
 	w.t.Helper()
 	s := bareStore(w.t)
-	if err := s.decode(body); err != nil {
+	if err := s.decode(body, snapshotVersion); err != nil {
 		w.t.Fatal(err)
 	}
 	items, leases = map[weir.Subject]string{}, map[weir.LeaseID]string{}
@@ -115,6 +118,11 @@ func (w *freezeWorld) state(
 			c := newWriter(nil)
 			c.subjectState(it)
 			items[it.subject] = string(c.data)
+		}
+		for _, u := range s.store.stripes[i].usage.dense {
+			c := newWriter(nil)
+			c.subjectUsage(u)
+			items[weir.Subject{Entity: "usage of " + u.subject.Entity}] = string(c.data)
 		}
 	}
 	for id, r := range s.records.byID {
@@ -139,7 +147,7 @@ func TestFrozenStateIsOfOneInstant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := w.s.freeze()
+		f := w.s.freeze(false)
 		c := newWriter(nil)
 		c.varint(&f.early)
 		c.count(f.items, minSubject)
@@ -151,8 +159,18 @@ func TestFrozenStateIsOfOneInstant(t *testing.T) {
 		}
 		c.count(f.records, minRecord)
 		f.records -= w.s.records.write(c)
-		if f.items != 0 || f.records != 0 || c.failed {
-			t.Fatalf("seed %d: got %d items and %d records too few", seed, f.items, f.records)
+		c.usageHeader(&f.usage)
+		c.count(f.subjects, minUsage)
+		for i := range w.s.store.stripes {
+			for range w.rng.IntN(8) {
+				w.act()
+			}
+			f.subjects -= w.s.store.stripes[i].writeUsage(c)
+		}
+		c.count(len(f.audit), minEvent)
+		if f.items != 0 || f.records != 0 || f.subjects != 0 || c.failed {
+			t.Fatalf("seed %d: got %d items, %d records and %d subjects with usage too few", seed,
+				f.items, f.records, f.subjects)
 		}
 		wantItems, wantLeases := w.state(want)
 		items, leases := w.state(c.data)
@@ -191,7 +209,7 @@ func TestFrozenElementsMove(t *testing.T) {
 		}
 		subjects = append(subjects, takes[0].Subject)
 	}
-	f := s.freeze()
+	f := s.freeze(false)
 	for at := range chunkSize { // as the first chunk of a snapshot does
 		p.freezer.due(&p.dense[at].epoch)
 	}
@@ -215,7 +233,7 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	w.reserve()
 	last := &s.store.stripes[stripeCount-1]
 	s.callLock.Lock() // no call has a stripe locked
-	frozen := s.freeze()
+	frozen := s.freeze(false)
 	s.callLock.Unlock()
 	last.mu.Lock()
 	var done atomic.Bool
@@ -293,7 +311,7 @@ func TestSnapshotPause(t *testing.T) {
 				done := make(chan struct{})
 				of.callLock.Lock()
 				began := time.Now()
-				f := of.freeze()
+				f := of.freeze(false)
 				stopped := time.Since(began)
 				of.callLock.Unlock()
 				go func() {

@@ -10,10 +10,12 @@ type limitRef struct {
 	stripe *stripe
 	hash   uint64 // of the subject
 	// first reports whether this is the first of the limits of one subject; the others follow it.
-	first   bool
+	first bool
+	// index is that of the limit's state in item, which has the counter; -1 if the counter is new and
+	// not in a subject state yet. It stays valid while the stripe is locked.
+	index   int32
+	item    *subjectState
 	counter kernel.Counter
-	// state has the counter; nil if the counter is new and not in a subject state yet.
-	state *limitState
 }
 
 // locate finds the stripe of a subject and adds it to the stripes that the call will lock.
@@ -30,27 +32,29 @@ func (p *limitRef) sameSubjectAs(before *limitRef) { p.stripe, p.hash = before.s
 // load finds the counter of a limit in the subject's state, or makes a new one with the definition
 // in force.
 func (p *limitRef) load(now int64, it *subjectState, l, inForce *weir.Limit) {
-	if p.state = it.stateOf(l); p.state != nil {
-		p.counter = p.state.counter
+	if p.item, p.index = it, it.stateOf(l); p.index >= 0 {
+		p.counter = it.states[p.index].counter
 	} else {
 		p.counter = newCounter(now, inForce)
 	}
 }
 
-// define gives the counter the definition l, if l is of the same kind. Adding another counter to
-// the subject's state may have moved the states since load, and then p.state is a stale copy whose
-// limit is lost. That is harmless: the counter itself is shared, and the next call defines it
-// again.
+// define gives the counter the definition l, if l is of the same kind.
 func (p *limitRef) define(now int64, l *weir.Limit) {
-	if p.state != nil && p.state.limit != l && p.state.kind == l.Kind {
-		p.state.limit = l
+	if p.index < 0 {
+		return
+	}
+	if s := &p.item.states[p.index]; s.limit != l && s.kind == l.Kind {
+		s.limit = l
 		p.counter.Redefine(now, l.Definition())
 	}
 }
 
 // store adds a new counter to the subject's state.
 func (p *limitRef) store(of weir.Subject, l *weir.Limit) {
-	if p.state == nil {
-		p.counter = p.stripe.ensure(of, p.hash).setCounter(l, p.counter)
+	if p.index < 0 {
+		p.item = p.stripe.ensure(of, p.hash)
+		p.index = int32(len(p.item.states))
+		p.counter = p.item.setCounter(l, p.counter)
 	}
 }

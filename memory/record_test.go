@@ -100,7 +100,7 @@ func TestRecoverReportsTheNewestForgottenEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := bareStore(t)
-	if err := again.decode(body); err != nil {
+	if err := again.decode(body, snapshotVersion); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := again.Recovered(); !got.Equal(recordStart) {

@@ -98,9 +98,11 @@ func judge(now int64, t *driver.Take, a *activeTake, status *weir.LimitStatus) b
 
 // apply takes everything and records where the lease's units are.
 func apply(now int64, takes []*driver.Take, active []activeTake, out *driver.Outcome) {
+	hour := hourOf(now)
 	for i := range takes {
 		t, a := takes[i], &active[i]
 		a.store(t.Subject, t.Limit)
+		a.stripe.count(a.item, a.index, hour, out.Taken[i].Units)
 		out.Limits[i].Available -= a.cost
 		if piece, ok := a.counter.Take(now, a.cost); ok {
 			out.Taken[i].Pieces = append(out.Taken[i].Pieces, piece)

@@ -2,12 +2,14 @@ package memory
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/weir-limiter/weir"
 )
 
-// The configuration is not in the file. It is given when the store is opened.
+// The configuration is not in the file, only the audit of its changes. It is given when the store is
+// opened.
 
 // Declared is [Store.Declared].
 func (s *SnapshotStore) Declared(entity string) bool { return s.store.Declared(entity) }
@@ -24,6 +26,7 @@ func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.
 	if err := s.checkWritable(); err != nil {
 		return err
 	}
+	defer s.changed.Store(true) // because of the audit
 	return s.store.WriteConfig(ctx, now, d)
 }
 
@@ -34,6 +37,7 @@ func (s *SnapshotStore) WriteLimits(
 	if err := s.checkWritable(); err != nil {
 		return err
 	}
+	defer s.changed.Store(true) // because of the audit
 	return s.store.WriteLimits(ctx, now, at, limits)
 }
 
@@ -42,6 +46,7 @@ func (s *SnapshotStore) WritePolicy(ctx context.Context, now time.Time, p weir.P
 	if err := s.checkWritable(); err != nil {
 		return err
 	}
+	defer s.changed.Store(true) // because of the audit
 	return s.store.WritePolicy(ctx, now, p)
 }
 
@@ -52,6 +57,7 @@ func (s *SnapshotStore) WriteEntity(
 	if err := s.checkWritable(); err != nil {
 		return err
 	}
+	defer s.changed.Store(true) // because of the audit
 	return s.store.WriteEntity(ctx, now, name, parent, cascade)
 }
 
@@ -60,6 +66,7 @@ func (s *SnapshotStore) DeleteEntity(ctx context.Context, now time.Time, name st
 	if err := s.checkWritable(); err != nil {
 		return err
 	}
+	defer s.changed.Store(true) // because of the audit
 	return s.store.DeleteEntity(ctx, now, name)
 }
 
@@ -83,6 +90,27 @@ func (s *SnapshotStore) Resources(
 	ctx context.Context, now time.Time, entity string,
 ) ([]string, error) {
 	return s.store.Resources(ctx, now, entity)
+}
+
+// ReadUsage is [Store.ReadUsage].
+func (s *SnapshotStore) ReadUsage(
+	ctx context.Context, q *weir.UsageQuery, after *weir.Usage,
+) iter.Seq2[weir.Usage, error] {
+	return s.store.ReadUsage(ctx, q, after)
+}
+
+// UsageGaps is [Store.UsageGaps].
+func (s *SnapshotStore) UsageGaps(
+	ctx context.Context, now time.Time, q *weir.UsageQuery,
+) ([]weir.UsageGap, error) {
+	return s.store.UsageGaps(ctx, now, q)
+}
+
+// ReadAudit is [Store.ReadAudit].
+func (s *SnapshotStore) ReadAudit(
+	ctx context.Context, q *weir.AuditQuery,
+) iter.Seq2[weir.AuditEvent, error] {
+	return s.store.ReadAudit(ctx, q)
 }
 
 // checkWritable refuses a change if the store was opened for reading only.

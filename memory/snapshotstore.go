@@ -20,6 +20,8 @@ type SnapshotOptions struct {
 	// Definitions are the limits and entities configured when the store is opened. They are not in
 	// the file. Default: none.
 	Definitions *weir.Definitions
+	// UsageDays, UsageEntries and AuditEvents are as in [Options]. Usage and audit are in the file.
+	UsageDays, UsageEntries, AuditEvents int
 	// Every is the time between snapshots while the state changes. It is longer if the state is so
 	// large that copying it would take more than a tenth of the time. Calls go on during a
 	// snapshot; all of them are stopped together for well under a millisecond, whatever the number
@@ -58,7 +60,10 @@ type SnapshotStore struct {
 	callLock sync.RWMutex
 	closed   bool
 	changed  atomic.Bool
-	buffer   []byte
+	// open reports that the file has a snapshot that this process has written and that does not say
+	// that the process has ended.
+	open   bool
+	buffer []byte
 
 	stop, stopped chan struct{}
 	closing       sync.Once
@@ -77,7 +82,10 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	if options.Every == 0 {
 		options.Every = time.Second
 	}
-	store, err := Open(&Options{Definitions: options.Definitions})
+	store, err := Open(&Options{
+		Definitions: options.Definitions, UsageDays: options.UsageDays,
+		UsageEntries: options.UsageEntries, AuditEvents: options.AuditEvents,
+	})
 	if options.Every < time.Millisecond {
 		err = errors.Join(err, &weir.Error{Code: weir.Invalid, Field: "Every",
 			Value: options.Every.String(), Reason: "must be at least a millisecond"})
@@ -155,9 +163,9 @@ func (s *SnapshotStore) readSnapshot() error {
 	if err != nil {
 		return unavailable(s.file, err)
 	}
-	body, err := openEnvelope(data)
+	body, version, err := openEnvelope(data)
 	if err == nil {
-		err = s.decode(body)
+		err = s.decode(body, version)
 	}
 	if err != nil {
 		return badFile(s.file, err.Error()+snapshotAdvice, nil)
@@ -182,7 +190,7 @@ func (s *SnapshotStore) writeLoop(every time.Duration) {
 		case <-s.stop:
 			return
 		case <-timer.C:
-			if err := s.writeSnapshot(); err != nil && s.onError != nil {
+			if err := s.writeSnapshot(false); err != nil && s.onError != nil {
 				s.onError(err)
 			}
 			timer.Reset(max(every, time.Duration(len(s.buffer))*pausePerByte))
@@ -190,14 +198,15 @@ func (s *SnapshotStore) writeLoop(every time.Duration) {
 	}
 }
 
-// writeSnapshot writes a snapshot of the state now, if anything has changed since the last one.
-func (s *SnapshotStore) writeSnapshot() error {
+// writeSnapshot writes a snapshot of the state now, if anything has changed since the last one. The
+// last one of a process says that the process has ended.
+func (s *SnapshotStore) writeSnapshot(ended bool) error {
 	s.callLock.Lock()
-	if !s.changed.Swap(false) {
+	if changed := s.changed.Swap(false); !changed && (!ended || !s.open) {
 		s.callLock.Unlock()
 		return nil
 	}
-	frozen := s.freeze()
+	frozen := s.freeze(ended)
 	s.callLock.Unlock()
 	var err error
 	s.buffer, err = s.encode(beginEnvelope(s.buffer[:0]), frozen)
@@ -209,6 +218,7 @@ func (s *SnapshotStore) writeSnapshot() error {
 		s.changed.Store(true)
 		return fmt.Errorf("weir: memory: write snapshot: %w", err)
 	}
+	s.open = !ended
 	return nil
 }
 
@@ -222,7 +232,7 @@ func (s *SnapshotStore) Close() error {
 		s.closed = true
 		s.callLock.Unlock()
 		if !s.readOnly {
-			s.closeErr = errors.Join(s.writeSnapshot(), s.lock.release())
+			s.closeErr = errors.Join(s.writeSnapshot(true), s.lock.release())
 		}
 	})
 	return s.closeErr

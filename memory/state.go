@@ -31,24 +31,26 @@ type limitState struct {
 	// limit is the definition that the counter uses; nil if it came from a snapshot, which does not
 	// have it.
 	limit *weir.Limit
+	// use is what was used of the limit in the hour of the latest call that counted.
+	use hourUse
 }
 
-// stateOf returns the state of a limit, or nil. it may be nil.
-func (it *subjectState) stateOf(l *weir.Limit) *limitState {
+// stateOf returns the index of the state of a limit, or -1. it may be nil.
+func (it *subjectState) stateOf(l *weir.Limit) int32 {
 	if it == nil {
-		return nil
+		return -1
 	}
 	for i := range it.states { // the usual case: the same definition as in the last call
-		if s := &it.states[i]; s.limit == l {
-			return s
+		if it.states[i].limit == l {
+			return int32(i)
 		}
 	}
 	for i := range it.states {
 		if s := &it.states[i]; s.kind == l.Kind && s.name == l.Name {
-			return s
+			return int32(i)
 		}
 	}
-	return nil
+	return -1
 }
 
 // setCounter adds a limit's counter, and returns it: the first bucket is copied to bucketBuf.
@@ -60,7 +62,7 @@ func (it *subjectState) setCounter(l *weir.Limit, c kernel.Counter) kernel.Count
 			c = &it.bucketBuf
 		}
 	}
-	it.states = append(it.states, limitState{l.Name, l.Kind, c, l})
+	it.states = append(it.states, limitState{name: l.Name, kind: l.Kind, counter: c, limit: l})
 	return c
 }
 

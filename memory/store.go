@@ -18,7 +18,10 @@
 // bounded number of subject states, one stripe after another.
 //
 // The configuration is an immutable [weir.Definitions] behind an atomic pointer. A change replaces
-// it with a changed copy.
+// it with a changed copy, and is recorded in the audit.
+//
+// The usage of the current hour is in the states of the limits, and that of earlier hours in a
+// table of each stripe: usage.go explains how.
 //
 // # Snapshots
 //
@@ -33,8 +36,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +54,37 @@ import (
 type Options struct {
 	// Definitions are the limits and entities configured when the store is opened. Default: none.
 	Definitions *weir.Definitions
+	// UsageDays is the number of days for which usage is kept. A negative value records none.
+	// Default: 31.
+	UsageDays int
+	// UsageEntries is the largest number of entries of usage that are kept: one for each limit of an
+	// entity and a resource and each hour in which it was used. If there are more, the oldest hours
+	// are dropped. An entry takes some 30 bytes, and each entity and resource some 200 more. The hour
+	// of the latest call on a limit is no entry yet: it is kept with the state of the limit. Default:
+	// 1,000,000.
+	UsageEntries int
+	// AuditEvents is the number of changes of the configuration that are kept; of more, the oldest
+	// are dropped. A negative value keeps none. Default: 10,000.
+	AuditEvents int
+}
+
+// withDefaults returns the options with defaults filled in, or every mistake in the numbers, joined.
+func (o *Options) withDefaults() (Options, error) {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Definitions == nil {
+		out.Definitions = &weir.Definitions{}
+	}
+	out.UsageDays = cmp.Or(out.UsageDays, usageDaysByDefault)
+	out.UsageEntries = cmp.Or(out.UsageEntries, usageEntriesByDefault)
+	out.AuditEvents = cmp.Or(out.AuditEvents, auditEventsByDefault)
+	if out.UsageEntries < 0 {
+		return out, &weir.Error{Code: weir.Invalid, Field: "UsageEntries",
+			Value: strconv.Itoa(out.UsageEntries), Reason: "must be above zero"}
+	}
+	return out, nil
 }
 
 // Store is a [driver.Store] in process memory, with a configuration that can be changed. Its
@@ -58,18 +95,24 @@ type Store struct {
 	editing sync.Mutex // serializes changes of config
 	stripes [stripeCount]stripe
 	sweeper sweeper
+	usage   *usageHours // nil if no usage is recorded
+	audit   auditLog
 }
 
-// Open returns an empty store, or every mistake in the definitions, joined; each is a [*weir.Error]
-// with code [weir.Invalid].
+// Open returns an empty store, or every mistake in the options, joined; each is a [*weir.Error] with
+// code [weir.Invalid].
 func Open(o *Options) (*Store, error) {
-	d := &weir.Definitions{}
-	if o != nil && o.Definitions != nil {
-		d = o.Definitions
-	}
+	options, err := o.withDefaults()
 	s := &Store{seed: hash.Hash(rand.Uint64())}
-	if err := s.configure(d); err != nil {
+	if err := errors.Join(err, s.configure(options.Definitions)); err != nil {
 		return nil, err
+	}
+	s.audit.most = options.AuditEvents
+	if options.UsageDays > 0 {
+		s.usage = newUsageHours(options.UsageDays, options.UsageEntries)
+		for i := range s.stripes {
+			s.stripes[i].usage.hours = s.usage
+		}
 	}
 	return s, nil
 }
@@ -100,10 +143,15 @@ func (s *Store) Declared(entity string) bool {
 
 // WriteConfig replaces the configuration, from the next call on. Mistakes in it are [*weir.Error]s
 // with code [weir.Invalid], joined, and leave the old configuration in force.
-func (s *Store) WriteConfig(_ context.Context, _ time.Time, d *weir.Definitions) error {
+func (s *Store) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	return s.configure(d)
+	before := s.config.Load()
+	if err := s.configure(d); err != nil {
+		return err
+	}
+	s.audit.add(ctx, now, describeConfig(before, s.config.Load())...)
+	return nil
 }
 
 // configure puts a normalized copy of the definitions in force. The counters rely on valid
@@ -149,8 +197,8 @@ func (s *Store) report(
 	for i := range of.Limits {
 		l := &of.Limits[i]
 		available := l.Capacity
-		if st := it.stateOf(l); st != nil {
-			available = st.counter.AvailableAt(now, l.Definition())
+		if at := it.stateOf(l); at >= 0 {
+			available = it.states[at].counter.AvailableAt(now, l.Definition())
 		}
 		out = append(out, weir.LimitStatus{
 			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind,

@@ -23,6 +23,7 @@ type stripe struct {
 	peak int
 	// freezer says which subject states a snapshot has not encoded yet.
 	freezer copyOnWrite[*subjectState]
+	usage   usageTable
 }
 
 // stripeOf returns the index of an entity's stripe. It depends only on the entity, so that a
@@ -47,6 +48,18 @@ func (p *stripe) ensure(of weir.Subject, hash uint64) *subjectState {
 	p.dense = append(p.dense, it)
 	p.peak = max(p.peak, len(p.dense))
 	return it
+}
+
+// load adds a subject's state from a snapshot. A store that records no usage forgets that of the
+// states.
+func (p *stripe) load(of *subjectState, hash uint64) {
+	it := p.ensure(of.subject, hash)
+	it.states = of.states
+	for i := range it.states {
+		if p.usage.hours == nil {
+			it.states[i].use = hourUse{}
+		}
+	}
 }
 
 // find returns a subject's state, or nil. The caller may change it, because a frozen state is

@@ -34,6 +34,9 @@ func (s *Store) sweep(now int64) {
 		return
 	}
 	defer w.mu.Unlock()
+	if s.usage != nil {
+		s.usage.saw(now)
+	}
 	// After a pause all stripes are swept once, not once for each interval that has passed. If a
 	// clock was far ahead when due was set, the next sweep is now.
 	due := min(max(w.due.Load(), now-sweepInterval), now)
@@ -48,16 +51,24 @@ func (s *Store) sweep(now int64) {
 	w.due.Store(due)
 }
 
-// sweep looks at no more than most subject states, from where the last sweep stopped. It returns
-// the number and whether it has reached the end.
+// sweep looks at no more than most subjects, from where the last sweep stopped. It returns the
+// number and whether it has reached the end.
 func (p *stripe) sweep(now int64, most int) (n int, done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if n, done = p.usage.sweep(most); !done {
+		return n, false
+	}
 	for ; n < most && p.cursor < len(p.dense); n++ {
 		it := p.dense[p.cursor]
 		idle := func(s limitState) bool { return s.counter.Idle(now, idleMS) }
 		if slices.ContainsFunc(it.states, idle) {
 			p.preserve(it)
+			for i := range it.states {
+				if idle(it.states[i]) {
+					p.record(it, &it.states[i])
+				}
+			}
 			it.states = slices.DeleteFunc(it.states, idle)
 		}
 		if len(it.states) > 0 {

@@ -65,7 +65,7 @@ func heapMB() int64 {
 
 // TestSweepForgetsIdleEntities is not parallel, because it measures the heap.
 func TestSweepForgetsIdleEntities(t *testing.T) {
-	s, err := Open(nil)
+	s, err := Open(&Options{UsageDays: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,13 @@ func (s *Store) applyChanges(
 			out.Taken[i].Units = c.claim.From
 		}
 	}
+	hour := hourOf(now)
 	for i := range changes {
-		out.Taken[i].Pieces = changes[i].apply(now, u.Verb, u.Changes[i].Holding.Subject)
+		c := &changes[i]
+		out.Taken[i].Pieces = c.apply(now, u.Verb, u.Changes[i].Holding.Subject)
+		if u.Verb != weir.VerbExtend {
+			c.stripe.count(c.item, c.index, hour, u.Changes[i].Used(&out.Taken[i]))
+		}
 	}
 	return nil
 }
@@ -78,7 +83,7 @@ func (s *Store) applyChanges(
 func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []driver.Piece {
 	if verb == weir.VerbExtend {
 		slots, ok := c.counter.(*kernel.Concurrency)
-		if !ok || c.state == nil {
+		if !ok || c.index < 0 {
 			return c.claim.Pieces
 		}
 		c.define(now, c.limit)
