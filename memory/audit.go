@@ -108,12 +108,18 @@ func (l *auditLog) list() []auditEvent {
 }
 
 // ReadAudit yields the changes at a place, newest first. If the place names an entity and a
-// resource, it yields the changes of the entity that concern the resource. If q.After is not the
-// ID of an event, the error has code [weir.Invalid].
+// resource, it yields the changes of the entity that concern the resource. If no audit is kept,
+// the error has code [weir.Unsupported]. If q.After is not the ID of an event, the error has code
+// [weir.Invalid].
 func (s *Store) ReadAudit(
 	_ context.Context, q *weir.AuditQuery,
 ) iter.Seq2[weir.AuditEvent, error] {
 	return func(yield func(weir.AuditEvent, error) bool) {
+		if s.audit.most < 0 {
+			yield(weir.AuditEvent{}, weir.NewError(weir.Unsupported, "store", "",
+				"does not keep an audit"))
+			return
+		}
 		var after weir.LeaseID
 		if q.After != "" {
 			var err error

@@ -3,6 +3,7 @@
 //
 //	memory:                                 in the process, lost when it ends
 //	memory:?snapshot=FILE&every=1s          in the process, with its state in a file
+//	memory:?usage_days=31                   in the process; see the options of package memory
 //	dynamodb://TABLE?region=eu-central-1    a DynamoDB table, which many processes can share
 //	tigerbeetle://HOST:PORT,…?cluster=7     a TigerBeetle cluster, by its replicas' addresses
 //	tigerbeetle://emulator                  a TigerBeetle in the process, for trying it out
@@ -17,8 +18,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -102,9 +105,22 @@ func openMemory(rest string, o *Options) (driver.Store, error) {
 	if opaque != "" {
 		return nil, invalid("store", "memory:"+rest, "must be memory: or memory:?snapshot=FILE")
 	}
-	q, err := parseQuery(query, "snapshot", "every")
+	q, err := parseQuery(query, "snapshot", "every", "usage_days", "usage_entries", "audit_events")
 	if err != nil {
 		return nil, err
+	}
+	kept := memory.Options{Definitions: o.Definitions}
+	for _, of := range []struct {
+		name  string
+		least int
+		out   *int
+	}{
+		{"usage_days", -1, &kept.UsageDays}, {"usage_entries", 1, &kept.UsageEntries},
+		{"audit_events", -1, &kept.AuditEvents},
+	} {
+		if err := parseKept(q, of.name, of.least, of.out); err != nil {
+			return nil, err
+		}
 	}
 	file, persistent := q["snapshot"]
 	every, paced := q["every"]
@@ -112,11 +128,14 @@ func openMemory(rest string, o *Options) (driver.Store, error) {
 	case !persistent && paced:
 		return nil, invalid("store.every", every, "needs snapshot=FILE")
 	case !persistent:
-		return asStore(memory.Open(&memory.Options{Definitions: o.Definitions}))
+		return asStore(memory.Open(&kept))
 	case file == "":
 		return nil, invalid("store.snapshot", file, "must be the name of a file")
 	}
-	options := &memory.SnapshotOptions{Definitions: o.Definitions, OnError: o.OnError, ReadOnly: o.ReadOnly}
+	options := &memory.SnapshotOptions{
+		Definitions: o.Definitions, OnError: o.OnError, ReadOnly: o.ReadOnly,
+		UsageDays: kept.UsageDays, UsageEntries: kept.UsageEntries, AuditEvents: kept.AuditEvents,
+	}
 	if paced {
 		options.Every, err = time.ParseDuration(every)
 		if err != nil || options.Every < time.Millisecond {
@@ -124,6 +143,24 @@ func openMemory(rest string, o *Options) (driver.Store, error) {
 		}
 	}
 	return asStore(memory.OpenSnapshot(file, options))
+}
+
+// parseKept parses the bound of something that is kept: a number above zero, or -1 for nothing if
+// least is -1.
+func parseKept(q map[string]string, name string, least int, out *int) error {
+	text, given := q[name]
+	if !given {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && n != 0 && n >= least && n <= math.MaxInt32:
+		*out = n
+		return nil
+	case least < 0:
+		return invalid("store."+name, text, "must be a number above zero, or -1 to keep nothing")
+	}
+	return invalid("store."+name, text, "must be a number above zero")
 }
 
 // asStore returns a nil interface if a store failed to open, and not an interface with a nil

@@ -77,6 +77,37 @@ func TestOpenMemorySnapshot(t *testing.T) {
 	}
 }
 
+// TestOpenMemoryUsage checks that the bounds in the URL reach the store, with a snapshot and without.
+func TestOpenMemoryUsage(t *testing.T) {
+	t.Parallel()
+	file := url.PathEscape(filepath.Join(t.TempDir(), "state"))
+	for _, tc := range []struct {
+		query string
+		code  weir.Code
+	}{
+		{"usage_days=31&usage_entries=1000000&audit_events=5", ""},
+		{"usage_days=-1&audit_events=-1", weir.Unsupported},
+	} {
+		for _, u := range []string{"memory:?" + tc.query, "memory:?snapshot=" + file + "&" + tc.query} {
+			b, err := store.Open(t.Context(), u, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", u, err)
+			}
+			q := &weir.UsageQuery{Entity: "e", Window: weir.Hourly, Size: 1}
+			var got error
+			for _, err := range b.(driver.UsageReader).ReadUsage(t.Context(), q, nil) {
+				got = err
+			}
+			if (got == nil) != (tc.code == "") || tc.code != "" && !errors.Is(got, tc.code) {
+				t.Errorf("%s: usage: got %v, want code %q", u, got, tc.code)
+			}
+			if err := b.Close(); err != nil {
+				t.Errorf("%s: close: %v", u, err)
+			}
+		}
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100)
@@ -106,6 +137,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"memory:?snapshot=f&every=often", weir.Invalid, "store.every", "often", "duration"},
 		{"memory:?snapshot=f&every=0s", weir.Invalid, "store.every", "0s", "duration"},
 		{"memory:?snapshot=f&every=-1s", weir.Invalid, "store.every", "-1s", "duration"},
+		{"memory:?usage_days=0", weir.Invalid, "store.usage_days", "0", "above zero, or -1"},
+		{"memory:?usage_days=-2", weir.Invalid, "store.usage_days", "-2", "above zero, or -1"},
+		{"memory:?usage_days=a+week", weir.Invalid, "store.usage_days", "a+week", "above zero, or -1"},
+		{"memory:?usage_entries=-1", weir.Invalid, "store.usage_entries", "-1", "above zero"},
+		{"memory:?audit_events=9999999999", weir.Invalid, "store.audit_events", "9999999999", "above zero"},
 		{"memory:?snapshot=f&every=1us", weir.Invalid, "store.every", "1us", "duration"},
 	} {
 		b, err := store.Open(context.Background(), tc.url, nil)
