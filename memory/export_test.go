@@ -81,3 +81,19 @@ func Settle(b driver.Store, now time.Time, s *Settlement) (*Answer, error) {
 	a.Holdings = u.Holdings(a.Outcome)
 	return a, nil
 }
+
+// WriteSnapshot writes a snapshot now, as the store does from time to time.
+func (s *SnapshotStore) WriteSnapshot() error { return s.writeSnapshot(false) }
+
+// UsageEntries returns the number of entries of usage in memory, those included that are dropped but
+// not swept yet.
+func (s *Store) UsageEntries() (n int) {
+	for i := range s.stripes {
+		s.stripes[i].mu.Lock()
+		for _, u := range s.stripes[i].usage.dense {
+			n += len(u.entries)
+		}
+		s.stripes[i].mu.Unlock()
+	}
+	return n
+}
