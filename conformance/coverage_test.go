@@ -11,10 +11,10 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// everyCase returns the cases of both suites.
+// everyCase returns the cases of all suites.
 func everyCase() []Case {
 	h := StoreHarness{Open: func(T, Setup) driver.Store { return nil }}
-	return append(Cases(), h.Cases()...)
+	return slices.Concat(Cases(), h.Cases(), UsageHarness{StoreHarness: h}.UsageCases())
 }
 
 func readSemantics(t *testing.T) string {

@@ -41,6 +41,34 @@ func TestConformanceSnapshot(t *testing.T) {
 	})
 }
 
+func TestConformanceUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, open := range map[string]func(s conformance.Setup) (driver.Store, error){
+		"memory": func(s conformance.Setup) (driver.Store, error) {
+			return memory.Open(&memory.Options{Definitions: s.Definitions})
+		},
+		"snapshot": func(s conformance.Setup) (driver.Store, error) {
+			file := filepath.Join(dir, weir.NewLeaseID(s.Start).String())
+			return memory.OpenSnapshot(file, &memory.SnapshotOptions{Definitions: s.Definitions})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.TestUsage(t, conformance.UsageHarness{StoreHarness: conformance.StoreHarness{
+				Open: func(t conformance.T, s conformance.Setup) driver.Store {
+					t.Helper()
+					store, err := open(s)
+					if err != nil {
+						t.Fatalf("open: %v", err)
+					}
+					return store
+				},
+			}})
+		})
+	}
+}
+
 // TestForgottenLeaseMakesRoom checks an ended lease that need not be remembered any more but is
 // behind one that must be, because the time in that one's ID is ahead. Looking it up removes it, so
 // that the next lease that ends forgets none early.
