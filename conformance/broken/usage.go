@@ -16,7 +16,7 @@ import (
 // Wrap needs a right store that is a [driver.UsageReader] at once.
 func UsageStores() []StoreVariant {
 	var stores []StoreVariant
-	for _, v := range slices.Concat(countingStores(), usageListingStores()) {
+	for _, v := range slices.Concat(countingStores(), eventStores(), usageListingStores()) {
 		stores = append(stores, StoreVariant{Name: v.name, Breaks: v.breaks,
 			Wrap: func(b driver.Store) driver.Store {
 				s := &wrongUsage{
@@ -232,6 +232,12 @@ func countingStores() []usageVariant {
 				}
 				return 0, 0
 			})},
+	}
+}
+
+// eventStores returns stores that count the wrong slots or events.
+func eventStores() []usageVariant {
+	return []usageVariant{
 		{"slots that return are refunds", "13.4",
 			onChanges(func(_ *driver.Update, c *driver.Change, _ int64) (units, events int64) {
 				return -c.Spent, 0
