@@ -65,8 +65,8 @@ func (l *auditLog) add(ctx context.Context, now time.Time, changes ...auditChang
 			id: l.nextID(now), at: now.Unix(), action: c.action, entity: c.entity, resource: c.resource,
 			principal: weir.PrincipalOf(ctx),
 		}
-		if c.details != nil {
-			e.details, _ = json.Marshal(c.details) // strings, numbers, lists and maps of them: never fails
+		if text, err := json.Marshal(c.details); err == nil && c.details != nil {
+			e.details = text // strings, numbers, lists and maps of them never fail
 		}
 		l.append(e)
 	}
