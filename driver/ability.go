@@ -225,7 +225,8 @@ type AuditReader interface {
 	ReadAudit(ctx context.Context, q *weir.AuditQuery) iter.Seq2[weir.AuditEvent, error]
 }
 
-// UsageReader is a store that records the units used.
+// UsageReader is a store that records the units used. What counts, in which hour and under whom, is
+// in section 13 of docs/semantics.md: the Units of what was taken, and what [Change.Used] returns.
 type UsageReader interface {
 	// ReadUsage yields the records that q asks for, in the order of a [weir.UsagePage]. The limiter
 	// has checked q: its window is set, its bounds are those of windows, and q.After means nothing.

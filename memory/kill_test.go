@@ -233,6 +233,7 @@ func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 	if inUse < log.live || inUse > log.live+killWorkers {
 		t.Errorf("%d units in use, want those of the %d live leases", inUse, log.live)
 	}
+	checkKilledUsage(t, l, entity, statuses, int64(inUse))
 	if _, err := l.Reserve(t.Context(), killRequest(entity, left)); err != nil {
 		t.Errorf("the %d units that are left: %v", left, err)
 	}
@@ -244,6 +245,27 @@ func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 		t.Errorf("admitted %d beyond the definition, but only %d were lost", over, lost)
 	}
 	return max(over, 0)
+}
+
+// checkKilledUsage checks that what the snapshot has as used is what it has in use: units return
+// only by cancels.
+func checkKilledUsage(
+	t *testing.T, l *limiter.Limiter, entity string, statuses []weir.LimitStatus, inUse int64,
+) {
+	t.Helper()
+	page, err := l.Usage(t.Context(), &weir.UsageQuery{Entity: entity, Window: weir.Monthly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statuses {
+		var used int64
+		for i := range page.Usage {
+			used += page.Usage[i].Units[s.Limit]
+		}
+		if used != inUse {
+			t.Errorf("%s has a usage of %d, want the %d units in use", s.Limit, used, inUse)
+		}
+	}
 }
 
 func isDenied(err error) bool {

@@ -202,7 +202,7 @@ func (s *SnapshotStore) writeLoop(every time.Duration) {
 // last one of a process says that the process has ended.
 func (s *SnapshotStore) writeSnapshot(ended bool) error {
 	s.callLock.Lock()
-	if changed := s.changed.Swap(false); !changed && (!ended || !s.open) {
+	if !s.changed.Swap(false) && !(ended && s.open && s.store.usage != nil) {
 		s.callLock.Unlock()
 		return nil
 	}

@@ -162,7 +162,7 @@ func (h *usageHours) gaps(now int64) []weir.UsageGap {
 		if to > since {
 			gaps = append(gaps, weir.UsageGap{
 				From: timeAt(max(l.from, since)), To: timeAt(to),
-				Reason: "the process ended without saving what it had recorded since its last snapshot",
+				Reason: "used after the last snapshot of a process that was killed or still runs",
 			})
 		}
 	}

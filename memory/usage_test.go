@@ -90,7 +90,7 @@ func (w *world) checkGaps(what string, want ...string) {
 const (
 	began    = ": the record of usage began at the end of this time"
 	dropped  = ": older hours were dropped"
-	unsaved  = ": the process ended without saving what it had recorded since its last snapshot"
+	unsaved  = ": used after the last snapshot of a process that was killed or still runs"
 	hourMS   = int64(time.Hour / time.Millisecond)
 	minuteMS = int64(time.Minute / time.Millisecond)
 )
