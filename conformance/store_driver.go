@@ -124,6 +124,7 @@ func (s *storeDriver) settlement(id weir.LeaseID, verb weir.Verb, units int64) *
 			}
 		}
 		c.To = sum(c.Parts)
+		c.Used = c.To
 		u.Changes = append(u.Changes, c)
 	}
 	return u

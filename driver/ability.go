@@ -226,7 +226,7 @@ type AuditReader interface {
 }
 
 // UsageReader is a store that records the units used. What counts, in which hour and under whom, is
-// in section 13 of docs/semantics.md: the Units of what was taken, and what [Change.Used] returns.
+// in section 13 of docs/semantics.md.
 type UsageReader interface {
 	// ReadUsage yields the records that q asks for, in the order of a [weir.UsagePage]. The limiter
 	// has checked q: its window is set, its bounds are those of windows, and q.After means nothing.

@@ -275,16 +275,13 @@ type Change struct {
 	// From and To are the units that the lease stands for before and after. An extend has the same
 	// for both. Complete and cancel have a To of 0 for slots.
 	From, To int64
-	// Spent are the slots that a complete returns and that count as used all the same: those that
-	// the actuals name, or all of them. 0 for other kinds and verbs.
-	Spent int64
+	// Used is what the lease has used of the limit after the update, for the usage that a store
+	// records: Used less From is what the update changes. It is To, except for slots that a complete
+	// returns: those are used, namely as many as the actuals name, or all that the lease held.
+	Used int64
 	// Parts divide To among the charges. The store must not change them.
 	Parts []Part
 }
-
-// Used returns by how much the usage of the limit changes, given what a store has made of the change.
-// Slots count as used until a cancel, although a complete returns them.
-func (c *Change) Used(taken *Taken) int64 { return taken.Units + c.Spent - c.From }
 
 // Ends reports whether the update ends the lease.
 func (u *Update) Ends() bool { return u.Verb == weir.VerbComplete || u.Verb == weir.VerbCancel }

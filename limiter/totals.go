@@ -24,23 +24,24 @@ func (c *scratch) splitTotals(e *leaseEntry) error {
 	for i := range e.holdings {
 		h := &e.holdings[i]
 		from := len(c.parts)
-		change := &c.update.Changes[i]
 		for _, p := range h.Parts {
 			if n, ok := s.named(e, p.Charge, h.Limit.Name); ok {
 				p.Units = n
-			}
-			if completes && h.Limit.Kind == weir.Concurrency {
-				change.Spent += p.Units
 			}
 			if cancels || completes && h.Limit.Kind == weir.Concurrency {
 				p.Units = 0
 			}
 			c.parts = append(c.parts, p)
 		}
+		change := &c.update.Changes[i]
 		change.Parts = c.parts[from:len(c.parts):len(c.parts)]
 		var err error
 		if change.To, err = s.sum(h, change.Parts); err != nil {
 			return err
+		}
+		change.Used = change.To
+		if completes && h.Limit.Kind == weir.Concurrency {
+			change.Used = s.slotsUsed(e, h)
 		}
 	}
 	return nil

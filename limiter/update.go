@@ -281,7 +281,7 @@ func (c *scratch) makeUpdate(ctx context.Context, e *leaseEntry) error {
 	for i := range u.Changes {
 		h := &e.holdings[i]
 		cost := h.Cost()
-		u.Changes[i] = driver.Change{Holding: h, From: cost, To: cost, Parts: h.Parts}
+		u.Changes[i] = driver.Change{Holding: h, From: cost, To: cost, Used: cost, Parts: h.Parts}
 	}
 	if s.verb != weir.VerbExtend {
 		if err := c.splitTotals(e); err != nil {
@@ -338,20 +338,34 @@ func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.
 	return l.receipt(s, e, out.At)
 }
 
-// noteUse notes for the observer what the update has changed on each limit. Slots that a complete
-// returns are no refund.
+// noteUse notes for the observer what the update has changed on each limit.
 func (c *scratch) noteUse(out *driver.Outcome) {
 	for i := range c.update.Changes {
-		change, total := &c.update.Changes[i], c.update.Changes[i].To
-		if i < len(out.Taken) {
+		change := &c.update.Changes[i]
+		total := change.Used
+		// A shadow limit that cannot count the units has fewer. Once the lease has ended, a store may
+		// leave them out.
+		if !c.update.Ends() {
 			total = out.Taken[i].Units
 		}
-		total += change.Spent
 		c.used = append(c.used, Use{
 			Subject: change.Holding.Subject, Limit: change.Limit.Name, Kind: change.Limit.Kind,
 			Change: total - change.From, Total: total,
 		})
 	}
+}
+
+// slotsUsed returns the slots that a completed lease has used: those that the actuals name, or all
+// that it held. The lease returns them, but they are no refund.
+func (s *updateOp) slotsUsed(e *leaseEntry, h *driver.Holding) int64 {
+	var used int64
+	for _, p := range h.Parts {
+		if n, ok := s.named(e, p.Charge, h.Limit.Name); ok {
+			p.Units = n
+		}
+		used += p.Units
+	}
+	return used
 }
 
 func (l *Limiter) receipt(s *updateOp, e *leaseEntry, at time.Time) *weir.Receipt {

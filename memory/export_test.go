@@ -65,6 +65,9 @@ func (s *Settlement) update() *driver.Update {
 		if u.Ends() && limit.Kind == weir.Concurrency {
 			c.To = 0
 		}
+		if c.Used = c.To; s.Verb == weir.VerbComplete && limit.Kind == weir.Concurrency {
+			c.Used = c.From
+		}
 		u.Lifetime = max(u.Lifetime, limit.Timeout)
 		u.Changes[i] = c
 	}

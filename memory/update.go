@@ -70,8 +70,8 @@ func (s *Store) applyChanges(
 	for i := range changes {
 		c := &changes[i]
 		out.Taken[i].Pieces = c.apply(now, u.Verb, u.Changes[i].Holding.Subject)
-		if u.Verb != weir.VerbExtend {
-			c.stripe.count(c.item, c.index, hour, u.Changes[i].Used(&out.Taken[i]))
+		if change := &u.Changes[i]; out.Taken[i].Units == change.To { // else a shadow limit keeps its units
+			c.stripe.count(c.item, c.index, hour, change.Used-change.From)
 		}
 	}
 	return nil

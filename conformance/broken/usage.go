@@ -174,16 +174,20 @@ func onChanges(
 		s.updated = func(now time.Time, u *driver.Update, out *driver.Outcome) {
 			for i := range u.Changes {
 				c := &u.Changes[i]
-				used := int64(0)
-				if u.Verb != weir.VerbExtend {
-					used = c.Used(&out.Taken[i])
-				}
-				if units, events := change(u, c, used); units != 0 || events != 0 {
+				if units, events := change(u, c, usedBy(c, &out.Taken[i])); units != 0 || events != 0 {
 					s.add(now, c.Holding.Subject, c.Limit.Name, units, events)
 				}
 			}
 		}
 	}
+}
+
+// usedBy returns by how much a change has changed the usage of its limit.
+func usedBy(c *driver.Change, taken *driver.Taken) int64 {
+	if taken.Units != c.To {
+		return 0 // a shadow limit keeps what it could count
+	}
+	return c.Used - c.From
 }
 
 // countingStores returns stores that count the wrong units.
@@ -193,7 +197,7 @@ func countingStores() []usageVariant {
 			s.updated = func(now time.Time, u *driver.Update, out *driver.Outcome) {
 				for i := range u.Changes {
 					c := &u.Changes[i]
-					if n := c.Used(&out.Taken[i]); n < 0 && u.Verb != weir.VerbExtend {
+					if n := usedBy(c, &out.Taken[i]); n < 0 {
 						s.add(now, c.Holding.Subject, c.Limit.Name, -n, -1)
 						s.add(s.at[u.ID], c.Holding.Subject, c.Limit.Name, n, 1)
 					}
@@ -240,12 +244,12 @@ func eventStores() []usageVariant {
 	return []usageVariant{
 		{"slots that return are refunds", "13.4",
 			onChanges(func(_ *driver.Update, c *driver.Change, _ int64) (units, events int64) {
-				return -c.Spent, 0
+				return c.To - c.Used, 0
 			})},
 		{"a complete takes all slots for used", "13.4",
 			onChanges(func(_ *driver.Update, c *driver.Change, _ int64) (units, events int64) {
-				if c.Spent > 0 {
-					return c.From - c.Spent, 0
+				if c.Used > c.To {
+					return c.From - c.Used, 0
 				}
 				return 0, 0
 			})},
