@@ -202,7 +202,8 @@ func (s *SnapshotStore) writeLoop(every time.Duration) {
 // last one of a process says that the process has ended.
 func (s *SnapshotStore) writeSnapshot(ended bool) error {
 	s.callLock.Lock()
-	if !s.changed.Swap(false) && !(ended && s.open && s.store.usage != nil) {
+	last := ended && s.open && s.store.usage != nil // the file must say that nothing follows
+	if !s.changed.Swap(false) && !last {
 		s.callLock.Unlock()
 		return nil
 	}

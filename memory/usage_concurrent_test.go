@@ -73,18 +73,13 @@ func TestUsageIsReadWhileItMoves(t *testing.T) {
 	stop := make(chan struct{})
 	for r := range 2 {
 		reading.Go(func() {
-			for i := 0; ; i++ {
+			for i := r; ; i++ {
 				select {
 				case <-stop:
 					return
 				default:
 				}
-				e := (i + r) % entities
-				least := done[e].Load()
-				got := usedIn(t, s, weir.UsageQuery{Entity: "e" + strconv.Itoa(e), Resource: subjectResource})
-				if most := begun[e].Load(); got < least || got > most {
-					t.Errorf("entity %d: got %d units, want %d to %d", e, got, least, most)
-				}
+				checkUsedNow(t, s, "e"+strconv.Itoa(i%entities), &begun[i%entities], &done[i%entities])
 				if r > 0 {
 					continue // one goroutine writes snapshots
 				}
@@ -101,12 +96,19 @@ func TestUsageIsReadWhileItMoves(t *testing.T) {
 		if got := usedIn(t, s, weir.UsageQuery{Resource: subjectResource}); got != writers*calls {
 			t.Errorf("in the end: got %d units, want %d", got, writers*calls)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 		s = open()
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
+	must(t, s.Close())
+}
+
+// checkUsedNow checks that the usage of an entity has every unit whose reservation was done before,
+// and none that was not begun.
+func checkUsedNow(t *testing.T, s *memory.SnapshotStore, entity string, begun, done *atomic.Int64) {
+	t.Helper()
+	least := done.Load()
+	got := usedIn(t, s, weir.UsageQuery{Entity: entity, Resource: subjectResource})
+	if most := begun.Load(); got < least || got > most {
+		t.Errorf("%s: got %d units, want %d to %d", entity, got, least, most)
 	}
 }
