@@ -16,37 +16,45 @@ func usageCases() []usageCase {
 	long := limiter.Options{LeaseLifetime: day}
 	hundred := system(slowLimit(weir.Bucket, "n", 100)).under(long)
 	parent := Setup{Definitions: childAndParent(
-		[]weir.Limit{slowLimit(weir.Bucket, "n", 100)}, []weir.Limit{slowLimit(weir.Bucket, "n", 100)})}.under(long)
+		[]weir.Limit{slowLimit(weir.Bucket, "n", 100)}, []weir.Limit{slowLimit(weir.Bucket, "n", 100)},
+	)}.under(long)
 	deep, shadow := bucket, bucket
 	deep.Depth, shadow.Shadow = 1, true
 	cases := []usageCase{
 		{"what a lease that has ended stood for stays counted", "13.1", bucket,
-			system(slowLimit(weir.Bucket, "n", 100)), usageExpired},
-		{"charges on one limit are added", "13.1", bucket, hundred, usageSeveral},
-		{"a denied request counts nothing", "13.2", bucket, hundred, usageDenied},
-		{"a repeated call counts once", "13.2", bucket, hundred, usageRepeated},
+			system(slowLimit(weir.Bucket, "n", 100)), usageExpired, false},
+		{"charges on one limit are added", "13.1", bucket, hundred, usageSeveral, false},
+		{"a denied request counts nothing", "13.2", bucket, hundred, usageDenied, false},
+		{"a repeated call counts once", "13.2", bucket, hundred, usageRepeated, false},
 		{"a shadow limit counts", "13.2", shadow,
-			system(shadowed(slowLimit(weir.Bucket, "n", 5))).under(long), usageShadow},
-		{"an ancestor's limits count under the ancestor", "13.3", deep, parent, usageAncestor},
+			system(shadowed(slowLimit(weir.Bucket, "n", 5))).under(long), usageShadow, false},
+		{"an ancestor's limits count under the ancestor", "13.3", deep, parent, usageAncestor, false},
 		{"slots that a complete returns stay counted", "13.4", slots,
-			system(slowLimit(weir.Concurrency, "n", 10)), usageSlots},
+			system(slowLimit(weir.Concurrency, "n", 10)), usageSlots, false},
 		{"slots that time out stay counted", "13.4", slots,
-			system(slotsOf("n", 10, time.Minute)).under(long), usageSlotsTimedOut},
+			system(slotsOf("n", 10, time.Minute)).under(long), usageSlotsTimedOut, false},
 		{"a cancel gives slots back", "13.4", slots,
-			system(slowLimit(weir.Concurrency, "n", 10)), usageSlotsCancelled},
+			system(slowLimit(weir.Concurrency, "n", 10)), usageSlotsCancelled, false},
 		{"each change of a limit is an event", "13.5", bucket,
-			system(slowLimit(weir.Bucket, "n", 100), slowLimit(weir.Bucket, "m", 100)).under(long), usageEvents},
-		{"records are listed in order, in pages and within bounds", "13.6", bucket, hundred, usageListed},
-		{"the users of a resource are listed by hour", "13.6", bucket, hundred, usageOfResource},
-		{"days and months are sums of hours", "13.6", bucket, hundred, usageSums},
+			system(slowLimit(weir.Bucket, "n", 100), slowLimit(weir.Bucket, "m", 100)).under(long),
+			usageEvents, false},
+		{"records are listed in order, in pages and within bounds", "13.6", bucket, hundred,
+			usageListed, false},
+		{"days and months are sums of hours", "13.6", bucket, hundred, usageSums, false},
+		{"the users of a resource are listed by hour", "13.6", bucket, hundred, usageOfResource, true},
+		{"months of a resource are sums of hours", "13.6", bucket, hundred, usageSumsOfResource, true},
 	}
 	for _, k := range allKinds() {
 		set := system(slowLimit(k, "n", 100)).under(long)
-		cases = append(cases, usageCase{"units count in the hour of the call: " + string(k), "13.1",
-			virtual(k), set, usageHour})
+		cases = append(cases, usageCase{
+			name: "units count in the hour of the call: " + string(k), line: "13.1",
+			needs: virtual(k), set: set, play: usageHour,
+		})
 		if k != weir.Concurrency {
-			cases = append(cases, usageCase{"a refund counts in the hour in which it is made: " + string(k),
-				"13.1", virtual(k), set, usageRefund})
+			cases = append(cases, usageCase{
+				name: "a refund counts in the hour in which it is made: " + string(k), line: "13.1",
+				needs: virtual(k), set: set, play: usageRefund,
+			})
 		}
 	}
 	return cases
@@ -235,12 +243,14 @@ func usageOfResource(u *usageWorld) {
 	u.admit(ask("a", cost(1)))
 	u.placed(weir.UsageQuery{Resource: resource},
 		"m a 0", "m b 0", "m c 0", "m a 2", "m b 2", "m c 2", "m a 4")
-	u.placed(weir.UsageQuery{Resource: resource, From: begin().Add(2 * time.Hour), To: begin().Add(4 * time.Hour)},
+	from := begin().Add(2 * time.Hour)
+	u.placed(weir.UsageQuery{Resource: resource, From: from, To: from.Add(2 * time.Hour)},
 		"m a 2", "m b 2", "m c 2")
 }
 
-// usageSums uses units on 18 and 19 June and on 1 July.
-func usageSums(u *usageWorld) {
+// useDays uses units on 18 and 19 June and on 1 July.
+func (u *usageWorld) useDays() {
+	u.Helper()
 	l := u.admit(ask("a", cost(4)))
 	u.Advance(20 * time.Hour)
 	u.complete(l, cost(3))
@@ -248,6 +258,10 @@ func usageSums(u *usageWorld) {
 	u.Advance(time.Date(2025, 7, 1, 0, 0, 0, 0, time.UTC).Sub(u.Now()))
 	u.admit(ask("a", cost(5)))
 	u.admit(ask("b", cost(6)))
+}
+
+func usageSums(u *usageWorld) {
+	u.useDays()
 	for _, tc := range []struct {
 		window weir.UsageWindow
 		query  weir.UsageQuery
@@ -260,21 +274,30 @@ func usageSums(u *usageWorld) {
 		{weir.Monthly, weir.UsageQuery{Entity: "a"}, []string{
 			"a 2025-06-01 2025-07-01 n=13 events=3", "a 2025-07-01 2025-08-01 n=5 events=1",
 		}},
-		{weir.Monthly, weir.UsageQuery{Resource: resource}, []string{
-			"a 2025-06-01 2025-07-01 n=13 events=3", "a 2025-07-01 2025-08-01 n=5 events=1",
-			"b 2025-07-01 2025-08-01 n=6 events=1",
-		}},
 	} {
-		for tc.query.Size = range 3 { // 0 is the default
-			tc.query.Window = tc.window
-			var got []string
-			for _, r := range u.list(tc.query) {
-				got = append(got, fmt.Sprintf("%s %s %s n=%d events=%d", r.Entity,
-					r.Start.Format(time.DateOnly), r.End.Format(time.DateOnly), r.Units["n"], r.Events))
-			}
-			if !slices.Equal(got, tc.want) {
-				u.Fatalf("usage %+v: got %q, want %q", tc.query, got, tc.want)
-			}
+		tc.query.Window = tc.window
+		u.summed(tc.query, tc.want...)
+	}
+}
+
+func usageSumsOfResource(u *usageWorld) {
+	u.useDays()
+	u.summed(weir.UsageQuery{Resource: resource, Window: weir.Monthly},
+		"a 2025-06-01 2025-07-01 n=13 events=3", "a 2025-07-01 2025-08-01 n=5 events=1",
+		"b 2025-07-01 2025-08-01 n=6 events=1")
+}
+
+// summed expects the records of a query, in pages of several sizes.
+func (u *usageWorld) summed(q weir.UsageQuery, want ...string) {
+	u.Helper()
+	for q.Size = range 3 { // 0 is the default
+		var got []string
+		for _, r := range u.list(q) {
+			got = append(got, fmt.Sprintf("%s %s %s n=%d events=%d", r.Entity,
+				r.Start.Format(time.DateOnly), r.End.Format(time.DateOnly), r.Units["n"], r.Events))
+		}
+		if !slices.Equal(got, want) {
+			u.Fatalf("usage %+v: got %q, want %q", q, got, want)
 		}
 	}
 }

@@ -17,6 +17,8 @@ type UsageHarness struct {
 	// Flush returns when everything that was used until now can be read from the store, for a
 	// store that records usage from time to time. Default: nothing to do.
 	Flush func(t T, b driver.Store, now time.Time)
+	// EntityOnly is set if the store lists usage only if an entity is named. Default: false.
+	EntityOnly bool
 }
 
 // TestUsage checks the usage that a store records against section 13 of docs/semantics.md. It
@@ -35,7 +37,7 @@ func (h UsageHarness) UsageCases() []Case {
 			with.made = &service
 			playUsage(t, with, c)
 		}
-		cases = append(cases, Case{c.name, c.line, c.needs, run})
+		cases = append(cases, Case{Name: c.name, Line: c.line, Needs: c.needs, Run: run})
 	}
 	return cases
 }
@@ -46,11 +48,16 @@ type usageCase struct {
 	needs      Needs
 	set        Setup
 	play       func(u *usageWorld)
+	// unnamed is set if the case lists usage without naming an entity.
+	unnamed bool
 }
 
 // playUsage opens a store and plays a case on it.
 func playUsage(t T, h UsageHarness, c usageCase) {
 	t.Helper()
+	if c.unnamed && h.EntityOnly {
+		t.Skipf("usage is listed only if an entity is named")
+	}
 	c.set.Start = begin()
 	store := h.Open(t, c.set)
 	w := h.world(t, c.set, store)
