@@ -46,6 +46,9 @@ func (e *Emulator) discard() {
 		if t.UserData128 != (tb.Uint128{}) {
 			e.byUser[t.UserData128] = e.byUser[t.UserData128][:len(e.byUser[t.UserData128])-1]
 		}
+		if t.UserData64 != 0 {
+			e.byUser64[t.UserData64] = e.byUser64[t.UserData64][:len(e.byUser64[t.UserData64])-1]
+		}
 	}
 }
 
@@ -70,6 +73,9 @@ func (e *Emulator) insert(t tb.Transfer, state pendingState) *storedTransfer {
 	e.byAccount[t.CreditAccountID] = append(e.byAccount[t.CreditAccountID], n)
 	if t.UserData128 != (tb.Uint128{}) {
 		e.byUser[t.UserData128] = append(e.byUser[t.UserData128], n)
+	}
+	if t.UserData64 != 0 {
+		e.byUser64[t.UserData64] = append(e.byUser64[t.UserData64], n)
 	}
 	if e.scope != nil {
 		e.scope.transfers = append(e.scope.transfers, n)

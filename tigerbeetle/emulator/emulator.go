@@ -36,12 +36,14 @@ type Emulator struct {
 	// accounts and order have every account, by ID and in the order of creation.
 	accounts map[tb.Uint128]*tb.Account
 	order    []*tb.Account
-	// transfers and log have every transfer, by ID and in the order of creation. byAccount and
-	// byUser are indexes of log: by debit and credit account, and by user_data_128.
+	// transfers and log have every transfer, by ID and in the order of creation. byAccount, byUser
+	// and byUser64 are indexes of log: by debit and credit account, by user_data_128, and by
+	// user_data_64.
 	transfers map[tb.Uint128]*storedTransfer
 	log       []*storedTransfer
 	byAccount map[tb.Uint128][]*storedTransfer
 	byUser    map[tb.Uint128][]*storedTransfer
+	byUser64  map[uint64][]*storedTransfer
 	// failed has the IDs that are used up because a transfer with the ID failed.
 	failed map[tb.Uint128]bool
 	// due has the pending transfers that expire, the earliest on top.
@@ -74,7 +76,7 @@ func New(o *Options) *Emulator {
 	e := &Emulator{
 		accounts: make(map[tb.Uint128]*tb.Account), transfers: make(map[tb.Uint128]*storedTransfer),
 		failed: make(map[tb.Uint128]bool), byAccount: make(map[tb.Uint128][]*storedTransfer),
-		byUser: make(map[tb.Uint128][]*storedTransfer),
+		byUser: make(map[tb.Uint128][]*storedTransfer), byUser64: make(map[uint64][]*storedTransfer),
 	}
 	if o != nil {
 		e.options = *o
@@ -234,8 +236,11 @@ func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.T
 		return nil, nil
 	}
 	list := e.log
-	if f.UserData128 != (tb.Uint128{}) {
+	switch {
+	case f.UserData128 != (tb.Uint128{}):
 		list = e.byUser[f.UserData128]
+	case f.UserData64 != 0:
+		list = e.byUser64[f.UserData64]
 	}
 	return matching(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *storedTransfer) (tb.Transfer, bool) {
 		return t.Transfer, matchesFilter(f.UserData128, t.UserData128) && matchesFilter(f.UserData64, t.UserData64) &&
