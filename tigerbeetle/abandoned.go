@@ -337,7 +337,7 @@ func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err
 	} else {
 		holdings = a.op.plan.Holdings(a.op.out)
 	}
-	c := newUpdateOp(s, cancelUpdate(id, holdings))
+	c := newUpdateOp(s, time.UnixMilli(s.clock.nowMS()), cancelUpdate(id, holdings))
 	c.withdrawing = true
 	out, err := c.run(ctx)
 	return out != nil, err

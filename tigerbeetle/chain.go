@@ -82,9 +82,12 @@ func (c *chain) addUnlinked(t *tb.Transfer, holding int) {
 	c.linked = len(c.transfers)
 }
 
-// header adds the first linked event, a pending transfer that is the lease's token until the next
+// header returns the first linked event.
+func (c *chain) header() *tb.Transfer { return &c.transfers[c.linked] }
+
+// addHeader adds the first linked event, a pending transfer that is the lease's token until the next
 // update ends it.
-func (c *chain) header(id tb.Uint128, h headerData) {
+func (c *chain) addHeader(id tb.Uint128, h headerData) {
 	c.addWithID(&tb.Transfer{
 		ID: id, DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: h.code, Flags: flagPending,
 		Amount: tb.ToUint128(h.amount), UserData128: c.number, UserData64: h.fingerprint, UserData32: h.extra,

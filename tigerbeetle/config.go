@@ -4,7 +4,6 @@ package tigerbeetle
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -44,7 +43,7 @@ func (s *Store) limitName(hash uint64) string {
 			return l.Name
 		}
 	}
-	return fmt.Sprintf("unknown-%016x", hash)
+	return unknownName(hash)
 }
 
 // ReadEntity returns this server's definition of an entity, or nil. It never fails.

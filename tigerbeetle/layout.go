@@ -20,7 +20,10 @@ const (
 	codeVault uint16 = 1
 	// codeRegister is the account credited by transfers that only record something.
 	codeRegister uint16 = 2
-	codeBucket   uint16 = 10
+	// codeUsageAccount is the account of the records of usage: credited by use, debited by what was
+	// given back.
+	codeUsageAccount uint16 = 3
+	codeBucket       uint16 = 10
 	// codeSpent is the second account of a bucket. Its balance counts the milli-units that are
 	// spent and not refilled yet.
 	codeSpent       uint16 = 11
@@ -50,9 +53,9 @@ const (
 	codeKey uint16 = 15
 
 	// The transfers of a lease on a limit's account. user_data_32 is the holding and charge (see
-	// packPart). user_data_64 is the request's fingerprint in a check or take of a reservation. In
-	// all others it is the units that the holding or part stands for from then on, plus one, so
-	// that zero means not recorded.
+	// packPart). user_data_64 is the hash of the limit's entity in a check or take of a reservation
+	// (see payerHash). In all others it is the units that the holding or part stands for from then on,
+	// plus one, so that zero means not recorded.
 	codeCheck  uint16 = 20
 	codeTake   uint16 = 21
 	codeGrown  uint16 = 22
@@ -61,6 +64,13 @@ const (
 
 	codeRefill   uint16 = 30
 	codeCapacity uint16 = 31
+
+	// Records of usage are between the register and the account of usage. user_data_32 is the hour,
+	// in Unix time / 3600, and the other user data are those of a usageName. The amount of codeUsage
+	// is the units in its low 64 bits and the number of changes above; that of codeOverdrawn is how
+	// often a shadow limit was left in debt.
+	codeUsage     uint16 = 40
+	codeOverdrawn uint16 = 41
 )
 
 // fundUnits and fundMilli are the constant credits that accounts are funded with, buckets in
@@ -155,9 +165,9 @@ func oddID(id tb.Uint128) tb.Uint128 {
 
 // namespace is a namespace's ledger and the accounts that belong to no limit.
 type namespace struct {
-	name            string
-	ledger          uint32
-	vault, register tb.Uint128
+	name                   string
+	ledger                 uint32
+	vault, register, usage tb.Uint128
 }
 
 func newNamespace(name string) namespace {
@@ -165,6 +175,7 @@ func newNamespace(name string) namespace {
 	vault := idOf(sum)
 	return namespace{
 		name: name, ledger: binary.LittleEndian.Uint32(sum[16:]) | 1, vault: vault, register: oddID(vault),
+		usage: idOf(digest("usage account", name)),
 	}
 }
 
@@ -190,6 +201,42 @@ func nameHash(name string) uint64 {
 // their limits.
 func (n *namespace) subjectHash(s weir.Subject) tb.Uint128 {
 	return idOf(digest("subject", n.name, s.Entity, s.Resource))
+}
+
+// payerHash returns the hash of an entity, which is user_data_64 of the transfers by which a
+// reservation takes units of the entity's limits. So a server that settles the lease without knowing
+// its names can record whose usage it is. It is never 0.
+func (n *namespace) payerHash(entity string) uint64 {
+	sum := digest("payer", n.name, entity)
+	return binary.LittleEndian.Uint64(sum[:]) | 1
+}
+
+// usageName says in hashes whose usage a record is: the user data of its transfer.
+type usageName struct {
+	// entity is a hash of the entity's payerHash, so that no transfer of a lease has it; 0 if the
+	// entity is not known.
+	entity uint64
+	// resource and limit are the low bits of the subjectHash, and the nameHash.
+	resource, limit uint64
+}
+
+// usageName returns the usageName of a limit.
+func (n *namespace) usageName(s weir.Subject, limit string) usageName {
+	return usageName{
+		entity:   usageEntity(n.payerHash(s.Entity)),
+		resource: uint128.Of(n.subjectHash(s)).Lo, limit: nameHash(limit),
+	}
+}
+
+// usageEntity returns the entity of a usageName by its payerHash.
+func usageEntity(payer uint64) uint64 {
+	if payer == 0 {
+		return 0
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], payer)
+	sum := digest("usage", string(b[:]))
+	return binary.LittleEndian.Uint64(sum[:]) | 1
 }
 
 // periodID returns the ID of the account of one period of a budget.

@@ -106,6 +106,7 @@ type holdingHistory struct {
 	length  uint32
 	mark    int64
 	checked bool // set if the reservation checked the limit, so that it is not a shadow limit
+	payer   uint64
 	// voided is the piece that was ended last, voidedAt the mark of the event that ended it.
 	voided   driver.Piece
 	voidedAt int64
@@ -164,7 +165,7 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	switch t.Code {
 	case codeCheck:
 		x.first(t.DebitAccountID, charge)
-		x.checked = true
+		x.checked, x.payer = true, h.payerOf(t)
 		if t.Flags&flagPost != 0 {
 			x.taken += int64(lowUint64(t.Amount))
 		}
@@ -178,6 +179,9 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 		return
 	}
 	x.first(t.DebitAccountID, charge)
+	if t.Code == codeTake {
+		x.payer = h.payerOf(t)
+	}
 	switch {
 	case resolves:
 		if at := slices.Index(x.ids, t.PendingID); at >= 0 {
@@ -197,6 +201,15 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	default:
 		x.addPart(charge, int64(t.UserData64)-1)
 	}
+}
+
+// payerOf returns the payerHash in a check or take, or 0 if a release of weir made it that wrote the
+// fingerprint of the request there.
+func (h *leaseHistory) payerOf(t *tb.Transfer) uint64 {
+	if t.UserData64 == h.record.Fingerprint {
+		return 0
+	}
+	return t.UserData64
 }
 
 // timeoutMS returns the timeout of a pending transfer in milliseconds.
@@ -348,5 +361,5 @@ func (s *Store) names(a *tb.Account, kind weir.Kind, x *holdingHistory) (*weir.L
 	if normal, err := l.Normalize(); err == nil {
 		l = &normal
 	}
-	return l, unnamedSubject(a.ID)
+	return l, unnamedSubject(a.ID, a, x.payer)
 }

@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"iter"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // limitState holds what a server knows of one limit of one subject. It is an estimate, used for
@@ -23,6 +25,9 @@ type limitState struct {
 	// account. spent is the second account of a bucket.
 	account, spent tb.Uint128
 	hash           [32]byte
+	// payer is the payerHash of the entity, and usage the name of the limit in records of usage.
+	payer uint64
+	usage usageName
 	// last is the definition used by the latest reservation.
 	last atomic.Pointer[weir.Limit]
 
@@ -69,10 +74,36 @@ type rememberedDenial struct {
 }
 
 // unnamedSubject returns the subject of a limit whose names this server does not know. Its resource
-// is the account's ID in hexadecimal.
-func unnamedSubject(account tb.Uint128) weir.Subject {
-	b := account.Bytes()
-	return weir.Subject{Resource: hex.EncodeToString(b[:])}
+// is the ID of the account and, if the payerHash is known, the usageName, in hexadecimal.
+func unnamedSubject(id tb.Uint128, a *tb.Account, payer uint64) weir.Subject {
+	account := id.Bytes()
+	b := account[:]
+	if payer != 0 {
+		b = binary.LittleEndian.AppendUint64(b, payer)
+		b = binary.LittleEndian.AppendUint64(b, uint128.Of(a.UserData128).Lo)
+		b = binary.LittleEndian.AppendUint64(b, a.UserData64)
+	}
+	return weir.Subject{Resource: hex.EncodeToString(b)}
+}
+
+// setUnnamed sets the account and the usageName from what unnamedSubject returned. It reports
+// whether it could.
+func (s *limitState) setUnnamed() bool {
+	const account, whole = 16, 16 + 3*8
+	b, err := hex.DecodeString(s.key.Resource)
+	if err != nil || len(b) != account && len(b) != whole {
+		return false
+	}
+	s.account = tb.BytesToUint128([16]byte(b))
+	s.spent = oddID(s.account)
+	if len(b) == whole {
+		s.payer = binary.LittleEndian.Uint64(b[account:])
+		s.usage = usageName{
+			entity:   usageEntity(s.payer),
+			resource: binary.LittleEndian.Uint64(b[account+8:]), limit: binary.LittleEndian.Uint64(b[account+16:]),
+		}
+	}
+	return true
 }
 
 // limitStates holds the limit states of a store. find drops those that have been idle for long. mu
@@ -84,6 +115,8 @@ type limitStates struct {
 	byName map[accountName]*limitState
 	// sweptAt is when idle states were last dropped.
 	sweptAt int64
+	// names are the names of resources and limits that states had.
+	names knownNames
 }
 
 // accountName identifies the limit that an account belongs to: by the hashes of the subject and the
@@ -148,6 +181,7 @@ func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 		s.byKey[k] = state
 		if k.Entity != "" {
 			s.byName[n.nameOf(k)] = state
+			s.names.add(k)
 		}
 	}
 	if now-s.sweptAt > forgetMS/10 {
@@ -174,17 +208,14 @@ func (s *limitState) idle(now int64) bool {
 
 // setAccounts derives the IDs of the accounts from the key.
 func (s *limitState) setAccounts(n *namespace) {
-	if s.key.Entity == "" {
-		if b, err := hex.DecodeString(s.key.Resource); err == nil && len(b) == 16 {
-			s.account = tb.BytesToUint128([16]byte(b))
-			s.spent = oddID(s.account)
-			return
-		}
+	if s.key.Entity == "" && s.setUnnamed() {
+		return
 	}
 	hash := n.limitHash(s.key)
 	s.account = idOf(hash)
 	s.spent = oddID(s.account)
 	s.hash = hash
+	s.payer, s.usage = n.payerHash(s.key.Entity), n.usageName(s.key.Subject, s.key.name)
 }
 
 // periodAccountID returns the ID of the account of one of a budget's periods.

@@ -22,6 +22,9 @@ type Options struct {
 	// Poll is how often the store checks whether other definitions are in force; if negative, it
 	// never does. Default: 1 s.
 	Poll time.Duration
+	// WriteUsage is how often the store writes what its callers used, if they used anything; if
+	// negative, only Close does. Default: 1 minute.
+	WriteUsage time.Duration
 	// Now is the process's clock. The store uses the cluster's clock, and Now only to measure how
 	// long ago the cluster's last answer came. Default: [time.Now].
 	Now func() time.Time

@@ -134,6 +134,7 @@ func TestRefillIdle(t *testing.T) {
 			c := ledger.Contents()
 			return [3]int{len(c.Accounts), len(c.Transfers), c.FailedIDs}
 		}
+		time.Sleep(2 * time.Minute) // until what was used is written
 		before := count()
 		time.Sleep(2 * time.Hour)
 		if after := count(); after != before {

@@ -122,7 +122,7 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
 	step := stepExtend + 2*s.clock.nowMS()
 	ch := s.newChain(id, step, 2)
-	ch.header(transferID(id, step, 0), headerData{
+	ch.addHeader(transferID(id, step, 0), headerData{
 		code: codeExtended, fingerprint: uint64(step), amount: lowUint64(header.Amount),
 	})
 	ch.addVoidOrPost(transferID(id, 0, 0), flagVoid, 0, 0, 0)

@@ -22,7 +22,9 @@ const maxTries = 16
 // server has moved a bucket's anchor in the meantime or has used up the attempt's IDs. If the
 // caller's context ends while the chain is in flight, nothing stays charged: see
 // [Store.runReserve].
-func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (s *Store) Reserve(
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
+) error {
 	if err := s.enter(true); err != nil {
 		return err
 	}
@@ -35,7 +37,7 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *d
 	if err != nil {
 		return err
 	}
-	c := newReserveOp(s, p)
+	c := newReserveOp(s, now, p)
 	if earlier != nil { // send the same IDs, so that only one of the two chains can succeed
 		c.attempt, c.resend = earlier.attempt, true
 	}
@@ -57,6 +59,8 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *d
 // reserveOp is the state of one Reserve.
 type reserveOp struct {
 	s *Store
+	// asked is when the caller asked.
+	asked time.Time
 	// plan and out are copies, because a chain in flight may outlive the call.
 	plan  driver.Plan
 	out   *driver.Outcome
@@ -74,9 +78,9 @@ type reserveOp struct {
 	unknown bool
 }
 
-func newReserveOp(s *Store, p *driver.Plan) *reserveOp {
+func newReserveOp(s *Store, now time.Time, p *driver.Plan) *reserveOp {
 	c := &reserveOp{
-		s: s, plan: *p.Clone(), out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
+		s: s, asked: now, plan: *p.Clone(), out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
 	}
 	c.plan.Subjects = nil
 	return c
@@ -193,12 +197,16 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 		markFunded(ch, c.takes, results) // not part of the linked chain, so done even if it failed
 		if v.created {
 			c.applyTaken(now, v.at)
+			c.s.usage.add(c.asked, ch.header().ID, c.uses())
 		}
 		c.s.recycle(ch)
 	}
 	addInFlight(c.takes, -1, false)
 	if err != nil {
 		markUncertain(c.takes)
+	}
+	if c.unknown {
+		c.s.usage.addUnknown(c.asked, ch.header(), c.uses())
 	}
 	if err != nil || v.created {
 		return err == nil, err
@@ -248,7 +256,7 @@ func (c *reserveOp) buildChain(now int64) *chain {
 		c.s.fund(ch, take, i)
 	}
 	c.out.Expires = c.plan.Expires(time.UnixMilli(now))
-	ch.header(transferID(c.plan.ID, 0, 0), headerData{
+	ch.addHeader(transferID(c.plan.ID, 0, 0), headerData{
 		code: codeLease, fingerprint: c.plan.Fingerprint, amount: uint64(c.out.Expires.UnixMilli()),
 		extra: uint32(c.attempt)<<chargeBits | uint32(c.plan.Charges),
 	})
@@ -261,7 +269,7 @@ func (c *reserveOp) buildChain(now int64) *chain {
 	}
 	for i, take := range c.takes {
 		take.mu.Lock()
-		take.appendTake(ch, c.plan.Fingerprint, i)
+		take.appendTake(ch, i)
 		take.mu.Unlock()
 	}
 	ch.keys(c.plan.Keys)
@@ -273,7 +281,7 @@ func (c *reserveOp) buildChain(now int64) *chain {
 // posts the units alone. Units of a window or slots must return by themselves, so their check is
 // voided and a second pending transfer, with a timeout, takes them. A shadow limit is taken without
 // a check.
-func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
+func (s *activeTake) appendTake(ch *chain, holding int) {
 	t := s.Take
 	to, units := ch.n.vault, uint64(s.cost)
 	from := s.account
@@ -296,7 +304,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 		check := tb.Transfer{
 			DebitAccountID: from, CreditAccountID: to, Code: codeCheck,
 			Amount: uint128.Number{Lo: units}.Plus(uint128.Number{Lo: s.headroom()}).Uint128(),
-			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
+			Flags:  flagPending, UserData64: s.payer, UserData32: at,
 		}
 		if units == 0 {
 			check.Timeout = timeout // with no take, only the check records the window's length
@@ -311,7 +319,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 	if t.Limit.Shadow || !posted && units > 0 {
 		take := tb.Transfer{
 			DebitAccountID: from, CreditAccountID: to, Amount: tb.ToUint128(units), Code: codeTake,
-			UserData64: fingerprint, UserData32: at,
+			UserData64: s.payer, UserData32: at,
 		}
 		if !posted {
 			take.Flags, take.Timeout = flagPending, timeout

@@ -41,6 +41,8 @@ type Store struct {
 	foreignFor int64
 	// abandoned holds the reservations whose callers have left.
 	abandoned abandoned
+	// usage sums what was used until it is written.
+	usage usageLog
 	// life is the context of withdrawals. Close cancels it, by calling end, after it has given them
 	// time to finish.
 	life context.Context //nolint:containedctx // It is the store's own, of no call.
@@ -94,6 +96,7 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	if err := s.initNamespace(ctx); err != nil {
 		return nil, err
 	}
+	s.startUsage(ctx)
 	if s.options.Poll > 0 {
 		s.poller.Add(1)
 		go s.poll() //nolint:gosec,contextcheck // It lasts as long as the store, and Close ends it.
@@ -111,6 +114,7 @@ func (s *Store) initNamespace(ctx context.Context) error {
 	accounts := []tb.Account{
 		{ID: n.vault, Ledger: n.ledger, Code: codeVault},
 		{ID: n.register, Ledger: n.ledger, Code: codeRegister},
+		{ID: n.usage, Ledger: n.ledger, Code: codeUsageAccount},
 	}
 	if s.options.ReadOnly {
 		accounts = nil
@@ -190,8 +194,9 @@ func (s *Store) enter(writes bool) error {
 func (s *Store) exit() { s.calls.Done() }
 
 // Close waits for the calls in progress, gives the withdrawals of abandoned reservations one second
-// to finish, and closes the ledger. A chain without an answer at that time may still be carried
-// out; its units stay charged until the lease ends.
+// to finish, writes the usage that is not written yet, for at most another second, and closes the
+// ledger. A chain without an answer at that time may still be carried out; its units stay charged
+// until the lease ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -201,9 +206,10 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.stop)
 	s.mu.Unlock()
+	s.usage.end()
 	s.calls.Wait()
 	s.poller.Wait()
-	s.closeAbandoned()
+	s.closeWrites()
 	return s.ledger.Close()
 }
 

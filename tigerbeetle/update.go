@@ -65,12 +65,14 @@ func extendedBy(extended, step int64) int64 {
 // nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would no
 // longer fit. The chain ends the lease's token, so that of two servers that update the lease at the
 // same time one fails: its update is stale.
-func (s *Store) Update(ctx context.Context, _ time.Time, u *driver.Update, out *driver.Outcome) error {
+func (s *Store) Update(
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
+) error {
 	if err := s.enter(true); err != nil {
 		return err
 	}
 	defer s.exit()
-	c := newUpdateOp(s, u)
+	c := newUpdateOp(s, now, u)
 	// The chain continues after the context has ended, and its results are still counted.
 	found, err := client.Await(ctx, func() (*driver.Outcome, error) { return c.run(ctx) })
 	if err == nil {
@@ -108,6 +110,8 @@ func (c *updateOp) run(ctx context.Context) (*driver.Outcome, error) {
 // updateOp is the state of one Update.
 type updateOp struct {
 	s *Store
+	// asked is when the caller asked.
+	asked time.Time
 	// u is a copy without the changes, because a chain in flight may outlive the call.
 	u       driver.Update
 	changes []activeChange
@@ -133,6 +137,7 @@ type activeChange struct {
 	holding  driver.Holding
 	pieces   []driver.Piece
 	from, to int64
+	used     int64
 	parts    []driver.Part
 	// unchanged is set if a shadow limit cannot count more, so that the parts stay as they were.
 	unchanged bool
@@ -147,8 +152,8 @@ type activeChange struct {
 	changed bool
 }
 
-func newUpdateOp(s *Store, u *driver.Update) *updateOp {
-	c := &updateOp{s: s, u: *u, changes: make([]activeChange, len(u.Changes))}
+func newUpdateOp(s *Store, asked time.Time, u *driver.Update) *updateOp {
+	c := &updateOp{s: s, asked: asked, u: *u, changes: make([]activeChange, len(u.Changes))}
 	c.u.Changes = nil
 	now := s.clock.nowMS()
 	for i := range u.Changes {
@@ -178,7 +183,7 @@ func (x *activeChange) begin(s *Store, now int64, of *driver.Change) {
 		limitState: s.states.find(now, &s.namespace, limitKey{take.Subject, of.Limit.Name, of.Limit.Kind}), Take: &take,
 	}
 	x.pieces, x.parts = slices.Clone(x.holding.Pieces), slices.Clone(of.Parts)
-	x.from, x.to = of.From, of.To
+	x.from, x.to, x.used = of.From, of.To, of.Used
 }
 
 // attempt sends a chain, unless the lease is known to have a later adjust. It returns nil if it has
@@ -252,8 +257,12 @@ func (c *updateOp) send(ctx context.Context) (*driver.Outcome, error) {
 	addInFlight(all, 1, true) // until the effect is in the estimates: see reserveOp.send
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
 	v := ch.result(results)
-	if err == nil && v.created {
+	switch {
+	case err == nil && v.created:
 		c.applyUpdated(now)
+		c.s.usage.add(c.asked, ch.header().ID, c.uses())
+	case err != nil && !client.IsUnsent(err):
+		c.s.usage.addUnknown(c.asked, ch.header(), c.uses())
 	}
 	addInFlight(all, -1, true)
 	if err != nil {

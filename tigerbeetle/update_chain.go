@@ -52,7 +52,7 @@ func (c *updateOp) tokens(ch *chain, now int64) {
 		c.expires = u.Expires(time.UnixMilli(now))
 		h.code, h.amount = codeExtended, uint64(c.expires.UnixMilli())
 	}
-	ch.header(transferID(u.ID, ch.step&stepMask, 0), h)
+	ch.addHeader(transferID(u.ID, ch.step&stepMask, 0), h)
 	ch.addVoidOrPost(token, flagVoid, 0, 0, 0)
 }
 
