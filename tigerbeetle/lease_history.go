@@ -106,7 +106,9 @@ type holdingHistory struct {
 	length  uint32
 	mark    int64
 	checked bool // set if the reservation checked the limit, so that it is not a shadow limit
-	payer   uint64
+	// payer is the payerHash of the entity; 0 if an earlier release of weir reserved the lease, which
+	// wrote the fingerprint of the request in its place.
+	payer uint64
 	// voided is the piece that was ended last, voidedAt the mark of the event that ended it.
 	voided   driver.Piece
 	voidedAt int64
@@ -162,10 +164,13 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	}
 	x := &h.holdings[i]
 	pending, resolves := t.Flags&flagPending != 0, t.Flags&(flagPost|flagVoid) != 0
+	if !resolves && (t.Code == codeCheck || t.Code == codeTake) && t.UserData64 != h.record.Fingerprint {
+		x.payer = t.UserData64
+	}
 	switch t.Code {
 	case codeCheck:
 		x.first(t.DebitAccountID, charge)
-		x.checked, x.payer = true, h.payerOf(t)
+		x.checked = true
 		if t.Flags&flagPost != 0 {
 			x.taken += int64(lowUint64(t.Amount))
 		}
@@ -179,9 +184,6 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 		return
 	}
 	x.first(t.DebitAccountID, charge)
-	if t.Code == codeTake {
-		x.payer = h.payerOf(t)
-	}
 	switch {
 	case resolves:
 		if at := slices.Index(x.ids, t.PendingID); at >= 0 {
@@ -201,15 +203,6 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	default:
 		x.addPart(charge, int64(t.UserData64)-1)
 	}
-}
-
-// payerOf returns the payerHash in a check or take, or 0 if a release of weir made it that wrote the
-// fingerprint of the request there.
-func (h *leaseHistory) payerOf(t *tb.Transfer) uint64 {
-	if t.UserData64 == h.record.Fingerprint {
-		return 0
-	}
-	return t.UserData64
 }
 
 // timeoutMS returns the timeout of a pending transfer in milliseconds.
