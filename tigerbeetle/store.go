@@ -41,8 +41,9 @@ type Store struct {
 	foreignFor int64
 	// abandoned holds the reservations whose callers have left.
 	abandoned abandoned
-	// usage sums what was used until it is written.
+	// usage sums what was used until it is written, and audit has the changes of the configuration.
 	usage usageLog
+	audit configAudit
 	// life is the context of withdrawals. Close cancels it, by calling end, after it has given them
 	// time to finish.
 	life context.Context //nolint:containedctx // It is the store's own, of no call.

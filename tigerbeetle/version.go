@@ -76,6 +76,8 @@ func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions,
 		}
 		if done {
 			s.config.Store(d)
+			s.auditLoaded(ctx, d)
+			s.auditVersion()
 			return nil
 		}
 	}
@@ -149,6 +151,20 @@ func (v *version) setInForce(latest *tb.Transfer) {
 	}
 }
 
+// now returns the version in force, since when in Unix milliseconds, and whether it is not this
+// server's.
+func (v *version) now() (inForce uint64, since int64, stale bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.inForce, v.since, v.stale
+}
+
+// seeInForce records which definitions are in force.
+func (s *Store) seeInForce(latest *tb.Transfer) {
+	s.version.setInForce(latest)
+	s.auditVersion()
+}
+
 // superseded reports whether definitions other than this server's are in force and the cluster has
 // the lease, so that the call is a replay. If it does not have the lease, the reservation is
 // refused: this server would judge it by limits that no longer count.
@@ -203,7 +219,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.version.setInForce(latest)
+	s.seeInForce(latest)
 	return s.version.check()
 }
 
@@ -252,7 +268,7 @@ func (s *Store) pollOnce(ctx context.Context, askTime bool) error {
 	if err != nil {
 		return err
 	}
-	s.version.setInForce(latest)
+	s.seeInForce(latest)
 	if askTime {
 		return s.askTime(ctx)
 	}
