@@ -44,7 +44,7 @@ func readOnly() error {
 
 // counts are the counters behind [Store.Stats].
 type counts struct {
-	transferCalls, transfers, lookups, queries, remembered, again, contended, abandoned, withdrawn atomic.Int64
+	transferCalls, transfers, lookups, queries, remembered, again, contended, abandoned, withdrawn, usageDropped atomic.Int64
 }
 
 // Stats counts what a store has done after it was opened.
@@ -63,6 +63,9 @@ type Stats struct {
 	// Abandoned is the number of reservations whose callers left before the outcome was known,
 	// Withdrawn the number of those that were carried out nevertheless and given back.
 	Abandoned, Withdrawn int64
+	// UsageDropped is the number of changes of limits that usage lacks, because too many waited to be
+	// written.
+	UsageDropped int64
 }
 
 // Stats returns the counts so far.
@@ -72,7 +75,7 @@ func (s *Store) Stats() Stats {
 		TransferCalls: c.transferCalls.Load(), Transfers: c.transfers.Load(),
 		Lookups: c.lookups.Load(), Queries: c.queries.Load(),
 		Remembered: c.remembered.Load(), Again: c.again.Load(), Contended: c.contended.Load(),
-		Abandoned: c.abandoned.Load(), Withdrawn: c.withdrawn.Load(),
+		Abandoned: c.abandoned.Load(), Withdrawn: c.withdrawn.Load(), UsageDropped: c.usageDropped.Load(),
 	}
 }
 
@@ -92,6 +95,7 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		{"again", "Chains sent again because another server or the passing of time had made them invalid.", &c.again},
 		{"abandoned", "Reservations whose callers left before the outcome was known.", &c.abandoned},
 		{"withdrawn", "Abandoned reservations that were carried out after all, and then given back.", &c.withdrawn},
+		{"usage_dropped", "Changes of limits that usage lacks, because too many waited to be written.", &c.usageDropped},
 	} {
 		if !yield(of.name, of.help, of.count.Load) {
 			return

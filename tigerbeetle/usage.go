@@ -5,6 +5,7 @@ package tigerbeetle
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -71,7 +72,7 @@ type usageLog struct {
 	// oldest is the time of the call since which something was counted that is not written.
 	oldest time.Time
 	// dropped is the number of changes that were not counted, from and to the times of the calls.
-	dropped  int64
+	dropped  *atomic.Int64
 	from, to time.Time
 	ended    bool
 	cancel   context.CancelFunc // ends a write in progress
@@ -147,13 +148,12 @@ func (u *usageLog) addLocked(now time.Time, changes []usageChange) {
 
 // drop counts a change that is not counted in usage. u.mu is held.
 func (u *usageLog) drop(now time.Time) {
-	if u.dropped == 0 || now.Before(u.from) {
+	if u.dropped.Add(1) == 1 || now.Before(u.from) {
 		u.from = now
 	}
 	if now.After(u.to) {
 		u.to = now
 	}
-	u.dropped++
 }
 
 // addUnknown keeps the changes of a call whose outcome is unknown until the ledger is asked for it.
@@ -208,6 +208,7 @@ func (u *usageLog) end() {
 func (s *Store) startUsage(ctx context.Context) {
 	u := &s.usage
 	u.every, u.sums = s.options.WriteUsage, make(map[usageKey]usageSum)
+	u.dropped = &s.counts.usageDropped
 	if u.every == 0 {
 		u.every = usageEvery
 	}
