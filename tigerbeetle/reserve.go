@@ -190,6 +190,7 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	// The chain is counted in flight before it is sent and until its effect is in the estimates. A
 	// read that overlaps it sees one or the other, and does not take it for another server's.
 	addInFlight(c.takes, 1, false)
+	use := c.s.usage.begin(c.asked, ch.header())
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
 	c.unknown = err != nil && !client.IsUnsent(err)
 	v := ch.result(results)
@@ -197,16 +198,15 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 		markFunded(ch, c.takes, results) // not part of the linked chain, so done even if it failed
 		if v.created {
 			c.applyTaken(now, v.at)
-			c.s.usage.add(c.asked, ch.header().ID, c.uses())
 		}
+	}
+	use.end(err == nil && v.created, c.unknown, c.uses)
+	if err == nil {
 		c.s.recycle(ch)
 	}
 	addInFlight(c.takes, -1, false)
 	if err != nil {
 		markUncertain(c.takes)
-	}
-	if c.unknown {
-		c.s.usage.addUnknown(c.asked, ch.header(), c.uses())
 	}
 	if err != nil || v.created {
 		return err == nil, err

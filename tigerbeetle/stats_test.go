@@ -116,7 +116,7 @@ func TestStatsCountContention(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
-	if got := store.Stats(); got.Contended != 1 || len(counts) != 9 {
-		t.Errorf("got %+v and counts %v, want each of nine", got, counts)
+	if got := store.Stats(); got.Contended != 1 || len(counts) != 10 {
+		t.Errorf("got %+v and counts %v, want each of ten", got, counts)
 	}
 }

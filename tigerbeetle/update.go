@@ -255,15 +255,14 @@ func (c *updateOp) send(ctx context.Context) (*driver.Outcome, error) {
 		x.takes, x.returns = max(x.to-x.from, 0), max(x.from-x.to, 0)
 	}
 	addInFlight(all, 1, true) // until the effect is in the estimates: see reserveOp.send
+	use := c.s.usage.begin(c.asked, ch.header())
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
 	v := ch.result(results)
-	switch {
-	case err == nil && v.created:
+	created := err == nil && v.created
+	if created {
 		c.applyUpdated(now)
-		c.s.usage.add(c.asked, ch.header().ID, c.uses())
-	case err != nil && !client.IsUnsent(err):
-		c.s.usage.addUnknown(c.asked, ch.header(), c.uses())
 	}
+	use.end(created, err != nil && !client.IsUnsent(err), c.uses)
 	addInFlight(all, -1, true)
 	if err != nil {
 		markUncertain(all)

@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,8 @@ const (
 	// not on the ledger after maxUnknownTries writes was not carried out.
 	maxUnknownUses  = 1 << 12
 	maxUnknownTries = 10
+	// maxHeaders bounds the tries of one call that are kept.
+	maxHeaders = 8
 )
 
 // usageKey is what use is summed by.
@@ -84,22 +87,24 @@ type usageLog struct {
 	unsent [][]tb.Transfer
 }
 
-// unknownUse is the use of a call whose outcome is unknown, and the header of its chain.
+// unknownUse is the use of a call whose outcome is unknown, and the headers of its chains. All have
+// the same ID.
 type unknownUse struct {
-	header  tb.Transfer
+	headers []tb.Transfer
 	changes []usageChange
 	tries   int
 }
 
-// matches reports whether a transfer is the header. A reservation's header that another server made
-// has another amount, because it has the time at which that server built it; a settlement with
-// other actuals has another user_data_64. What is 0 in a post or void comes from its pending
-// transfer.
+// matches reports whether a transfer is one of the headers. A reservation's header that another
+// server made has another amount, because it has the time at which that server built it; a
+// settlement with other actuals has another user_data_64. What is 0 in a post or void comes from
+// its pending transfer.
 func (u *unknownUse) matches(t *tb.Transfer) bool {
-	h := &u.header
-	return t.Flags&^flagLinked == h.Flags&^flagLinked && matches(h.Code, t.Code) &&
-		matches(h.Amount, t.Amount) && matches(h.UserData64, t.UserData64) &&
-		matches(h.UserData32, t.UserData32)
+	return slices.ContainsFunc(u.headers, func(h tb.Transfer) bool {
+		return t.Flags&^flagLinked == h.Flags&^flagLinked && matches(h.Code, t.Code) &&
+			matches(h.Amount, t.Amount) && matches(h.UserData64, t.UserData64) &&
+			matches(h.UserData32, t.UserData32)
+	})
 }
 
 // matches reports whether a field is not set or equals the value.
@@ -113,12 +118,48 @@ func hourOf(now time.Time) uint32 {
 	return uint32(min(max(now.Unix()/3600, 1), 1<<32-1))
 }
 
-// add counts the changes of a call whose chain was carried out. If an earlier try of the call has an
-// unknown outcome, that try was not carried out.
-func (u *usageLog) add(now time.Time, header tb.Uint128, changes []usageChange) {
+// sentUse is a chain in flight whose use counts if the cluster carries it out.
+type sentUse struct {
+	log    *usageLog
+	now    time.Time
+	header *tb.Transfer
+	// earlier is an earlier try of the call whose outcome is unknown. It is kept here meanwhile, so
+	// that a write that finds the header does not count the call, which this chain then counts too.
+	earlier *unknownUse
+}
+
+// begin begins to wait for the outcome of a chain of a call that was made at now.
+func (u *usageLog) begin(now time.Time, header *tb.Transfer) sentUse {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.unknown, header)
+	earlier := u.unknown[header.ID]
+	delete(u.unknown, header.ID)
+	return sentUse{u, now, header, earlier}
+}
+
+// end counts what the chain has used if the cluster carried it out, and keeps it to ask later if the
+// outcome is unknown. Neither means that the chain failed; only then, an earlier try may have been
+// carried out.
+func (s *sentUse) end(created, unknown bool, uses func() []usageChange) {
+	u := s.log
+	switch {
+	case created:
+		u.add(s.now, uses())
+	case unknown:
+		use := &unknownUse{headers: []tb.Transfer{*s.header}, changes: uses()}
+		if s.earlier != nil {
+			use.headers = append(use.headers, s.earlier.headers[:min(len(s.earlier.headers), maxHeaders-1)]...)
+		}
+		u.addUnknown(s.now, use)
+	case s.earlier != nil:
+		u.addUnknown(s.now, s.earlier)
+	}
+}
+
+// add counts the changes of a call.
+func (u *usageLog) add(now time.Time, changes []usageChange) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.addLocked(now, changes)
 }
 
@@ -156,11 +197,11 @@ func (u *usageLog) drop(now time.Time) {
 	}
 }
 
-// addUnknown keeps the changes of a call whose outcome is unknown until the ledger is asked for it.
-func (u *usageLog) addUnknown(now time.Time, header *tb.Transfer, changes []usageChange) {
+// addUnknown keeps a call whose outcome is unknown until the ledger is asked for it.
+func (u *usageLog) addUnknown(now time.Time, use *unknownUse) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(changes) == 0 {
+	if len(use.changes) == 0 {
 		return
 	}
 	if len(u.unknown) >= maxUnknownUses {
@@ -170,7 +211,7 @@ func (u *usageLog) addUnknown(now time.Time, header *tb.Transfer, changes []usag
 	if u.unknown == nil {
 		u.unknown = make(map[tb.Uint128]*unknownUse)
 	}
-	u.unknown[header.ID] = &unknownUse{header: *header, changes: changes}
+	u.unknown[use.headers[0].ID] = use
 	if u.oldest.IsZero() {
 		u.oldest = now
 	}
@@ -231,7 +272,7 @@ func (c *reserveOp) uses() []usageChange {
 
 // uses returns what the update changes of the use once its chain was carried out.
 func (c *updateOp) uses() []usageChange {
-	var changes []usageChange
+	changes := make([]usageChange, 0, len(c.changes))
 	for i := range c.changes {
 		x := &c.changes[i]
 		used, overdrawn := x.used, false

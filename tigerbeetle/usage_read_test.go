@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -226,5 +227,41 @@ func TestUsageGaps(t *testing.T) {
 	}
 	if err := m.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUsageOfUncountedUnits checks that units that a shadow limit cannot count are not in usage:
+// those of a reservation, and those of an adjust.
+func TestUsageOfUncountedUnits(t *testing.T) {
+	t.Parallel()
+	u := newUsageScene(t, 1)
+	m := u.open(-1)
+	const most = math.MaxInt64 / 1000
+	use := func(units int64) *weir.Lease {
+		t.Helper()
+		lease, err := m.Reserve(t.Context(), &weir.Request{
+			Entity: "solo", Resource: "r", Costs: weir.Costs{"x": units},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease
+	}
+	use(most - 5)
+	uncounted, small := use(most-5), use(1)
+	if _, err := small.Adjust(t.Context(), weir.Costs{"x": most}); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*weir.Lease{uncounted, small} {
+		if _, err := l.Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.store.writeUsage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page, err := m.Usage(t.Context(), &weir.UsageQuery{Entity: "solo", Limit: "x"})
+	if err != nil || len(page.Usage) != 1 || page.Usage[0].Units["x"] != most-5 {
+		t.Errorf("got %+v, %v, want %d units of x", page, err, int64(most-5))
 	}
 }

@@ -173,25 +173,34 @@ func TestUsageOfUnknownCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		again := unit("b", 1)
+		again.LeaseID = weir.NewLeaseID(u.now())
 		for _, call := range []func() error{
 			func() error { _, err := kept.Complete(t.Context(), weir.Costs{"b": 4}); return err },
 			func() error { _, err := m.Reserve(t.Context(), unit("b", 100)); return err },
+			func() error { _, err := m.Reserve(t.Context(), again); return err },
+			func() error { _, err := m.Reserve(t.Context(), again); return err },
 		} {
 			m.net.loses.Store(true)
 			if err := call(); !errors.Is(err, weir.Unavailable) {
 				t.Fatalf("got %v, want %v", err, weir.Unavailable)
 			}
+			u.pass(time.Millisecond)
+		}
+		if _, err := m.Reserve(t.Context(), again); err != nil { // now the answer arrives
+			t.Fatal(err)
 		}
 		u.pass(2 * time.Minute)
-		want := &weir.Usage{Units: map[string]int64{"b": 4, "s": 1}, Events: 8}
+		want := map[string]int64{"b": 4 + 1, "m": 0, "s": 1 + 1, "w": 0}
 		q := &weir.UsageQuery{Entity: "e", Resource: "r"}
 		page, err := m.Usage(t.Context(), q)
 		if err != nil || len(page.Usage) != 1 {
 			t.Fatalf("got %+v, %v", page, err)
 		}
-		got := &page.Usage[0]
-		if got.Units["b"] != want.Units["b"] || got.Units["s"] != want.Units["s"] {
-			t.Errorf("got %+v, want %v", got, want.Units)
+		for limit, units := range want {
+			if got := page.Usage[0].Units[limit]; got != units {
+				t.Errorf("%s: got %d units, want %d", limit, got, units)
+			}
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -210,22 +219,22 @@ func TestUsageDropped(t *testing.T) {
 			return []usageChange{{usageKey{usageName{entity: entity}, 1}, usageSum{units: 1, events: 1}}}
 		}
 		for i := range uint64(maxUsageSums / 2) {
-			log.add(u.now(), tb.Uint128{}, one(i+1))
+			log.add(u.now(), one(i+1))
 		}
 		u.pass(time.Second)
 		if n := m.net.records.Load(); n != 0 {
 			t.Errorf("%d transfers before the minute ended", n)
 		}
-		log.add(u.now(), tb.Uint128{}, one(maxUsageSums))
+		log.add(u.now(), one(maxUsageSums))
 		u.pass(time.Second)
 		if n := m.net.records.Load(); n != maxUsageSums/2+1 {
 			t.Errorf("%d transfers, want %d early", n, maxUsageSums/2+1)
 		}
 		log.writing.Lock() // as if the cluster did not answer
 		for i := range uint64(maxUsageSums + 3) {
-			log.add(u.now(), tb.Uint128{}, one(i+1))
+			log.add(u.now(), one(i+1))
 		}
-		log.add(u.now(), tb.Uint128{}, one(1)) // its sum is among those that wait
+		log.add(u.now(), one(1)) // its sum is among those that wait
 		log.writing.Unlock()
 		u.pass(time.Second)
 		gaps, err := m.store.UsageGaps(t.Context(), u.now(), &weir.UsageQuery{})
@@ -251,7 +260,7 @@ func TestUsageBeyond64Bits(t *testing.T) {
 	m := u.open(-1)
 	name := m.store.namespace.usageName(weir.Subject{Entity: "solo", Resource: "r"}, "b")
 	add := func(units int64) {
-		m.store.usage.add(u.now(), tb.Uint128{}, []usageChange{
+		m.store.usage.add(u.now(), []usageChange{
 			{usageKey{name, hourOf(u.now())}, usageSum{units: units, events: 1}},
 		})
 	}
@@ -322,7 +331,7 @@ func BenchmarkUsageAdd(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			s.usage.add(now, tb.Uint128{}, changes)
+			s.usage.add(now, changes)
 		}
 	})
 }
