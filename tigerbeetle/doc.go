@@ -43,6 +43,9 @@
 // lease, makes a new one; so of two servers that update a lease at the same time only one succeeds.
 // A server that does not know a lease rebuilds it from the lease's transfers (lease_history.go).
 //
+// What callers used is summed in memory (usage.go) and written once a minute (usage_write.go,
+// docs/adr/0039-usage-on-the-ledger.md).
+//
 // A limitState's mutex guards its estimate and is never held during a call to the cluster. What
 // chains in flight may change is counted beside the estimate. A bucket's anchor is claimed by one
 // call at a time (claimAnchors). Abandoned reservations, the version in force, and the clock each

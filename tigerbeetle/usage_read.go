@@ -187,8 +187,12 @@ func (s *Store) UsageGaps(
 	if every <= 0 {
 		every = usageEvery
 	}
-	gaps = append(gaps, weir.UsageGap{To: now, Reason: fmt.Sprintf("if a server was killed in this "+
-		"time, what it counted in the last %s before that is missing, and stays so", every)})
+	span := every.String()
+	if every == usageEvery {
+		span = "minute"
+	}
+	gaps = append(gaps, weir.UsageGap{To: now, Reason: "if a server was killed in this time, what it " +
+		"counted in the last " + span + " before that is missing, and stays so"})
 	u := &s.usage
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -201,8 +205,7 @@ func (s *Store) UsageGaps(
 			"this server did not count %d changes, because too much waited to be written", dropped)})
 	}
 	gaps = append(gaps, weir.UsageGap{From: from, To: now.Add(1), Reason: "a server writes what it " +
-		"has counted when it is closed and every " + every.String() +
-		", so the latest usage of each server may not be written yet"})
+		"has counted every " + span + " and when it is closed, so the latest usage of each server may not be written yet"})
 	slices.SortStableFunc(gaps, func(a, b weir.UsageGap) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
 	})
