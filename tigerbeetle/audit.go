@@ -85,10 +85,11 @@ func (s *Store) auditVersion() {
 	})
 }
 
-// ReadAudit yields the changes of the configuration that this server has made or seen while it ran:
-// definitions that it loaded, and versions that it or another server put in force. The ledger has
-// no audit, so a restart forgets them, and the oldest of more than 1,000 are forgotten too.
-// Resources and entities have no events, because they change with the limits file. It never fails.
+// ReadAudit yields the changes of the configuration that this server has made or seen while it
+// ran: definitions that it loaded, and versions that it or another server put in force. The
+// ledger has no audit, so a restart forgets them, and the oldest of more than 1,000 are forgotten
+// too. Resources and entities have no events, because they change with the limits file. It never
+// fails.
 func (s *Store) ReadAudit(
 	_ context.Context, q *weir.AuditQuery,
 ) iter.Seq2[weir.AuditEvent, error] {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestAudit checks that a server lists the definitions that it loaded and the versions that came in
-// force, the newest first, by pages and with bounds, and that nothing else is in the audit.
+// TestAudit checks that a server lists the definitions that it loaded and the versions that came
+// in force, the newest first, by pages and with bounds, and that nothing else is in the audit.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -67,7 +67,9 @@ func TestAudit(t *testing.T) {
 		{"the server that reloaded", a, weir.AuditQuery{}, ofA},
 		{"by pages", a, weir.AuditQuery{Size: 1}, ofA},
 		{"another server", b, weir.AuditQuery{}, ofB},
-		{"a later one", c.open(only("b", 20), 0), weir.AuditQuery{}, []string{ofA[0], "configuration_loaded 2 true<nil>"}},
+		{"a later one", c.open(only("b", 20), 0), weir.AuditQuery{}, []string{
+			ofA[0], "configuration_loaded 2 true<nil>",
+		}},
 		{"from", a, weir.AuditQuery{From: reloaded}, ofA[:2]},
 		{"to", a, weir.AuditQuery{To: reloaded}, ofA[2:]},
 		{"an entity", a, weir.AuditQuery{At: weir.Subject{Entity: "e"}}, nil},
@@ -79,8 +81,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditIsBounded checks that only the newest events are kept, and that their IDs increase even
-// if the clock stands or is set back.
+// TestAuditIsBounded checks that only the newest events are kept, and that their IDs increase
+// even if the clock stands or is set back.
 func TestAuditIsBounded(t *testing.T) {
 	t.Parallel()
 	var a configAudit

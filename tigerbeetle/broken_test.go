@@ -314,9 +314,9 @@ const (
 func (c *tamperedCall) header() uint16 {
 	for i := range c.meant {
 		switch t := &c.meant[i]; {
-		case c.resolves(i) && t.UserData32 == endMark && c.is(i, flagPost):
+		case c.resolves(i) && t.UserData32&endMark != 0 && c.is(i, flagPost):
 			return leaseCompleted
-		case c.resolves(i) && t.UserData32 == endMark:
+		case c.resolves(i) && t.UserData32&endMark != 0:
 			return leaseCancelled
 		case t.Code == codeLease || t.Code == codeAdjusted || t.Code == codeExtended:
 			return t.Code

@@ -40,7 +40,8 @@ const (
 	codeVersion uint16 = 2
 
 	// Headers debit the vault and credit the register. user_data_64 of codeLease is the fingerprint
-	// of the request; that of codeAdjusted and codeExtended is the step.
+	// of the request; that of codeAdjusted and codeExtended is the step. user_data_32 of codeAdjusted
+	// and codeExtended has random bits, see endMark.
 	codeLease    uint16 = 10
 	codeAdjusted uint16 = 11
 	codeExtended uint16 = 14

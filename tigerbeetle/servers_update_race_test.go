@@ -97,9 +97,9 @@ func (g *updateServers) applied(races []*concurrentUpdate, from int) []*concurre
 		header := t.Code == codeAdjusted || t.Code == codeExtended
 		verb, seq := weir.VerbCancel, int64(0)
 		switch {
-		case t.UserData32 == endMark && t.Flags&flagPost != 0:
+		case t.UserData32&endMark != 0 && t.Flags&flagPost != 0:
 			verb = weir.VerbComplete
-		case t.UserData32 == endMark:
+		case t.UserData32&endMark != 0:
 		case header && t.Flags&flagPending != 0 && t.Code == codeAdjusted:
 			verb, seq = weir.VerbAdjust, int64(lowUint64(t.Amount))
 		case header && t.Flags&flagPending != 0:

@@ -317,7 +317,7 @@ func (g *updateServers) atRest() {
 	ends := make(map[tb.Uint128]int)
 	for _, t := range g.ledger.Contents().Transfers {
 		switch {
-		case t.UserData32 == endMark:
+		case t.UserData32&endMark != 0:
 			ends[t.UserData128]++
 		case t.Pending && t.Code >= codeCheck:
 			g.wrong("a hold of %s is still pending", leaseOf(t.UserData128))

@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ func (c *updateOp) buildChain(now int64) (*chain, error) {
 func (c *updateOp) tokens(ch *chain, now int64) {
 	u := &c.u
 	token := transferID(u.ID, c.token, 0)
+	nonce := rand.Uint32()>>1 | 1 // below endMark
 	if !c.leaseLives() {
 		flag := uint16(flagPost)
 		if u.Verb == weir.VerbCancel {
@@ -43,11 +45,13 @@ func (c *updateOp) tokens(ch *chain, now int64) {
 		}
 		ch.addWithID(&tb.Transfer{
 			ID: transferID(u.ID, stepEnd, 0), PendingID: token, Flags: flag, UserData128: ch.number,
-			UserData64: u.Fingerprint, UserData32: endMark,
+			UserData64: u.Fingerprint, UserData32: endMark | nonce,
 		}, roleHeader, 0)
 		return
 	}
-	h := headerData{code: codeAdjusted, fingerprint: uint64(ch.step), amount: uint64(u.Seq)}
+	h := headerData{
+		code: codeAdjusted, fingerprint: uint64(ch.step), amount: uint64(u.Seq), extra: nonce,
+	}
 	if u.Verb == weir.VerbExtend {
 		c.expires = u.Expires(time.UnixMilli(now))
 		h.code, h.amount = codeExtended, uint64(c.expires.UnixMilli())
@@ -57,7 +61,8 @@ func (c *updateOp) tokens(ch *chain, now int64) {
 }
 
 // endMark in user_data_32 distinguishes the transfer that ends a lease from one that renews its
-// token.
+// token. The other bits are random, so that a server whose call had no answer can tell whether its
+// own chain was carried out, or another one for the same update.
 const endMark = 1 << 31
 
 // appendChange adds the events for one holding.

@@ -20,10 +20,10 @@ const (
 	// maxUsageSums bounds the sums that wait to be written. From half of it on they are written
 	// without waiting for the minute to end.
 	maxUsageSums = 1 << 17
-	// maxUnknownUses bounds the calls of unknown outcome whose use is not counted yet. One that is
-	// not on the ledger after maxUnknownTries writes was not carried out.
-	maxUnknownUses  = 1 << 12
-	maxUnknownTries = 10
+	// maxUnknownUses bounds the calls of unknown outcome that are remembered, each for unknownFor
+	// and until a write has looked it up. One that is not on the ledger then was not carried out.
+	maxUnknownUses = 1 << 13
+	unknownFor     = 10 * time.Minute
 	// maxHeaders bounds the tries of one call that are kept.
 	maxHeaders = 8
 )
@@ -51,8 +51,8 @@ type usageChange struct {
 	usageSum
 }
 
-// usageLog sums what the calls of this server used until it is written, once a minute, as transfers
-// (docs/adr/0039-usage-on-the-ledger.md). A call only adds to a map.
+// usageLog sums what the calls of this server used until it is written, once a minute, as
+// transfers (docs/adr/0039-usage-on-the-ledger.md). A call only adds to a map.
 type usageLog struct {
 	// every is how often sums are written; if it is not above zero, only by Close.
 	every time.Duration
@@ -87,18 +87,23 @@ type usageLog struct {
 	unsent [][]tb.Transfer
 }
 
-// unknownUse is the use of a call whose outcome is unknown, and the headers of its chains. All have
-// the same ID.
+// unknownUse is the use of a call whose outcome is unknown, and the headers of its chains. All
+// have the same ID.
 type unknownUse struct {
 	headers []tb.Transfer
 	changes []usageChange
-	tries   int
+	// decided is set once a header was found on the ledger. No later try of the call can have been
+	// carried out, even if its answer is lost too.
+	decided bool
+	// at is the time of the last try. lookedUp is set once the headers were looked up after it.
+	at       time.Time
+	lookedUp bool
 }
 
 // matches reports whether a transfer is one of the headers. A reservation's header that another
-// server made has another amount, because it has the time at which that server built it; a
-// settlement with other actuals has another user_data_64. What is 0 in a post or void comes from
-// its pending transfer.
+// server made has another amount, because it has the time at which that server built it; each
+// update's header has a random user_data_32. What is 0 in a post or void comes from its pending
+// transfer.
 func (u *unknownUse) matches(t *tb.Transfer) bool {
 	return slices.ContainsFunc(u.headers, func(h tb.Transfer) bool {
 		return t.Flags&^flagLinked == h.Flags&^flagLinked && matches(h.Code, t.Code) &&
@@ -137,21 +142,23 @@ func (u *usageLog) begin(now time.Time, header *tb.Transfer) sentUse {
 	return sentUse{u, now, header, earlier}
 }
 
-// end counts what the chain has used if the cluster carried it out, and keeps it to ask later if the
-// outcome is unknown. Neither means that the chain failed; only then, an earlier try may have been
-// carried out.
+// end counts what the chain has used if the cluster carried it out, and keeps it to ask later if
+// the outcome is unknown. Neither means that the chain failed; only then, an earlier try may have
+// been carried out.
 func (s *sentUse) end(created, unknown bool, uses func() []usageChange) {
 	u := s.log
 	switch {
 	case created:
 		u.add(s.now, uses())
-	case unknown:
-		use := &unknownUse{headers: []tb.Transfer{*s.header}, changes: uses()}
+	case unknown && (s.earlier == nil || !s.earlier.decided):
+		use := &unknownUse{headers: []tb.Transfer{*s.header}, changes: uses(), at: s.now}
 		if s.earlier != nil {
-			use.headers = append(use.headers, s.earlier.headers[:min(len(s.earlier.headers), maxHeaders-1)]...)
+			earlier := s.earlier.headers
+			use.headers = append(use.headers, earlier[:min(len(earlier), maxHeaders-1)]...)
 		}
 		u.addUnknown(s.now, use)
 	case s.earlier != nil:
+		s.earlier.at, s.earlier.lookedUp = s.now, false
 		u.addUnknown(s.now, s.earlier)
 	}
 }

@@ -31,8 +31,8 @@ func (k *knownNames) add(of limitKey) {
 // usageNames finds the names of an entity's resources and limits by the hashes in its records.
 type usageNames struct{ resources, limits map[uint64]string }
 
-// usageNames returns the names that this server knows: those of its definitions, those that it has
-// seen, and those of the query.
+// usageNames returns the names that this server knows: those of its definitions, those that it
+// has seen, and those of the query.
 func (s *Store) usageNames(q *weir.UsageQuery) *usageNames {
 	names := &usageNames{resources: make(map[uint64]string), limits: make(map[uint64]string)}
 	resource := func(name string) {

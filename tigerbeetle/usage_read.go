@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxHourQueries is the largest number of hours that are read by a query each, which takes as long
-	// as reading some thousand records. More hours, or those without a bound, are read in the order in
-	// which they were written.
+	// maxHourQueries is the largest number of hours that are read by a query each, which takes as
+	// long as reading some thousand records. More hours, or those without a bound, are read in the
+	// order in which they were written.
 	maxHourQueries = 24
 	// earlyHours is by how much the clock of a caller may be ahead of the cluster's, so that its
 	// records are found by the time at which they were written.
@@ -97,7 +97,8 @@ type usageReader struct {
 func (r *usageReader) read(ctx context.Context) error {
 	filter := tb.QueryFilter{
 		// The hash includes the namespace. To intersect more indexes takes twice as long.
-		UserData64: usageEntity(r.s.namespace.payerHash(r.q.Entity)), Limit: uint32(r.s.ledger.MaxEvents()),
+		UserData64: usageEntity(r.s.namespace.payerHash(r.q.Entity)),
+		Limit:      uint32(r.s.ledger.MaxEvents()),
 	}
 	if !r.from.IsZero() && !r.to.IsZero() && r.to.Sub(r.from) <= maxHourQueries*time.Hour {
 		for at := r.from; at.Before(r.to); at = at.Add(time.Hour) {
@@ -163,15 +164,16 @@ func (r *usageReader) add(t *tb.Transfer) error {
 	}
 	sum, fits := usageSum{units: u.Units[limit], events: u.Events}.plus(c.usageSum)
 	if !fits {
-		return weir.NewError(weir.Unsupported, "usage", limit, "the sum of an hour does not fit 64 bits")
+		return weir.NewError(weir.Unsupported, "usage", limit,
+			"the sum of an hour does not fit 64 bits")
 	}
 	u.Units[limit], u.Events = sum.units, sum.events
 	return nil
 }
 
 // UsageGaps returns the times for which usage may be missing: before the namespace had records of
-// usage, the last minutes of servers that were killed, the last minute of all others, and what this
-// server did not count.
+// usage, the last minutes of servers that were killed, the last minute of all others, and what
+// this server did not count.
 func (s *Store) UsageGaps(
 	ctx context.Context, now time.Time, _ *weir.UsageQuery,
 ) ([]weir.UsageGap, error) {
@@ -191,8 +193,8 @@ func (s *Store) UsageGaps(
 	if every == usageEvery {
 		span = "minute"
 	}
-	gaps = append(gaps, weir.UsageGap{To: now, Reason: "if a server was killed in this time, what it " +
-		"counted in the last " + span + " before that is missing, and stays so"})
+	gaps = append(gaps, weir.UsageGap{To: now, Reason: "if a server was killed in this time, what " +
+		"it counted in the last " + span + " before that is missing, and stays so"})
 	u := &s.usage
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -204,8 +206,9 @@ func (s *Store) UsageGaps(
 		gaps = append(gaps, weir.UsageGap{From: u.from, To: u.to.Add(1), Reason: fmt.Sprintf(
 			"this server did not count %d changes, because too much waited to be written", dropped)})
 	}
-	gaps = append(gaps, weir.UsageGap{From: from, To: now.Add(1), Reason: "a server writes what it " +
-		"has counted every " + span + " and when it is closed, so the latest usage of each server may not be written yet"})
+	gaps = append(gaps, weir.UsageGap{From: from, To: now.Add(1), Reason: "a server writes what " +
+		"it has counted every " + span + " and when it is closed, so the latest usage of each server " +
+		"may not be written yet"})
 	slices.SortStableFunc(gaps, func(a, b weir.UsageGap) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
 	})
@@ -230,7 +233,8 @@ func (s *Store) unrecordedGaps(ctx context.Context, now time.Time) ([]weir.Usage
 	if since.Sub(time.Unix(0, int64(vault.Timestamp))) < time.Second { // they were made together
 		return nil, nil
 	}
-	return []weir.UsageGap{{To: since, Reason: "no server of this namespace recorded usage yet"}}, nil
+	const reason = "no server of this namespace recorded usage yet"
+	return []weir.UsageGap{{To: since, Reason: reason}}, nil
 }
 
 var _ driver.UsageReader = (*Store)(nil)

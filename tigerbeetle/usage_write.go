@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// usageTimeout bounds the calls of one write. After it the outcome of the last one is unknown, and
-// the next write sends it again.
+// usageTimeout bounds the calls of one write. After it the outcome of the last one is unknown,
+// and the next write sends it again.
 const usageTimeout = 5 * time.Second
 
 // usageDue writes usage when the timer fires, and tries again a minute later if that fails.
@@ -36,8 +36,8 @@ func (s *Store) usageDue(life context.Context) {
 	}
 }
 
-// closeWrites gives the withdrawals of abandoned reservations, and at the same time a write of what
-// is left, closeTimeout to finish. Then it writes what the withdrawals have given back.
+// closeWrites gives the withdrawals of abandoned reservations, and at the same time a write of
+// what is left, closeTimeout to finish. Then it writes what the withdrawals have given back.
 func (s *Store) closeWrites() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -50,8 +50,8 @@ func (s *Store) closeWrites() {
 	}
 }
 
-// writeUsage writes the sums. Calls without an answer from earlier writes are sent first, with the
-// same IDs. If it returns an error, everything that is not known to be written is kept.
+// writeUsage writes the sums. Calls without an answer from earlier writes are sent first, with
+// the same IDs. If it returns an error, everything that is not known to be written is kept.
 func (s *Store) writeUsage(ctx context.Context) error {
 	u := &s.usage
 	u.writing.Lock()
@@ -66,8 +66,8 @@ func (s *Store) writeUsage(ctx context.Context) error {
 	return err
 }
 
-// writeAll is writeUsage for callers that hold u.writing. It returns the time of the first call that
-// was not written before.
+// writeAll is writeUsage for callers that hold u.writing. It returns the time of the first call
+// that was not written before.
 func (s *Store) writeAll(ctx context.Context) (oldest time.Time, err error) {
 	u := &s.usage
 	if err := s.resolveUnknown(ctx); err != nil {
@@ -122,14 +122,14 @@ func (s *Store) usageAnswered(sent []tb.Transfer, results []tb.CreateTransferRes
 // usageCalls takes the sums and returns the calls that write them.
 func (s *Store) usageCalls() [][]tb.Transfer {
 	u := &s.usage
+	now := time.UnixMilli(s.clock.nowMS())
 	u.mu.Lock()
 	sums, full := u.sums, u.full
 	u.sums, u.full = make(map[usageKey]usageSum), nil
-	if len(u.unknown) == 0 {
+	if len(u.undecided(now, 1)) == 0 {
 		u.oldest = time.Time{}
 	}
 	u.mu.Unlock()
-	now := time.UnixMilli(s.clock.nowMS())
 	all := make([]tb.Transfer, 0, len(sums)+len(full))
 	for key, sum := range sums {
 		all = s.appendUsage(all, now, key, sum)
@@ -189,17 +189,13 @@ func (n *namespace) usageOf(t *tb.Transfer) usageChange {
 	return c
 }
 
-// resolveUnknown asks the cluster which of the calls of unknown outcome were carried out, and counts
-// those.
+// resolveUnknown asks the cluster which of the calls of unknown outcome were carried out, and
+// counts those.
 func (s *Store) resolveUnknown(ctx context.Context) error {
 	u := &s.usage
+	now := time.UnixMilli(s.clock.nowMS())
 	u.mu.Lock()
-	ids := make([]tb.Uint128, 0, min(len(u.unknown), s.ledger.MaxEvents()))
-	for id := range u.unknown {
-		if len(ids) < cap(ids) {
-			ids = append(ids, id)
-		}
-	}
+	ids := u.undecided(now, s.ledger.MaxEvents())
 	u.mu.Unlock()
 	if len(ids) == 0 {
 		return nil
@@ -210,24 +206,33 @@ func (s *Store) resolveUnknown(ctx context.Context) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	now := time.UnixMilli(s.clock.nowMS())
-	for i := range found {
-		t := &found[i]
-		use := u.unknown[t.ID]
-		if use == nil { // the call was repeated meanwhile
-			continue
-		}
-		if use.matches(t) {
-			u.addLocked(now, use.changes)
-		}
-		delete(u.unknown, t.ID)
-	}
 	for _, id := range ids {
 		if use := u.unknown[id]; use != nil {
-			if use.tries++; use.tries >= maxUnknownTries {
-				delete(u.unknown, id)
-			}
+			use.lookedUp = true
+		}
+	}
+	for i := range found {
+		use := u.unknown[found[i].ID]
+		if use == nil || use.decided { // the call is being repeated
+			continue
+		}
+		if use.decided = true; use.matches(&found[i]) {
+			u.addLocked(now, use.changes)
 		}
 	}
 	return nil
+}
+
+// undecided returns the IDs of the headers to look up, and forgets the calls that are old. u.mu
+// is held.
+func (u *usageLog) undecided(now time.Time, most int) []tb.Uint128 {
+	var ids []tb.Uint128
+	for id, use := range u.unknown {
+		if (use.lookedUp || use.decided) && now.Sub(use.at) > unknownFor {
+			delete(u.unknown, id)
+		} else if !use.decided && len(ids) < most {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
