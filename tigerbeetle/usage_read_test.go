@@ -3,8 +3,10 @@
 package tigerbeetle
 
 import (
+	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -274,5 +276,52 @@ func TestUsageOfUncountedUnits(t *testing.T) {
 	page, err := m.Usage(t.Context(), &weir.UsageQuery{Entity: "solo", Limit: "x"})
 	if err != nil || len(page.Usage) != 1 || page.Usage[0].Units["x"] != most-5 {
 		t.Errorf("got %+v, %v, want %d units of x", page, err, int64(most-5))
+	}
+}
+
+// earlierRelease writes the fingerprint of the request in the place of the entity's hash, as
+// releases without usage did.
+type earlierRelease struct{ *usageNet }
+
+func (e earlierRelease) CreateTransfers(
+	ctx context.Context, all []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	all = slices.Clone(all)
+	var fingerprint uint64
+	for i := range all {
+		switch t := &all[i]; t.Code {
+		case codeLease:
+			fingerprint = t.UserData64
+		case codeCheck, codeTake:
+			if t.Flags&(flagPost|flagVoid) == 0 {
+				t.UserData64 = fingerprint
+			}
+		}
+	}
+	return e.usageNet.CreateTransfers(ctx, all)
+}
+
+// TestUsageOfEarlierReleases checks that a lease that an earlier release reserved is settled on a
+// server that does not know its names, and that its usage is then counted for no entity.
+func TestUsageOfEarlierReleases(t *testing.T) {
+	t.Parallel()
+	u := newUsageScene(t, 1)
+	cluster := u.ledger
+	u.ledger = earlierRelease{&usageNet{Ledger: cluster}}
+	lease, err := u.open(-1).Reserve(t.Context(), unit("b", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.ledger = cluster
+	m := u.open(-1)
+	if _, err := m.Complete(t.Context(), lease.ID, []weir.Costs{{"b": 4}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil || m.net.records.Load() != 0 {
+		t.Errorf("%d records, %v", m.net.records.Load(), err)
+	}
+	statuses, err := u.open(-1).Status(t.Context(), "e", "r")
+	if err != nil || statuses[0].Available != 2000-4 {
+		t.Errorf("got %+v, %v, want 4 units of b in use", statuses, err)
 	}
 }
