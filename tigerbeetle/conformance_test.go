@@ -116,6 +116,22 @@ func TestConformance(t *testing.T) {
 	conformance.TestStore(t, harness())
 }
 
+// TestConformanceOfUsage runs the suite's cases of usage. What was used is written before it is read.
+func TestConformanceOfUsage(t *testing.T) {
+	t.Parallel()
+	conformance.TestUsage(t, conformance.UsageHarness{
+		StoreHarness: harness(), EntityOnly: true,
+		Flush: func(t conformance.T, b driver.Store, now time.Time) {
+			t.Helper()
+			s := b.(*timedStore)
+			s.clock.to(now)
+			if err := s.writeUsage(t.Context()); err != nil {
+				t.Fatalf("write usage: %v", err)
+			}
+		},
+	})
+}
+
 // TestScripts plays the scripts in testdata, which random operations have found and reduced.
 func TestScripts(t *testing.T) {
 	t.Parallel()
