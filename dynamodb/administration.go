@@ -61,8 +61,8 @@ func (s *Store) WriteEntity(
 	return s.admin.WriteEntity(ctx, now, name, parent, cascade)
 }
 
-// DeleteEntity deletes an entity with its limits, its bucket items and its usage. The audit stays.
-// A deletion that was interrupted can be repeated, and each attempt makes progress.
+// DeleteEntity deletes an entity with its limits and its bucket items. The audit stays, and so does
+// the usage until its retention ends; see [Table.DeleteUsage]. A deletion that was interrupted can be repeated, and each attempt makes progress.
 func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	return s.admin.DeleteEntity(ctx, now, name)
 }

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"time"
@@ -75,4 +76,18 @@ func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated
 		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals, Skipped: s.Skipped,
 		Gaps: s.Gaps, Until: s.Until,
 	}, err
+}
+
+// DeleteUsage deletes all recorded usage of an entity, in the namespace of the table's options, and
+// returns the number of hours, days and months deleted. The entity need not exist any more. What is
+// used later is counted again.
+func (t *Table) DeleteUsage(ctx context.Context, entity string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	s, err := Open(ctx, t.Name, t.Options)
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.admin.DeleteUsage(ctx, entity)
+	return n, errors.Join(err, s.Close())
 }

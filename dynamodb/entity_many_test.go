@@ -106,11 +106,6 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	s, slow, r, ids := manyBuckets(t)
 	record := operationKey(ids[len(ids)-1], "once")
 	s.also(t, record, nil)
-	for i := range 60 {
-		usage := schema.NewUsage(ids[0], schema.Hourly, configNow)
-		usage.WindowKey = fmt.Sprintf("%s-%d", usage.WindowKey, i)
-		s.put(t, usage.Item())
-	}
 	n := r.tries(t, 40, func(ctx context.Context) error {
 		return slow.admin.DeleteEntity(ctx, configNow, "acme")
 	}, func() int {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/store"
 )
 
 func entityCommand(a *console.App) *cobra.Command {
@@ -112,18 +114,58 @@ func deleteEntityCommand(a *console.App) *cobra.Command {
 		Use:   "delete ENTITY",
 		Short: "Remove an entity and its limits",
 		Long: `Remove an entity and its limits. Its live leases can still be settled. An entity
-that is the parent of another one cannot be deleted.`,
-		Example: "  weir entity delete acme-bot",
+that is the parent of another one cannot be deleted. Its usage stays until its retention ends;
+--with-usage deletes it too, also that of an entity that was deleted before.`,
+		Example: `  weir entity delete acme-bot
+  weir entity delete acme-bot --with-usage --store dynamodb://limits`,
 	})
+	withUsage := cmd.Flags().Bool("with-usage", false,
+		"delete the recorded usage of the entity too; only with --store dynamodb://TABLE")
 	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
-		if err := c.Admin.DeleteEntity(ctx, args[0]); err != nil {
+		err := c.Admin.DeleteEntity(ctx, args[0])
+		if *withUsage && (err == nil || errors.Is(err, weir.NotFound)) {
+			n, failed := deleteUsage(ctx, a, cmd, args[0])
+			if failed != nil {
+				return nil, failed
+			}
+			if n > 0 {
+				err = nil // the entity was deleted before its usage
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 		return &connect.Answer{Value: entityBody{Entity: args[0], Note: c.Note()}, Table: func(b *bytes.Buffer) {
 			fmt.Fprintf(b, "deleted  %s\n", text.Printable(args[0]))
 		}}, nil
 	}
-	return connect.Command(a, cmd, connect.Configures, connect.OnNames(do, "ENTITY"))
+	plan := connect.OnNames(do, "ENTITY")
+	return connect.Command(a, cmd, connect.Configures, func(
+		cmd *cobra.Command, args []string,
+	) (connect.Action, error) {
+		if *withUsage && (!connect.IsTable(tableURL(a, cmd)) || cmd.Flags().Changed("server")) {
+			return nil, console.UsageError(cmd,
+				"--with-usage needs the table itself: name it with --store dynamodb://TABLE")
+		}
+		return plan(cmd, args)
+	})
+}
+
+// deleteUsage deletes the usage of an entity on the table of a command, and returns the number of
+// items.
+func deleteUsage(
+	ctx context.Context, a *console.App, cmd *cobra.Command, entity string,
+) (int64, error) {
+	table, err := store.Table(tableURL(a, cmd))
+	if err != nil {
+		return 0, err
+	}
+	return table.DeleteUsage(ctx, entity)
+}
+
+// tableURL returns the URL of the store of a command.
+func tableURL(a *console.App, cmd *cobra.Command) string {
+	return cmp.Or(cmd.Flags().Lookup("store").Value.String(), a.Env(connect.StoreEnv))
 }
 
 // entityAnswer prints what is configured for an entity.

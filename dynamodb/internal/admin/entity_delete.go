@@ -25,7 +25,7 @@ const MaxConfigsAtOnce = 80
 // deletedLately is the time in which a deletion may be repeated by a caller that got no answer.
 const deletedLately = 10 * time.Minute
 
-// DeleteEntity deletes an entity with its limits, its bucket items and its usage. The audit stays.
+// DeleteEntity deletes an entity with its limits and its bucket items. The audit and the usage stay.
 // The entity's record is deleted last, and before it the items by which the other items are found,
 // so that a deletion that was interrupted can be repeated and makes progress each time.
 func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) error {
@@ -55,7 +55,7 @@ func (a *Admin) forgetDeleted(ctx context.Context, now time.Time, name string) e
 func (a *Admin) deleteDeclared(
 	ctx context.Context, now time.Time, name string, d *config.Entity,
 ) error {
-	deleted, err := a.deleteState(ctx, name)
+	deleted, err := a.deleteBuckets(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -152,16 +152,15 @@ func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	return nil
 }
 
-// deleteState deletes all items of an entity except its record and its configuration.
-func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
-	deleted, err := a.deleteBuckets(ctx, name)
-	if err != nil {
+// DeleteUsage deletes the usage of an entity, whether or not it is declared, and returns the number
+// of items.
+func (a *Admin) DeleteUsage(ctx context.Context, name string) (int64, error) {
+	if err := a.running.Enter(); err != nil {
 		return 0, err
 	}
+	defer a.running.End()
 	pk := schema.EntityPK(a.config.Namespace, name)
-	usage := client.KeysOnly(client.Partition(pk, schema.SKUsagePrefix, true))
-	n, err := a.deleteFound(ctx, usage)
-	return deleted + n, err
+	return a.deleteFound(ctx, client.KeysOnly(client.Partition(pk, schema.SKUsagePrefix, true)))
 }
 
 // deleteFound deletes the items of a query page by page, and returns their number.

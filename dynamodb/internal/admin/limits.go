@@ -312,6 +312,11 @@ func checkLimitCount(field string, limits []weir.Limit) error {
 func StoredLimits(limits []weir.Limit) ([]schema.Limit, error) {
 	out := make([]schema.Limit, len(limits))
 	for i, l := range limits {
+		if schema.UsageKeeps(l.Name) {
+			return nil, client.Fault(weir.Invalid, "limits."+l.Name, l.Name,
+				"cannot be the name of a limit on a DynamoDB table: its usage could not be counted, because the "+
+					"items with the usage have an attribute of this name")
+		}
 		if l.RefillPeriod%time.Second != 0 {
 			return nil, client.Fault(weir.Invalid, "limits."+l.Name+".refill_period", l.RefillPeriod.String(),
 				"must be whole seconds on a DynamoDB table")
