@@ -162,8 +162,8 @@ func (r *Reader) read(ctx context.Context, s *shard) (records []types.Record, fu
 		s.iterator = out.NextShardIterator
 		s.done = out.NextShardIterator == nil
 		for i := range out.Records {
-			if d := out.Records[i].Dynamodb; d != nil && d.SequenceNumber != nil {
-				s.sequence = *d.SequenceNumber
+			if n := sequenceOf(&out.Records[i]); isSequence(r.label, n) {
+				s.sequence = n
 			}
 		}
 		records = append(records, out.Records...)
@@ -178,6 +178,19 @@ func (r *Reader) read(ctx context.Context, s *shard) (records []types.Record, fu
 		}
 	}
 	return records, true, nil
+}
+
+func sequenceOf(r *types.Record) string {
+	if r.Dynamodb == nil {
+		return ""
+	}
+	return client.Text(r.Dynamodb.SequenceNumber)
+}
+
+// isSequence reports whether a record with the sequence number has a position.
+func isSequence(label, sequence string) bool {
+	_, err := aggregator.NewPosition(label, sequence)
+	return err == nil
 }
 
 // reached records up to which time a shard was read by a call that began at before. A shard that
