@@ -29,7 +29,7 @@ type Situation struct {
 func Lost(s *Situation) *schema.Gap {
 	available := s.Now.Add(-Retention)
 	reason := "the aggregator did not read the stream for longer than its 24 hours"
-	from := s.readUntil()
+	from := ReadUntil(s.State, s.Checkpoints)
 	switch {
 	case s.State == nil:
 		available = later(available, s.Began)
@@ -57,16 +57,16 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// readUntil returns the instant up to which the stream of the last aggregator was read: the
-// earliest of the shards that were not read to their end.
-func (s *Situation) readUntil() time.Time {
-	if s.State == nil {
+// ReadUntil returns the instant up to which a stream was read: the earliest of the shards that were
+// not read to their end. It is zero if it was never read.
+func ReadUntil(state *schema.Aggregator, checkpoints []*schema.Checkpoint) time.Time {
+	if state == nil {
 		return time.Time{}
 	}
 	var open, done time.Time
-	for _, c := range s.Checkpoints {
+	for _, c := range checkpoints {
 		switch {
-		case c.Label != s.State.Label:
+		case c.Label != state.Label:
 		case c.Done:
 			done = later(done, c.Until)
 		case open.IsZero() || c.Until.Before(open):
@@ -77,7 +77,7 @@ func (s *Situation) readUntil() time.Time {
 		open = done
 	}
 	// The state is written when a reader stops and all shards are read. Nothing before Since counts.
-	return later(open, later(s.State.Until, s.State.Since))
+	return later(open, later(state.Until, state.Since))
 }
 
 // Foreign reports whether a record is the write of a usage item by another aggregator: its sums

@@ -143,6 +143,9 @@ func (r *Reader) countable(
 			return nil, err
 		case n.skipped != "":
 			r.skip(n.skipped, 1)
+			if err := r.markSkipped(ctx, c, n); err != nil {
+				return nil, err
+			}
 		case !r.state.aggregator.TakenOver.IsZero() && !c.At.After(since):
 			r.skip("counted by another aggregator", 1)
 		default:
@@ -150,6 +153,24 @@ func (r *Reader) countable(
 		}
 	}
 	return list, nil
+}
+
+// markSkipped marks the hour of a record that is left out because its namespace was deleted: if the
+// namespace is recovered, its usage is incomplete, and the next record of the bucket makes it good.
+func (r *Reader) markSkipped(ctx context.Context, c *aggregator.Change, n namespace) error {
+	gap := &schema.Gap{
+		From: schema.Hourly.Start(c.At), To: schema.Hourly.End(c.At), Namespace: c.Bucket.Namespace,
+		Reason: "the namespace was deleted, and recovered later", MarkedAt: r.o.Now(),
+	}
+	r.mu.Lock()
+	delete(r.followed, c.Bucket)
+	known := r.marked[gap.Key()]
+	r.marked[gap.Key()] = true
+	r.mu.Unlock()
+	if known || n.skipped != skippedDeleted {
+		return nil
+	}
+	return r.mark(ctx, gap)
 }
 
 // bases returns what was last counted of buckets whose first records may come after a gap.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
@@ -13,8 +14,8 @@ import (
 type Coverage struct {
 	// Counted reports whether usage was ever counted.
 	Counted bool
-	// Until is the time of the last record that was counted, or of the first start. Later usage may not
-	// be counted yet; if the table was not used since, there is none.
+	// Until is the time up to which usage is known to be counted. Later usage may not be counted
+	// yet. It does not move while the table is not used.
 	Until time.Time
 	// Days and Months are the starts of the first day and the first month without an item of their
 	// own, whose usage is the sum of their parts.
@@ -39,10 +40,7 @@ func ReadCoverage(ctx context.Context, c *client.Client, namespace string) (*Cov
 	}
 	out := &Coverage{Counted: s.aggregator != nil}
 	if a := s.aggregator; a != nil {
-		out.Until, out.Days, out.Months = laterOf(a.Until, a.Since), a.Days, a.Months
-	}
-	for _, p := range s.checkpoints {
-		out.Until = laterOf(out.Until, p.Until)
+		out.Until, out.Days, out.Months = aggregator.ReadUntil(a, s.checkpoints), a.Days, a.Months
 	}
 	for _, g := range s.gaps {
 		if g.Namespace == "" || g.Namespace == namespace {

@@ -18,6 +18,8 @@ type namespace struct {
 	read time.Time
 }
 
+const skippedDeleted = "namespace that was deleted"
+
 // namespaceFresh is the time for which what was read of a namespace is used.
 const namespaceFresh = time.Minute
 
@@ -42,7 +44,7 @@ func (r *Reader) namespace(ctx context.Context, id string) (namespace, error) {
 	case found == nil:
 		n.skipped = "namespace that is not registered"
 	case tables.IsVacated(found):
-		n.skipped = "namespace that was deleted"
+		n.skipped = skippedDeleted
 	}
 	days, err := schema.Int64(items[1][schema.AttrUsageRetention]) // an error for a missing one too
 	if err == nil && days > 0 && days <= maxRetentionDays {

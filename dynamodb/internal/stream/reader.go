@@ -138,7 +138,8 @@ type Reader struct {
 	namespaces map[string]namespace
 	// followed are the buckets whose records are read without a gap since the first one.
 	followed map[schema.BucketID]bool
-	makeGood bool // there may be gaps before the first records of buckets
+	marked   map[schema.Key]bool // the gaps of deleted namespaces that are stored
+	makeGood bool                // there may be gaps before the first records of buckets
 	wrote    time.Time
 	foreign  time.Time // of the last write of another aggregator
 	recheck  bool      // the version record has changed
@@ -309,7 +310,7 @@ func (r *Reader) start(ctx context.Context) error {
 	r.began = r.o.Now()
 	r.shards, r.relist, r.recheck = make(map[string]*shard), true, false
 	r.namespaces = make(map[string]namespace)
-	r.followed = make(map[schema.BucketID]bool)
+	r.followed, r.marked = make(map[schema.BucketID]bool), make(map[schema.Key]bool)
 	if err := r.checkVersion(ctx); err != nil {
 		return err
 	}
@@ -317,7 +318,7 @@ func (r *Reader) start(ctx context.Context) error {
 		return err
 	}
 	for _, g := range r.state.gaps {
-		r.makeGood = r.makeGood || !g.From.IsZero()
+		r.makeGood, r.marked[g.Key()] = r.makeGood || !g.From.IsZero(), true
 	}
 	r.log.Info("counting", "table", r.tables.TableName, "stream", r.label,
 		"checkpoints", len(r.state.checkpoints))

@@ -142,3 +142,39 @@ func TestDeletedNamespace(t *testing.T) {
 		t.Errorf("got ttl %d, %v", ttl, err)
 	}
 }
+
+// TestRecoveredNamespace checks that the usage of a namespace that was deleted and recovered is made
+// good, and marked.
+func TestRecoveredNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := &fakeStream{shards: []fakeShard{{id: "s", records: []types.Record{
+		streamRecord(1, start, w.bucketID("acme"), 0, 3000),
+	}}}}
+	tune := func(o *stream.Options) { o.Source, o.EmptyReads = f, 4 }
+	run := func(more ...types.Record) {
+		t.Helper()
+		f.shards[0].records = append(f.shards[0].records, more...)
+		if err := w.reader(tune).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	if _, err := w.table.DeleteNamespace(t.Context(), schema.DefaultNamespace); err != nil {
+		t.Fatal(err)
+	}
+	run(streamRecord(2, start, w.bucketID("acme"), 3000, 7000))
+	if _, err := w.table.RecoverNamespace(t.Context(), w.ns); err != nil {
+		t.Fatal(err)
+	}
+	run(streamRecord(3, start, w.bucketID("acme"), 7000, 8000))
+	hour := schema.Timestamp(schema.Hourly.Start(start))
+	w.judge(w.usage(), map[string]int64{tallyKey(schema.Hourly, hour, "acme", "rpm"): 8})
+	c, err := stream.ReadCoverage(t.Context(), w.c, w.ns)
+	if err != nil || len(c.Gaps) != 1 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if c, err := stream.ReadCoverage(t.Context(), w.c, "another"); err != nil || len(c.Gaps) != 0 {
+		t.Errorf("another namespace: got %+v, %v", c, err)
+	}
+}
