@@ -80,7 +80,7 @@ func TestPosition(t *testing.T) {
 			t.Errorf("%q and %q: got %q, want an error", c.label, c.sequence, p)
 		}
 	}
-	if !(position(9) < position(10) && position(99999) < position(100000)) {
+	if position(9) >= position(10) || position(99999) >= position(100000) {
 		t.Error("positions do not sort as numbers")
 	}
 	later, err := aggregator.NewPosition("2026-03-05T00:00:00.000", "1")

@@ -187,7 +187,7 @@ func (r *Reader) Run(ctx context.Context) error {
 		r.log.Warn("counting was interrupted, and begins again from the last checkpoint",
 			"error", err, "pause", pause)
 		if r.o.Wait(ctx, pause) != nil {
-			return nil // it was asked to end
+			return nil //nolint:nilerr // It was asked to end.
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (k *killer) call(
 ) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
 	u, update := in.Parameters.(*ddb.UpdateItemInput)
 	_, put := in.Parameters.(*ddb.PutItemInput)
-	if !update && !put || k.usage && !(update && isBooking(u)) {
+	if booking := update && isBooking(u); !update && !put || k.usage && !booking {
 		return next.HandleInitialize(ctx, in)
 	}
 	k.mu.Lock()
