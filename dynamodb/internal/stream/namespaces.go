@@ -43,8 +43,10 @@ func (r *Reader) namespace(ctx context.Context, id string) (namespace, error) {
 		n.skipped = "namespace that cannot be read"
 	case found == nil:
 		n.skipped = "namespace that is not registered"
-	case tables.IsVacated(found):
+	case found.Status == schema.StatusDeleted:
 		n.skipped = skippedDeleted
+	case tables.IsVacated(found):
+		n.skipped = "namespace that is being purged"
 	}
 	days, err := schema.Int64(items[1][schema.AttrUsageRetention]) // an error for a missing one too
 	if err == nil && days > 0 && days <= maxRetentionDays {

@@ -44,7 +44,7 @@ func (w *world) python(do string, answer any) {
 }
 
 // TestPythonLoad checks that what the Python library uses is counted too, beside weir's own use, and
-// that the library's reader shows the same hours.
+// that the library's reader shows the same hours, days and months.
 func TestPythonLoad(t *testing.T) {
 	t.Parallel()
 	testkit.ZAE(t)
@@ -67,6 +67,11 @@ func TestPythonLoad(t *testing.T) {
 	var shown map[string]int64
 	w.python("usage", &shown)
 	w.judge(only(shown, ""), hours(w.tally))
+	w.at(start.Add(26 * time.Minute))
+	w.count()
+	w.python("usage", &shown)
+	end := start.Add(10 * time.Minute)
+	w.judge(only(shown, ""), totals(w.tally, end, end))
 }
 
 // TestPythonAggregator checks that the Python library's aggregator counts what weir writes: all but

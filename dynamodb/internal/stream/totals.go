@@ -66,7 +66,7 @@ func (r *Reader) writeTotal(
 	if err != nil {
 		return err
 	}
-	if n.skipped != "" {
+	if n.skipped != "" && n.skipped != skippedDeleted { // a deleted one may be recovered
 		return nil
 	}
 	var keys []schema.Key

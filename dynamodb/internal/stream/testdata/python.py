@@ -1,8 +1,8 @@
 """Uses a table with the Python library zae-limiter 0.17, and reads what was counted.
 
 The only argument is a JSON object: do, endpoint, table, namespace and now_ms. With do = "load", the library reserves and
-settles, and the output has the units that it used, by entity and limit. With "usage", the output has the hours that the
-library's reader shows, by start, entity and limit. With "process", the library's aggregator counts the stream, and the
+settles, and the output has the units that it used, by entity and limit. With "usage", the output has what the library's
+reader shows, by window, start, entity and limit. With "process", the library's aggregator counts the stream, and the
 output has its errors and the milli-units in the records that it does not count, because they create an item.
 """
 
@@ -37,13 +37,13 @@ async def load(spec, repository):
 
 
 async def usage(repository):
-    hours = {}
+    shown = {}
     for i in range(4):
-        found, _ = await repository.get_usage_snapshots(entity_id=f"e{i}", window_type="hourly", limit=1000)
+        found, _ = await repository.get_usage_snapshots(entity_id=f"e{i}", limit=1000)
         for s in found:
             for limit, n in s.counters.items():
-                hours[f"hourly {s.window_start} {s.entity_id} {limit}"] = n
-    return hours
+                shown[f"{s.window_type} {s.window_start} {s.entity_id} {limit}"] = n
+    return shown
 
 
 def records(spec):
