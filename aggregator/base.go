@@ -28,6 +28,10 @@ func LastCounted(shard int, items []schema.Item) *Base {
 	return last
 }
 
+// NothingCounted returns the base of a bucket item that was created after the counting began and was
+// not counted yet: all that it says it used is missing.
+func NothingCounted() *Base { return &Base{Counts: Counts{}} }
+
 // follow makes the change of a bucket begin at what was counted last, so that it is booked with all
 // that the records between the two would have added. If the item was deleted and created again in
 // between, it has counted from 0 since, and only that is booked: what was taken of the earlier item

@@ -18,7 +18,7 @@ func FuzzBook(f *testing.F) {
 	f.Add(uint64(2), uint8(200), []byte{255, 0, 128, 1, 1, 1, 30, 60})
 	f.Fuzz(func(t *testing.T, seed uint64, n uint8, batches []byte) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		records, want := history(rng, int(n))
+		records, want := history(rng, int(n), time.Minute)
 		tb := table{}
 		counted := 0 // the checkpoint: a prefix of this length is counted
 		for _, b := range append(batches, 255, 255) {
@@ -43,8 +43,63 @@ func FuzzBook(f *testing.F) {
 	})
 }
 
-// history returns the records of two shards of a bucket, and the units that they count.
-func history(rng *rand.Rand, n int) (records []*aggregator.Record, units int64) {
+// FuzzGaps lets a reader lose records, and compares the sums with the counts that the items end with.
+// The reader is killed between two updates at times, and reads a part of the records again.
+func FuzzGaps(f *testing.F) {
+	f.Add(uint64(1), uint8(60), []byte{3, 9, 1, 20, 7})
+	f.Add(uint64(3), uint8(250), []byte{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
+	f.Fuzz(func(t *testing.T, seed uint64, n uint8, batches []byte) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		records, want := history(rng, int(n), 0)
+		rest := min(len(records), 40) // the last records are not lost
+		tb := table{}
+		counted := 0
+		count := func(to int) {
+			changes := parse(t, records[counted:to]...)
+			bases := make(map[schema.BucketID]*aggregator.Base)
+			for _, c := range changes {
+				bases[c.Bucket] = aggregator.LastCounted(c.Bucket.Shard, tb.items())
+				if bases[c.Bucket] == nil {
+					bases[c.Bucket] = aggregator.NothingCounted()
+				}
+			}
+			bookings := aggregator.Book(changes, bases)
+			if len(bookings) > 0 && to < len(records) && rng.IntN(4) == 0 { // killed between two updates
+				tb.write(bookings[:rng.IntN(len(bookings))])
+				return
+			}
+			tb.write(bookings)
+			counted = to
+		}
+		for _, b := range batches {
+			count(min(len(records), counted+int(b)+1))
+			if rng.IntN(2) == 0 {
+				counted = max(counted, min(counted+rng.IntN(20), len(records)-rest))
+			}
+		}
+		count(len(records))
+		var got int64
+		for _, n := range tb.hours(t, "rpm") {
+			got += n
+		}
+		if seen := bothShards(t, records[len(records)-rest:]); seen {
+			equal(t, "units", got, want)
+		}
+	})
+}
+
+// bothShards reports whether both shards have records that count.
+func bothShards(t *testing.T, records []*aggregator.Record) bool {
+	seen := make(map[int]bool)
+	for _, c := range parse(t, records...) {
+		seen[c.Bucket.Shard] = true
+	}
+	return len(seen) == 2
+}
+
+// history returns the records of two shards of a bucket, and the units that they count. Their times
+// may go back by late.
+func history(rng *rand.Rand, n int, late time.Duration) (records []*aggregator.Record, units int64) {
 	now := [2]int64{}
 	exists := [2]bool{}
 	at := start
@@ -59,7 +114,7 @@ func history(rng *rand.Rand, n int) (records []*aggregator.Record, units int64) 
 		}
 		records = append(records, modified(i+1, at, id, before, counts{"rpm": after, "wcu": int64(i + 1)}))
 		now[shard], exists[shard] = after, true
-		at = at.Add(time.Duration(rng.Int64N(int64(10*time.Minute))) - time.Minute)
+		at = at.Add(time.Duration(rng.Int64N(int64(10*time.Minute))) - late)
 	}
 	for _, milli := range now {
 		units += milli / 1000

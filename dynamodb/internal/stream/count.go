@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
@@ -226,10 +227,33 @@ func (r *Reader) lastCounted(ctx context.Context, id schema.BucketID) (*aggregat
 			return base, nil
 		}
 		if pages++; pages == lastPages {
-			break
+			return nil, nil
 		}
 	}
-	return nil, nil
+	return r.neverCounted(ctx, id)
+}
+
+// neverCounted returns the base of a bucket item without usage items. If usage was counted from the
+// beginning of the table, and none of it has expired, the item was created in a gap. Otherwise nil:
+// it may be older.
+func (r *Reader) neverCounted(ctx context.Context, id schema.BucketID) (*aggregator.Base, error) {
+	n, err := r.namespace(ctx, id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range r.state.gaps {
+		if g.From.IsZero() {
+			return nil, nil
+		}
+	}
+	r.mu.Lock()
+	missed := r.missedStart
+	r.mu.Unlock()
+	age := r.o.Now().Sub(r.state.aggregator.Since)
+	if missed || age >= time.Duration(n.days)*24*time.Hour {
+		return nil, nil
+	}
+	return aggregator.NothingCounted(), nil
 }
 
 // maxFollowed bounds the buckets that are remembered. A bucket that is forgotten is looked up again.

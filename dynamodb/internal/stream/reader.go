@@ -139,11 +139,13 @@ type Reader struct {
 	// followed are the buckets whose records are read without a gap since the first one.
 	followed map[schema.BucketID]bool
 	marked   map[schema.Key]bool // the gaps of deleted namespaces that are stored
-	makeGood bool                // there may be gaps before the first records of buckets
-	wrote    time.Time
-	foreign  time.Time // of the last write of another aggregator
-	recheck  bool      // the version record has changed
-	stats    Stats
+	// missedStart reports whether this session found that usage was not counted from the beginning.
+	missedStart bool
+	makeGood    bool // there may be gaps before the first records of buckets
+	wrote       time.Time
+	foreign     time.Time // of the last write of another aggregator
+	recheck     bool      // the version record has changed
+	stats       Stats
 }
 
 // New returns a reader of a table.
@@ -401,6 +403,7 @@ func (r *Reader) mark(ctx context.Context, g *schema.Gap) error {
 	r.mu.Lock()
 	r.stats.Gaps++
 	r.makeGood = r.makeGood || !g.From.IsZero()
+	r.missedStart = r.missedStart || g.From.IsZero()
 	r.mu.Unlock()
 	return saveGap(ctx, r.tables.Client, g, r.o.RetentionDays)
 }

@@ -117,10 +117,12 @@ func TestMakesGood(t *testing.T) {
 	w.count()
 	w.at(start.Add(30 * time.Minute))
 	w.take(l, "acme", weir.Costs{"rpm": 7, "tpm": 200})
+	w.take(l, "fresh", weir.Costs{"rpm": 3, "tpm": 300}) // its item is created in the gap
 	w.complete(l, lease, "acme", weir.Costs{"tpm": 1000}, weir.Costs{"tpm": 100})
 	lost := w.at(start.Add(60 * time.Hour))
 	w.take(l, "acme", weir.Costs{"rpm": 1, "tpm": 10})
 	w.take(l, "new", weir.Costs{"rpm": 2, "tpm": 20})
+	w.take(l, "fresh", weir.Costs{"rpm": 6, "tpm": 60})
 	w.take(l, "idle", weir.Costs{"rpm": 4, "tpm": 40})
 	w.close(l)
 	s := w.count(func(o *stream.Options) {
@@ -141,6 +143,7 @@ func TestMakesGood(t *testing.T) {
 	}
 	w.judge(only(w.usage(), "hourly 2029-04-03"), map[string]int64{
 		"hourly 2029-04-03T11:00:00Z acme rpm": 8, "hourly 2029-04-03T11:00:00Z acme tpm": 210 - 900,
+		"hourly 2029-04-03T11:00:00Z fresh rpm": 9, "hourly 2029-04-03T11:00:00Z fresh tpm": 360,
 		"hourly 2029-04-03T11:00:00Z new rpm": 2, "hourly 2029-04-03T11:00:00Z new tpm": 20,
 		"hourly 2029-04-03T11:00:00Z idle rpm": 4, "hourly 2029-04-03T11:00:00Z idle tpm": 40,
 	})
