@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,12 +179,12 @@ func TestUsageGaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ""
+		var got strings.Builder
 		for _, g := range page.Gaps {
-			got += g.Reason + " "
+			got.WriteString(g.Reason + " ")
 		}
-		if got != c.want {
-			t.Errorf("from %v to %v: got %q, want %q", c.from, c.to, got, c.want)
+		if got.String() != c.want {
+			t.Errorf("from %v to %v: got %q, want %q", c.from, c.to, &got, c.want)
 		}
 	}
 }
