@@ -89,3 +89,36 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
+
+// TestTakeOverMonth checks that the month in which a table is taken over gets no item, which would
+// leave out the days before, also if a record of it is late.
+func TestTakeOverMonth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.limits("rpm")
+	w.update(schema.VersionKey(), "SET lambda_version = :v", nil, schema.Item{":v": schema.String("0.17.0")})
+	w.at(start.AddDate(0, 0, -5))
+	w.foreignCount("acme", 100)
+	w.at(start)
+	waits := 0
+	w.count(func(o *stream.Options) {
+		o.TakeOver = true
+		o.Now = func() time.Time { return w.clock.now().Add(time.Duration(waits) * 10 * time.Second) }
+		o.Wait = func(ctx context.Context, _ time.Duration) error {
+			waits++
+			return ctx.Err()
+		}
+	})
+	l := w.process()
+	w.take(l, "acme", weir.Costs{"rpm": 7})
+	w.close(l)
+	w.at(start.AddDate(0, 0, 1))
+	w.count()
+	usage := w.usage()
+	if got := only(usage, string(schema.Daily)+" "); len(got) != 1 {
+		t.Errorf("got the days %v, want one", got)
+	}
+	if got := only(usage, string(schema.Monthly)+" "); len(got) != 0 {
+		t.Errorf("got the months %v, want none: they leave out 100", got)
+	}
+}

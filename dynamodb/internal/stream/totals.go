@@ -111,6 +111,9 @@ func partPrefixes(of schema.Window, at time.Time) []string {
 func (r *Reader) putTotals(
 	ctx context.Context, of schema.Window, at time.Time, items []schema.Item, days int64,
 ) error {
+	if of == schema.Monthly && r.takenOverIn(at) {
+		return nil
+	}
 	parts := items[:0]
 	for _, item := range items {
 		if item != nil {
@@ -139,6 +142,13 @@ func (r *Reader) putTotals(
 		r.mu.Unlock()
 	}
 	return nil
+}
+
+// takenOverIn reports whether the table was taken over in the month that contains at. The days before
+// that have no items that weir adds up, so the month has none either: it is the sum of its parts.
+func (r *Reader) takenOverIn(at time.Time) bool {
+	a := r.state.aggregator
+	return !a.TakenOver.IsZero() && schema.Monthly.Start(at).Equal(schema.Monthly.Start(a.Since))
 }
 
 // amendTotals writes the totals of one entity again after a booking for a day, or a month, that has
