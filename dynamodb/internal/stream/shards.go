@@ -68,10 +68,36 @@ func (r *Reader) listShards(ctx context.Context) error {
 			r.shards[id] = r.newShard(id, client.Text(found[i].ParentShardId))
 		}
 	}
-	for id := range r.shards {
-		if !listed[id] {
-			delete(r.shards, id) // its records are too old to be read
+	return r.forget(ctx, listed)
+}
+
+// forget forgets the shards that the stream does not list any more. The records of one that was not
+// read to its end are lost. Its checkpoint is closed, so that what was read of it does not count as
+// the time up to which the stream was read.
+func (r *Reader) forget(ctx context.Context, listed map[string]bool) error {
+	for id, s := range r.shards {
+		if listed[id] {
+			continue
 		}
+		if !s.done {
+			if err := r.trimmed(ctx, s); err != nil {
+				return err
+			}
+			if s.stored != nil && r.state.checkpoint(r.label, id) == nil {
+				r.state.checkpoints = append(r.state.checkpoints, s.stored)
+			}
+		}
+		delete(r.shards, id)
+	}
+	now := r.o.Now()
+	for _, c := range r.state.checkpoints {
+		if c.Label != r.label || c.Done || listed[c.Shard] || !c.Until.Before(now.Add(-aggregator.Retention)) {
+			continue
+		}
+		if err := saveDone(ctx, r.tables.Client, c, now); err != nil {
+			return err
+		}
+		c.Done = true
 	}
 	return nil
 }
@@ -251,6 +277,7 @@ func (r *Reader) trimmed(ctx context.Context, s *shard) error {
 	now := r.o.Now()
 	r.mu.Lock()
 	r.makeGood = true
+	clear(r.followed) // the next records of its buckets may come after a gap
 	r.mu.Unlock()
 	if s.until.IsZero() || !s.until.Before(now.Add(-aggregator.Retention)) {
 		return nil
