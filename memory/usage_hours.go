@@ -92,10 +92,11 @@ func (h *usageHours) expire(hour int64) {
 	}
 }
 
-// drop drops the oldest hour.
+// drop drops the oldest hour. That may be one that was dropped before, because an entry was added
+// meanwhile; the horizon never goes back.
 func (h *usageHours) drop() {
 	h.kept -= h.counts[0].entries
-	h.horizon.Store(h.counts[0].hour + 1)
+	h.horizon.Store(max(h.horizon.Load(), h.counts[0].hour+1))
 	h.counts = slices.Delete(h.counts, 0, 1)
 }
 
