@@ -166,8 +166,12 @@ func (s *Store) recordedLate(
 		ended := <-s.leases.Send(&leaserecord.Write{
 			ID: w.ID, Replaces: w.Lease.Version, Lease: end, KeepUntil: w.KeepUntil,
 		})
-		if ended.Err == nil && !ended.Lost {
+		switch {
+		case ended.Lost: // another process has ended the lease, and refunds
+		case ended.Err == nil:
 			op.compensate()
+		default: // the lease may live on, and nobody knows it
+			op.count(s.buckets.Counts.AmbiguousRecord)
 		}
 	}
 }

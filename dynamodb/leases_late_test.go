@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -122,5 +123,71 @@ func TestLateEarlyRecordOfStalePlan(t *testing.T) {
 			return
 		}
 		equal(w, "charged", before-w.stored(testEntity, 0, "n").Balance, 10_000)
+	})
+}
+
+// leftRecord holds the first write of a lease record back until released is closed, and loses all
+// later ones, which end the lease of a caller that has left.
+type leftRecord struct {
+	on             atomic.Bool
+	n              atomic.Int64
+	held, released chan struct{}
+}
+
+func (l *leftRecord) install(o *ddb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("test:left", l.handle), middleware.After)
+	})
+}
+
+func (l *leftRecord) handle(
+	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
+	u, ok := in.Parameters.(*ddb.UpdateItemInput)
+	if !ok || !l.on.Load() || u.UpdateExpression == nil {
+		return next.HandleInitialize(ctx, in)
+	}
+	if _, err := schema.ParseBucketPK(client.TextOf(u.Key, schema.AttrPK)); err == nil {
+		return next.HandleInitialize(ctx, in)
+	}
+	if l.n.Add(1) == 1 {
+		close(l.held)
+		<-l.released
+		return next.HandleInitialize(ctx, in)
+	}
+	return middleware.InitializeOutput{}, middleware.Metadata{}, &client.UnknownError{Err: errors.New("no answer")}
+}
+
+// TestLeftLeaseInDoubt has a caller leave while its lease's record is written, and the write that
+// ends the lease stay without an answer. The units stay charged, and are counted as in doubt.
+func TestLeftLeaseInDoubt(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		w.system(noRefill("n", 100))
+		left := &leftRecord{held: make(chan struct{}), released: make(chan struct{})}
+		p := w.process(processOptions{store: Options{Client: []func(*ddb.Options){left.install}}})
+		p.admit(testEntity, weir.Costs{"n": 1})
+		left.on.Store(true)
+		ctx, cancel := context.WithCancel(w.Context())
+		go func() {
+			<-left.held
+			for w.Context().Err() == nil { // the bucket is charged at the same time
+				if _, consumed := w.sum(testEntity, "n"); consumed == 11_000 {
+					break
+				}
+			}
+			cancel()
+		}()
+		_, err := p.Reserve(ctx, &weir.Request{
+			Entity: testEntity, Resource: testResource, Costs: weir.Costs{"n": 10},
+		})
+		if !errors.Is(err, weir.Unavailable) {
+			w.Fatalf("got %v, want unavailable", err)
+		}
+		close(left.released)
+		p.quiet()
+		_, consumed := w.sum(testEntity, "n")
+		equal(w, "consumed", consumed, 11_000)
+		equal(w, "in doubt", p.store.Stats().AmbiguousMilli, 10_000)
 	})
 }

@@ -119,7 +119,7 @@ func TestBucketTTLMultiplier(t *testing.T) {
 		{"set here", l, 2, 2 * 60},
 		{"set elsewhere", open(other), 20, 20 * 60},
 		{"switched off", l, 0, 0},
-		{"switched on", l, 1, 60},
+		{"switched on", l, 2, 2 * 60},
 	} {
 		if c.by != nil {
 			if err := c.by.SetRetention(t.Context(), weir.Retention{TTLMultiplier: &c.n}); err != nil {

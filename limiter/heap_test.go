@@ -29,7 +29,7 @@ func TestHeapIsFreed(t *testing.T) {
 	entities, abandoned := soak.Amount(20_000, 10_000_000), soak.Amount(2_000, 1_000_000)
 	rate := soak.Amount(5, 100)
 	now := &clock{now: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)}
-	store, err := memory.Open(&memory.Options{Definitions: heapLimits()})
+	store, err := memory.Open(&memory.Options{Definitions: heapLimits(), UsageDays: -1}) // usage is kept for days
 	if err != nil {
 		t.Fatal(err)
 	}
