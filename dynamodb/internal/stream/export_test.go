@@ -1,4 +1,7 @@
 package stream
 
-// ConvertItem is exported for tests.
-var ConvertItem = convertItem
+// ConvertItem and PartsOf are exported for tests.
+var (
+	ConvertItem = convertItem
+	PartsOf     = partsOf
+)

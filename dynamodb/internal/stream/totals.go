@@ -69,22 +69,19 @@ func (r *Reader) writeTotal(
 	if n.skipped != "" && n.skipped != skippedDeleted { // a deleted one may be recovered
 		return nil
 	}
+	in := client.KeysOnly(client.Indexed(schema.GSI2,
+		schema.ResourcePK(resource.Namespace, resource.Resource), schema.UsagePrefix+of.Key(at)))
+	listed, err := r.tables.QueryAll(ctx, in)
+	if err != nil {
+		return err
+	}
 	var keys []schema.Key
-	for _, prefix := range partPrefixes(of, at) {
-		in := client.KeysOnly(client.Indexed(schema.GSI2,
-			schema.ResourcePK(resource.Namespace, resource.Resource), schema.UsagePrefix+prefix))
-		for page, err := range r.tables.QueryPages(ctx, in) {
-			if err != nil {
-				return err
-			}
-			for _, item := range page {
-				key, err := schema.KeyOf(item)
-				if err != nil {
-					return client.Unreadable(err)
-				}
-				keys = append(keys, key)
-			}
+	for _, item := range partsOf(of, listed) {
+		key, err := schema.KeyOf(item)
+		if err != nil {
+			return client.Unreadable(err)
 		}
+		keys = append(keys, key)
 	}
 	items, err := r.tables.BatchGet(ctx, keys, true)
 	if err != nil {
@@ -93,17 +90,42 @@ func (r *Reader) writeTotal(
 	return r.putTotals(ctx, of, at, items, n.days)
 }
 
-// partPrefixes returns the beginnings of the keys of a total's parts in the index by resource: those
-// of the hours of a day, or of the days of a month.
-func partPrefixes(of schema.Window, at time.Time) []string {
-	if of == schema.Daily {
-		return []string{schema.Daily.Key(at) + "T"}
+// partsOf returns the parts of a total among the usage items of its time, of which only the keys are
+// used: the hours of a day, or the days of a month. If an entity has hours on a day that has no item,
+// because the item could not be written, it has no parts in the month: the month would be less than
+// what readers add up.
+func partsOf(of schema.Window, items []schema.Item) []schema.Item {
+	type day struct{ pk, resource, date string }
+	const dateLength = len(time.DateOnly)
+	days, lacking := make(map[day]bool), make(map[day]bool) // lacking is by a day without a date
+	visit := func(each func(item schema.Item, on day, windowKey string)) {
+		for _, item := range items {
+			key, err := schema.KeyOf(item)
+			if err != nil {
+				continue
+			}
+			resource, windowKey, err := schema.ParseUsageSK(key.SK)
+			if err == nil && len(windowKey) >= dateLength {
+				each(item, day{key.PK, resource, windowKey[:dateLength]}, windowKey)
+			}
+		}
 	}
-	var list []string
-	for day := schema.Monthly.Start(at); day.Before(schema.Monthly.End(at)); day = schema.Daily.End(day) {
-		list = append(list, schema.Daily.Key(day)+"#")
+	visit(func(_ schema.Item, on day, windowKey string) {
+		days[on] = days[on] || len(windowKey) == dateLength
+	})
+	for on, has := range days {
+		if !has {
+			lacking[day{on.pk, on.resource, ""}] = true
+		}
 	}
-	return list
+	var parts []schema.Item
+	visit(func(item schema.Item, on day, windowKey string) {
+		isDay := len(windowKey) == dateLength
+		if of == schema.Daily && !isDay || of == schema.Monthly && isDay && !lacking[day{on.pk, on.resource, ""}] {
+			parts = append(parts, item)
+		}
+	})
+	return parts
 }
 
 // putTotals writes the totals of parts, unless the table has newer ones. The number of events only
@@ -171,7 +193,7 @@ func (r *Reader) amendTotals(ctx context.Context, b *aggregator.Booking) error {
 		if err != nil {
 			return err
 		}
-		if err := r.putTotals(ctx, total.of, b.Hour, items, n.days); err != nil {
+		if err := r.putTotals(ctx, total.of, b.Hour, partsOf(total.of, items), n.days); err != nil {
 			return err
 		}
 	}
