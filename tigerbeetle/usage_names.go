@@ -32,8 +32,9 @@ func (k *knownNames) add(of limitKey) {
 type usageNames struct{ resources, limits map[uint64]string }
 
 // usageNames returns the names that this server knows: those of its definitions, those that it
-// has seen, and those of the query.
-func (s *Store) usageNames(q *weir.UsageQuery) *usageNames {
+// has seen, those of the query, and the resource of the record that a page begins after: the server
+// of the page before may have known it, and pages go by name.
+func (s *Store) usageNames(q *weir.UsageQuery, after *weir.Usage) *usageNames {
 	names := &usageNames{resources: make(map[uint64]string), limits: make(map[uint64]string)}
 	resource := func(name string) {
 		subject := weir.Subject{Entity: q.Entity, Resource: name}
@@ -62,6 +63,9 @@ func (s *Store) usageNames(q *weir.UsageQuery) *usageNames {
 	}
 	resource(q.Resource)
 	limit(q.Limit)
+	if after != nil {
+		resource(after.Resource)
+	}
 	return names
 }
 

@@ -63,7 +63,7 @@ func (s *Store) readHours(
 			"must be given: the TigerBeetle ledger has only hashes of names, so it cannot list entities")
 	}
 	r := &usageReader{
-		s: s, q: q, names: s.usageNames(q), hours: make(map[usageHour]*weir.Usage),
+		s: s, q: q, names: s.usageNames(q, after), hours: make(map[usageHour]*weir.Usage),
 		from: q.From, to: q.To,
 	}
 	if after != nil && q.Resource != "" && after.Start.After(r.from) {
