@@ -18,12 +18,17 @@ type batch struct {
 	changes []*aggregator.Change
 	// last is the last record of a bucket item; nil if there is none.
 	last *aggregator.Record
+	// lost are the records of bucket items that cannot be read.
+	lost []*aggregator.Record
 }
 
 // count counts records of a shard, and then moves its checkpoint. Records of other items than
 // buckets do not move it, so that weir's own writes are not followed by more of them.
 func (r *Reader) count(ctx context.Context, s *shard, records []types.Record) error {
 	b := r.sift(s, records)
+	if err := r.markUnread(ctx, b.lost); err != nil {
+		return err
+	}
 	changes, err := r.countable(ctx, b.changes)
 	if err != nil {
 		return err
@@ -93,6 +98,9 @@ func (r *Reader) sift(s *shard, records []types.Record) *batch {
 		change, faults := aggregator.Parse(record)
 		for _, f := range faults {
 			skip("malformed", f)
+			if f.Limit == "" {
+				b.lost = append(b.lost, record)
+			}
 		}
 		if _, err := schema.ParseBucketPK(record.Key.PK); err == nil && record.Key.SK == schema.SKState {
 			b.last = record
@@ -159,16 +167,54 @@ func (r *Reader) countable(
 // markSkipped marks the hour of a record that is left out because its namespace was deleted: if the
 // namespace is recovered, its usage is incomplete, and the next record of the bucket makes it good.
 func (r *Reader) markSkipped(ctx context.Context, c *aggregator.Change, n namespace) error {
-	gap := &schema.Gap{
-		From: schema.Hourly.Start(c.At), To: schema.Hourly.End(c.At), Namespace: c.Bucket.Namespace,
-		Reason: "the namespace was deleted, and recovered later", MarkedAt: r.o.Now(),
-	}
 	r.mu.Lock()
 	delete(r.followed, c.Bucket)
+	r.mu.Unlock()
+	if n.skipped != skippedDeleted {
+		return nil
+	}
+	return r.markLost(ctx, c.Bucket.Namespace, c.At, "the namespace was deleted, and recovered later")
+}
+
+// lastYear is the last year that a key can have.
+const lastYear = 9999
+
+// markUnread marks the hours of records that cannot be read. The next record of the bucket makes them
+// good, unless it is in the same batch.
+func (r *Reader) markUnread(ctx context.Context, lost []*aggregator.Record) error {
+	for _, record := range lost {
+		id, err := schema.ParseBucketPK(record.Key.PK)
+		if year := record.At.UTC().Year(); err != nil || year <= 1 || year > lastYear {
+			continue // no hour to mark
+		}
+		n, err := r.namespace(ctx, id.Namespace)
+		if err != nil {
+			return err
+		}
+		if n.skipped != "" {
+			continue
+		}
+		r.mu.Lock()
+		delete(r.followed, id)
+		r.mu.Unlock()
+		if err := r.markLost(ctx, id.Namespace, record.At, "a record of a bucket could not be read"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markLost marks the hour that contains at as incomplete, once.
+func (r *Reader) markLost(ctx context.Context, namespace string, at time.Time, reason string) error {
+	gap := &schema.Gap{
+		From: schema.Hourly.Start(at), To: schema.Hourly.End(at), Namespace: namespace,
+		Reason: reason, MarkedAt: r.o.Now(),
+	}
+	r.mu.Lock()
 	known := r.marked[gap.Key()]
 	r.marked[gap.Key()] = true
 	r.mu.Unlock()
-	if known || n.skipped != skippedDeleted {
+	if known {
 		return nil
 	}
 	return r.mark(ctx, gap)

@@ -59,7 +59,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestBadRecords checks that bad records are left out, with a reason, and that the others count.
+// TestBadRecords checks that bad records are left out, with a reason, that their hour is marked, and
+// that the others count.
 func TestBadRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +91,16 @@ func TestBadRecords(t *testing.T) {
 	if s.Skipped["malformed"] != 7 || s.Skipped["namespace that is not registered"] != 1 {
 		t.Errorf("got %+v", s)
 	}
-	t.Logf("%+v", s)
+	c, err := stream.ReadCoverage(t.Context(), w.c, w.ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := slices.ContainsFunc(c.Gaps, func(g stream.Gap) bool {
+		return g.Reason == "a record of a bucket could not be read" && g.From.Equal(schema.Hourly.Start(start))
+	})
+	if !marked || s.Gaps > 2 { // the first start, and the hour
+		t.Errorf("got the gaps %+v, want the hour of the bad records", c.Gaps)
+	}
 }
 
 // TestRefusedItem checks that a usage item that the table does not accept does not stop the others.

@@ -38,6 +38,9 @@ func (r *Reader) write(ctx context.Context, bookings []*aggregator.Booking) erro
 				r.log.Error("usage not counted: the table does not accept it", "item", b.Key().String(),
 					"records", b.Records(), "error", err)
 				r.skip("refused by the table", int64(b.Records()))
+				if err := r.markLost(ctx, b.Namespace, b.Hour, "the table refused a part of the usage"); err != nil {
+					return err
+				}
 				continue
 			}
 			if err != nil {
