@@ -27,7 +27,8 @@ type faultBucketName struct{ entity, limit string }
 type faultBucket struct {
 	limit weir.Limit
 	// used is the least that can be in use, in milli-units: the units admitted, less everything
-	// that may have been refunded, less the gain.
+	// that may have been refunded, less the gain. Units that may have been taken before the round in
+	// which the caller got the answer do not count, because the gain of that time is not known.
 	used int64
 	// takes, refunds and grown are the sums of the current round.
 	takes, refunds, grown int64
@@ -65,13 +66,16 @@ func (a *faultAccount) standings(charges []weir.Charge) map[faultBucketName]int6
 	return out
 }
 
-// admit notes a reservation whose caller got the answer.
-func (a *faultAccount) admit(of map[faultBucketName]int64) {
+// admit notes a reservation whose caller got the answer. early says that it was made before this
+// round, by a call whose answer was lost.
+func (a *faultAccount) admit(of map[faultBucketName]int64, early bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for at, n := range of {
 		b := a.buckets[at]
-		b.takes += n
+		if !early {
+			b.takes += n
+		}
 		b.standing += n
 		b.admitted++
 	}
@@ -89,6 +93,9 @@ func (a *faultAccount) deny(of map[faultBucketName]int64) {
 func (a *faultAccount) ask(l *faultLease, want map[faultBucketName]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !l.asked {
+		l.asked, l.askedIn = true, a.rounds
+	}
 	for at, n := range want {
 		if n < l.least[at] {
 			a.buckets[at].refunds += l.least[at] - n
@@ -101,9 +108,13 @@ func (a *faultAccount) ask(l *faultLease, want map[faultBucketName]int64) {
 func (a *faultAccount) settle(l *faultLease, now map[faultBucketName]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	early := l.askedIn < a.rounds
+	l.asked = false
 	for at, n := range now {
 		b := a.buckets[at]
-		b.grown += n - l.least[at] // ask has lowered it to n or less
+		if !early {
+			b.grown += n - l.least[at] // ask has lowered it to n or less
+		}
 		b.standing += n - l.stands[at]
 		l.least[at], l.stands[at] = n, n
 	}
@@ -186,6 +197,10 @@ type faultLease struct {
 	stands, least map[faultBucketName]int64
 	seq           int64
 	degraded      bool
+	// asked is true from an update on that was sent until one is answered. askedIn is the round of the
+	// first one.
+	asked   bool
+	askedIn int
 	// again is a verb whose answer was lost; nil if there is none. unanswered are all such verbs.
 	again      *faultVerb
 	unanswered []*faultVerb

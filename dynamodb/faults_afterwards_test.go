@@ -118,7 +118,7 @@ func (c *faultCaller) drain(t *testing.T, entity string) {
 		switch {
 		case err == nil && lease.Degraded, errors.Is(err, weir.Unavailable): // the machine is slow
 		case err == nil:
-			c.account.admit(c.account.standings([]weir.Charge{charge}))
+			c.account.admit(c.account.standings([]weir.Charge{charge}), false)
 		case isDenied && denied.Contended:
 		case isDenied:
 			return

@@ -109,7 +109,7 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 			return
 		}
 		l.stands, l.least = stands, c.account.standings(r.Charges)
-		c.account.admit(stands)
+		c.account.admit(stands, lease.ReservedAt.Before(c.clock.now()))
 		c.counts["admitted"]++
 	case isDenied && denied.Contended:
 		c.counts["contended"]++
