@@ -27,8 +27,17 @@ type faultCaller struct {
 	forsaken []weir.LeaseID
 }
 
-// faultPatience is the longest wait of a caller while faults are injected.
-const faultPatience = 330 * time.Millisecond
+// patience returns the time for which a caller waits for an answer. Most wait for as long as it
+// takes, on a busy machine too. Some leave before the answer, and some when it is delayed.
+func (c *faultCaller) patience() time.Duration {
+	switch c.random.IntN(20) {
+	case 0:
+		return time.Duration(1+c.random.IntN(30)) * time.Millisecond
+	case 1:
+		return faultHold * 2 / 3
+	}
+	return time.Minute
+}
 
 // maxLeases is the largest number of live leases of a caller.
 const maxLeases = 12
@@ -36,11 +45,7 @@ const maxLeases = 12
 // step makes one call.
 func (c *faultCaller) step(t *testing.T) {
 	t.Helper()
-	patience := faultPatience
-	if c.random.IntN(20) == 0 { // leave before the answer
-		patience = time.Duration(1+c.random.IntN(30)) * time.Millisecond
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), c.patience())
 	defer cancel()
 	switch n := c.random.IntN(100); {
 	case n < 4:
