@@ -22,8 +22,8 @@ type faultCaller struct {
 	retries  []*weir.Request
 	counts   map[string]int // of outcomes
 	inTable  bool           // leases are kept in the table
-	// forsaken are the IDs of reservations that the caller does not repeat, and that the table may
-	// have.
+	// forsaken are the IDs of reservations that had no answer, or a degraded lease, and were not
+	// admitted since. The table may have them.
 	forsaken []weir.LeaseID
 }
 
@@ -113,6 +113,7 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 			c.counts["reserve degraded"]++
 			return
 		}
+		c.forsaken = slices.DeleteFunc(c.forsaken, func(id weir.LeaseID) bool { return id == l.id })
 		l.stands, l.least = stands, c.account.standings(r.Charges)
 		c.account.admit(stands, lease.ReservedAt.Before(c.clock.now()))
 		c.counts["admitted"]++
@@ -123,10 +124,9 @@ func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request
 		c.counts["denied"]++
 	case errors.Is(err, weir.Unavailable):
 		c.counts["reserve unavailable"]++
+		c.forsaken = append(c.forsaken, r.LeaseID)
 		if c.random.IntN(4) > 0 { // one in four gives up
 			c.retries = append(c.retries, r)
-		} else {
-			c.forsaken = append(c.forsaken, r.LeaseID)
 		}
 	default:
 		t.Errorf("reserve: %v", err)

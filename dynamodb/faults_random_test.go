@@ -300,7 +300,7 @@ func (r *faultRun) calm(t *testing.T) {
 }
 
 // forsake cancels, on a process without faults, the leases that callers do not hold although the
-// table may: their reserve was answered with a degraded lease, or its caller gave up.
+// table may: their reserve had no answer or a degraded lease, and no repeat was admitted.
 func (r *faultRun) forsake(t *testing.T) {
 	t.Helper()
 	s := r.side(t, "cancelling", Options{}, limiter.Options{}, nil)
