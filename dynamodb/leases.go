@@ -170,7 +170,7 @@ func (s *Store) recordedLate(
 		case ended.Lost: // another process has ended the lease, and refunds
 		case ended.Err == nil:
 			op.compensate()
-		default: // the lease may live on, and nobody knows it
+		default: // the lease may live on, without a caller
 			op.count(s.buckets.Counts.AmbiguousRecord)
 		}
 	}
