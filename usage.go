@@ -16,7 +16,7 @@ const (
 // Valid reports whether w is one of the windows.
 func (w UsageWindow) Valid() bool { return w == Hourly || w == Daily || w == Monthly }
 
-// Start returns the start of the window that contains at.
+// Start returns the start of the window that contains at. For an unknown window it returns at.
 func (w UsageWindow) Start(at time.Time) time.Time {
 	at = at.UTC()
 	switch w {
@@ -24,11 +24,14 @@ func (w UsageWindow) Start(at time.Time) time.Time {
 		return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 	case Daily:
 		return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+	case Hourly:
+		return at.Truncate(time.Hour)
 	}
-	return at.Truncate(time.Hour)
+	return at
 }
 
-// End returns the first instant after the window that contains at.
+// End returns the first instant after the window that contains at. For an unknown window it returns
+// at.
 func (w UsageWindow) End(at time.Time) time.Time {
 	start := w.Start(at)
 	switch w {
@@ -36,8 +39,10 @@ func (w UsageWindow) End(at time.Time) time.Time {
 		return start.AddDate(0, 1, 0)
 	case Daily:
 		return start.AddDate(0, 0, 1)
+	case Hourly:
+		return start.Add(time.Hour)
 	}
-	return start.Add(time.Hour)
+	return start
 }
 
 // Usage is what one entity has used of one resource in one window, or the sum of several windows.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -60,7 +61,7 @@ func Book(changes []*Change, bases map[schema.BucketID]*Base) []*Booking {
 			c = &followed
 		}
 		to := target{
-			c.Bucket.Namespace, c.Bucket.Entity, c.Bucket.Resource, schema.Hourly.Start(c.At),
+			c.Bucket.Namespace, c.Bucket.Entity, c.Bucket.Resource, weir.Hourly.Start(c.At),
 		}
 		e := c.entry()
 		b := open[to]
@@ -120,7 +121,7 @@ func (b *Booking) Key() schema.Key { return b.usage().Key() }
 // usage returns the usage item with no usage.
 func (b *Booking) usage() *schema.Usage {
 	id := schema.BucketID{Namespace: b.Namespace, Entity: b.Entity, Resource: b.Resource}
-	return schema.NewUsage(id, schema.Hourly, b.Hour)
+	return schema.NewUsage(id, weir.Hourly, b.Hour)
 }
 
 // Update is the update of a usage item.

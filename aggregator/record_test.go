@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -92,8 +93,8 @@ func TestPosition(t *testing.T) {
 // TestForeign checks which writes of usage items are another aggregator's.
 func TestForeign(t *testing.T) {
 	t.Parallel()
-	hour := schema.NewUsage(acme, schema.Hourly, start)
-	day := schema.NewUsage(acme, schema.Daily, start)
+	hour := schema.NewUsage(acme, weir.Hourly, start)
+	day := schema.NewUsage(acme, weir.Daily, start)
 	with := func(u *schema.Usage, events int64, position string) schema.Item {
 		v := *u
 		v.Events = events

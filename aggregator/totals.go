@@ -7,16 +7,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // Totals adds up the usage items of one resource for a day or a month: the hours of the day, or the
 // days of the month. Other items are ignored. It returns a usage item for each entity with usage, in
 // order. An entity with an item that cannot be read has none, with a fault.
-func Totals(of schema.Window, at time.Time, items []schema.Item) ([]*schema.Usage, []*Fault) {
-	parts := schema.Hourly
-	if of == schema.Monthly {
-		parts = schema.Daily
+func Totals(of weir.UsageWindow, at time.Time, items []schema.Item) ([]*schema.Usage, []*Fault) {
+	parts := weir.Hourly
+	if of == weir.Monthly {
+		parts = weir.Daily
 	}
 	sums := make(map[string]*schema.Usage)
 	bad := make(map[string]bool)
@@ -37,7 +38,7 @@ func Totals(of schema.Window, at time.Time, items []schema.Item) ([]*schema.Usag
 		}
 		start, err := schema.ParseTimestamp(u.Start)
 		if err != nil || u.Window != parts || !of.Start(start).Equal(of.Start(at)) ||
-			u.WindowKey != parts.Key(start) {
+			u.WindowKey != schema.WindowKey(parts, start) {
 			continue
 		}
 		id := schema.BucketID{Namespace: u.Namespace, Entity: entity, Resource: u.Resource}

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // use returns a usage item with units of rpm.
-func use(w schema.Window, at time.Time, entity string, units int64) schema.Item {
+func use(w weir.UsageWindow, at time.Time, entity string, units int64) schema.Item {
 	id := acme
 	id.Entity = entity
 	u := schema.NewUsage(id, w, at)
@@ -22,27 +23,27 @@ func use(w schema.Window, at time.Time, entity string, units int64) schema.Item 
 // TestTotals checks that a day has its hours and a month its days, and nothing else.
 func TestTotals(t *testing.T) {
 	t.Parallel()
-	day := schema.Daily.Start(start)
+	day := weir.Daily.Start(start)
 	items := []schema.Item{
-		use(schema.Hourly, day, "a", 3), use(schema.Hourly, day.Add(23*time.Hour), "a", -1),
-		use(schema.Hourly, day, "b", 5), use(schema.Hourly, day.Add(24*time.Hour), "a", 100),
-		use(schema.Hourly, day.Add(-time.Hour), "a", 100), use(schema.Daily, day, "a", 50),
-		use(schema.Daily, day.AddDate(0, 0, -30), "a", 1), use(schema.Daily, day.AddDate(0, 0, 1), "a", 9),
-		use(schema.Monthly, day, "a", 100), acme.Key().Item(), {},
-		use(schema.Hourly, day, "big", math.MaxInt64), use(schema.Hourly, day.Add(time.Hour), "big", 1),
+		use(weir.Hourly, day, "a", 3), use(weir.Hourly, day.Add(23*time.Hour), "a", -1),
+		use(weir.Hourly, day, "b", 5), use(weir.Hourly, day.Add(24*time.Hour), "a", 100),
+		use(weir.Hourly, day.Add(-time.Hour), "a", 100), use(weir.Daily, day, "a", 50),
+		use(weir.Daily, day.AddDate(0, 0, -30), "a", 1), use(weir.Daily, day.AddDate(0, 0, 1), "a", 9),
+		use(weir.Monthly, day, "a", 100), acme.Key().Item(), {},
+		use(weir.Hourly, day, "big", math.MaxInt64), use(weir.Hourly, day.Add(time.Hour), "big", 1),
 	}
-	broken := use(schema.Hourly, day, "broken", 5)
+	broken := use(weir.Hourly, day, "broken", 5)
 	broken[schema.AttrWindowStart] = schema.Number(5)
-	items = append(items, broken, use(schema.Hourly, day.Add(time.Hour), "broken", 1))
+	items = append(items, broken, use(weir.Hourly, day.Add(time.Hour), "broken", 1))
 	for _, c := range []struct {
-		of   schema.Window
+		of   weir.UsageWindow
 		want string
-	}{{schema.Daily, "[a:2/2 b:5/1]"}, {schema.Monthly, "[a:51/2]"}} {
+	}{{weir.Daily, "[a:2/2 b:5/1]"}, {weir.Monthly, "[a:51/2]"}} {
 		totals, faults := aggregator.Totals(c.of, start, items)
 		var got []string
 		for _, u := range totals {
 			got = append(got, fmt.Sprintf("%s:%d/%d", u.Entity, u.Counters["rpm"], u.Events))
-			if u.Window != c.of || u.WindowKey != c.of.Key(start) {
+			if u.Window != c.of || u.WindowKey != schema.WindowKey(c.of, start) {
 				t.Errorf("got %+v", u)
 			}
 		}

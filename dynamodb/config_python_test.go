@@ -156,7 +156,7 @@ func TestPythonReadsConfig(t *testing.T) {
 	s.mustSet(t, weir.Subject{Entity: "bot", Resource: weir.DefaultResource}, rate("rpm", 50))
 	s.mustEntity(t, "bot", "acme", true)
 	id := s.bucket(t, "bot", gpt, 0, 1)
-	used := schema.NewUsage(id, schema.Daily, configNow)
+	used := schema.NewUsage(id, weir.Daily, configNow)
 	used.Events, used.Counters["rpm"] = 3, 12
 	s.put(t, used.Item())
 	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }

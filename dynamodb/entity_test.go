@@ -232,7 +232,7 @@ func TestEntityDeleted(t *testing.T) {
 		s.mustSet(t, weir.Subject{Entity: "acme", Resource: weir.DefaultResource}, rate("rpm", 1))
 		id := s.bucket(t, "acme", "gpt-4o", 0, 1)
 		s.bucket(t, "acme", "gpt-4o", 1, 1) // a shard that the first does not count yet
-		usage := schema.NewUsage(id, schema.Hourly, configNow)
+		usage := schema.NewUsage(id, weir.Hourly, configNow)
 		s.put(t, usage.Item())
 		record := operationKey(id, "once")
 		s.also(t, record, nil)

@@ -66,7 +66,7 @@ func testLists(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	s.put(t, full.Item()) // nothing in use
-	usage := schema.NewUsage(id, schema.Hourly, configNow)
+	usage := schema.NewUsage(id, weir.Hourly, configNow)
 	usage.Entity = "a1"
 	s.put(t, usage.Item())
 

@@ -55,7 +55,7 @@ func (s *Store) hoursOf(entity string, hours int) []schema.Item {
 	items := make([]schema.Item, hours)
 	for i := range items {
 		at := configNow.Add(time.Duration(i) * time.Hour)
-		items[i] = schema.NewUsage(id, schema.Hourly, at).Item()
+		items[i] = schema.NewUsage(id, weir.Hourly, at).Item()
 	}
 	return items
 }

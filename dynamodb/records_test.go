@@ -135,32 +135,32 @@ func TestUsage(t *testing.T) {
 func testUsage(t *testing.T, s *Store) {
 	t.Helper()
 	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	write := func(entity, resource string, w schema.Window, at time.Time) {
+	write := func(entity, resource string, w weir.UsageWindow, at time.Time) {
 		u := schema.NewUsage(schema.BucketID{Namespace: s.config.Namespace, Entity: entity, Resource: resource}, w, at)
 		u.Events, u.Counters["rpm"], u.Overdrawn = 2, 10, map[string]int64{"tpm": 1}
 		s.put(t, u.Item())
 	}
 	for hour := range 30 {
-		write("acme", "gpt-4o", schema.Hourly, midnight.Add(time.Duration(hour)*time.Hour))
+		write("acme", "gpt-4o", weir.Hourly, midnight.Add(time.Duration(hour)*time.Hour))
 	}
-	write("acme", "gpt-4o", schema.Daily, midnight)
-	write("acme", "gpt-4o", schema.Monthly, midnight)
-	write("acme", "gpt-4o-mini", schema.Hourly, midnight)
-	write("bot", "gpt-4o", schema.Hourly, midnight)
+	write("acme", "gpt-4o", weir.Daily, midnight)
+	write("acme", "gpt-4o", weir.Monthly, midnight)
+	write("acme", "gpt-4o-mini", weir.Hourly, midnight)
+	write("bot", "gpt-4o", weir.Hourly, midnight)
 	// Older versions of the library have the full timestamp in the key of a day.
 	old := schema.NewUsage(schema.BucketID{Namespace: s.config.Namespace, Entity: "py", Resource: "gpt-4o"},
-		schema.Daily, midnight)
+		weir.Daily, midnight)
 	old.WindowKey = schema.Timestamp(midnight)
 	s.put(t, old.Item())
 	s.bucket(t, "acme", "gpt-4o", 0, 1) // listed in the same index
 
 	hour := func(n int) time.Time { return midnight.Add(time.Duration(n) * time.Hour) }
 	const noMonth, noDay = "a", "b"
-	write("acme", noDay, schema.Hourly, hour(5))
-	write("acme", noDay, schema.Hourly, hour(7))
-	write("acme", noMonth, schema.Daily, midnight) // for the hours below too
-	write("acme", noMonth, schema.Hourly, hour(5))
-	write("acme", noMonth, schema.Hourly, hour(25))
+	write("acme", noDay, weir.Hourly, hour(5))
+	write("acme", noDay, weir.Hourly, hour(7))
+	write("acme", noMonth, weir.Daily, midnight) // for the hours below too
+	write("acme", noMonth, weir.Hourly, hour(5))
+	write("acme", noMonth, weir.Hourly, hour(25))
 	for _, c := range []struct {
 		q    weir.UsageQuery
 		want int

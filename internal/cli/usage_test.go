@@ -244,7 +244,7 @@ func TestUsageOfTable(t *testing.T) {
 		o.BaseEndpoint = aws.String(local.Endpoint())
 	})
 	namespace := namespaceOf(t, client, s.table.Name)
-	put := func(entity, resource string, w schema.Window, at time.Time, units int64) {
+	put := func(entity, resource string, w weir.UsageWindow, at time.Time, units int64) {
 		id := schema.BucketID{Namespace: namespace, Entity: entity, Resource: resource}
 		u := schema.NewUsage(id, w, at)
 		u.Events, u.Counters = 3, map[string]int64{"tpm": units, "rpm": 1}
@@ -253,11 +253,11 @@ func TestUsageOfTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("acme", "gpt-4o", schema.Hourly, hourOfYear(1), 500)
-	put("acme", "gpt-4o", schema.Hourly, hourOfYear(30), 70)
-	put("acme", "gpt-4o", schema.Hourly, hourOfYear(31), 7)
-	put("acme", "claude", schema.Daily, hourOfYear(0), 1000)
-	put("team-b", "gpt-4o", schema.Hourly, hourOfYear(31), 9)
+	put("acme", "gpt-4o", weir.Hourly, hourOfYear(1), 500)
+	put("acme", "gpt-4o", weir.Hourly, hourOfYear(30), 70)
+	put("acme", "gpt-4o", weir.Hourly, hourOfYear(31), 7)
+	put("acme", "claude", weir.Daily, hourOfYear(0), 1000)
+	put("team-b", "gpt-4o", weir.Hourly, hourOfYear(31), 9)
 	for _, c := range []struct{ args, want string }{
 		{"usage list acme --month 2026-01", `DAY         ENTITY  RESOURCE  EVENTS  rpm    tpm
 2026-01-01  acme    claude         3    1  1,000

@@ -303,7 +303,7 @@ func (b *builder) event(
 func (b *builder) usage() []schema.Item {
 	now := ok[time.Time](b)(schema.ParseTimestamp(b.w.usageAt))
 	id := schema.BucketID{Namespace: b.w.namespace, Entity: "key-1", Resource: "gpt-4"}
-	u := schema.NewUsage(id, schema.Hourly, time.Date(2025, 1, 1, 12, 34, 56, 0, time.UTC))
+	u := schema.NewUsage(id, weir.Hourly, time.Date(2025, 1, 1, 12, 34, 56, 0, time.UTC))
 	u.Events, u.Counters["rpm"] = 1, 2
 	u.TTL = schema.TTL(now.UnixMilli(), 90*86_400)
 	return []schema.Item{u.Item()}

@@ -33,7 +33,7 @@ func samples(t testing.TB) []schema.Item {
 		ok[schema.Item](t)(entity.Item()),
 		ok[schema.Item](t)(event.Item()),
 		(&schema.Usage{
-			Namespace: "ns", Entity: "bot", Resource: "a/b", Window: schema.Monthly, WindowKey: "2024-01",
+			Namespace: "ns", Entity: "bot", Resource: "a/b", Window: weir.Monthly, WindowKey: "2024-01",
 			Start: "2024-01-01T00:00:00Z", Events: 2, Counters: map[string]int64{"r.p_m": 5, "tpm": -1},
 			Overdrawn: map[string]int64{"tpm": 1}, TTL: 9, Extra: extra,
 		}).Item(),
@@ -174,17 +174,17 @@ func TestWindows(t *testing.T) {
 	west := time.FixedZone("west", -3600)
 	at := time.Date(2024, 12, 31, 23, 59, 59, 999, west) // 2025-01-01 00:59:59 UTC
 	for _, c := range []struct {
-		window          schema.Window
+		window          weir.UsageWindow
 		start, end, key string
 	}{
-		{schema.Hourly, "2025-01-01T00:00:00Z", "2025-01-01T01:00:00Z", "2025-01-01T00:00:00Z"},
-		{schema.Daily, "2025-01-01T00:00:00Z", "2025-01-02T00:00:00Z", "2025-01-01"},
-		{schema.Monthly, "2025-01-01T00:00:00Z", "2025-02-01T00:00:00Z", "2025-01"},
+		{weir.Hourly, "2025-01-01T00:00:00Z", "2025-01-01T01:00:00Z", "2025-01-01T00:00:00Z"},
+		{weir.Daily, "2025-01-01T00:00:00Z", "2025-01-02T00:00:00Z", "2025-01-01"},
+		{weir.Monthly, "2025-01-01T00:00:00Z", "2025-02-01T00:00:00Z", "2025-01"},
 		{"weekly", "2025-01-01T00:59:59Z", "2025-01-01T00:59:59Z", "2025-01-01T00:59:59Z"},
 	} {
 		start, end := schema.Timestamp(c.window.Start(at)), schema.Timestamp(c.window.End(at))
-		if start != c.start || end != c.end || c.window.Key(at) != c.key {
-			t.Errorf("%s: got %s to %s, key %s", c.window, start, end, c.window.Key(at))
+		if start != c.start || end != c.end || schema.WindowKey(c.window, at) != c.key {
+			t.Errorf("%s: got %s to %s, key %s", c.window, start, end, schema.WindowKey(c.window, at))
 		}
 		u := schema.NewUsage(schema.BucketID{Namespace: "ns", Entity: "e", Resource: "r"}, c.window, at)
 		item := u.Item()

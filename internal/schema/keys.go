@@ -110,7 +110,7 @@ func AuditKey(ns, entity, event string) Key {
 	return Key{AuditPK(ns, entity), SKAuditPrefix + event}
 }
 
-// UsageKey is the key of the usage of a resource by an entity in a window; see [Window.Key].
+// UsageKey is the key of the usage of a resource by an entity in a window; see [WindowKey].
 func UsageKey(ns, entity, resource, windowKey string) Key {
 	return Key{EntityPK(ns, entity), SKUsagePrefix + resource + "#" + windowKey}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -81,7 +82,7 @@ func TestPython(t *testing.T) {
 		}
 	}
 	checkSeconds(t, seconds, answer.Seconds)
-	if got := schema.Hourly.Key(time.UnixMilli(hour)); got != answer.Hour {
+	if got := schema.WindowKey(weir.Hourly, time.UnixMilli(hour)); got != answer.Hour {
 		t.Errorf("hour of %d: got %s, want %s", hour, got, answer.Hour)
 	}
 	if got := compact(t, answer.Read); got != want {
@@ -213,7 +214,7 @@ func readable(t *testing.T) (items map[string]any, want string) {
 		Action:    schema.ActionLimitsSet, Resource: "a/b", Details: schema.LimitsDetails(c.limits()[:1]),
 	}
 	id := schema.BucketID{Namespace: "ns", Entity: "bot", Resource: "a/b"}
-	u := schema.NewUsage(id, schema.Daily, time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC))
+	u := schema.NewUsage(id, weir.Daily, time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC))
 	u.Events, u.Counters["tpm"], u.Overdrawn = 4, 9, map[string]int64{"tpm": 1}
 	config := schema.Config{Namespace: "ns", Entity: "bot", Resource: "a/b", Limits: c.limits()}
 	items = map[string]any{

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
 )
 
 // overdrawnSuffix marks the counters of events that left a soft limit in debt. The name of a limit
@@ -21,10 +23,10 @@ func OverdrawnAttribute(limit string) string { return limit + overdrawnSuffix }
 // Usage is the usage of a resource by an entity in a window.
 type Usage struct {
 	Namespace, Entity, Resource string
-	Window                      Window
+	Window                      weir.UsageWindow
 	// Start is the start of the window, formatted by [Timestamp].
 	Start string
-	// WindowKey is the name of the window in the item's keys, see [Window.Key]. Older items have
+	// WindowKey is the name of the window in the item's keys, see the function [WindowKey]. Older items have
 	// the full timestamp for days and months too.
 	WindowKey string
 	// Events is the number of changes in the sums.
@@ -40,10 +42,10 @@ type Usage struct {
 }
 
 // NewUsage returns the item of the window that contains at, with no usage.
-func NewUsage(id BucketID, w Window, at time.Time) *Usage {
+func NewUsage(id BucketID, w weir.UsageWindow, at time.Time) *Usage {
 	return &Usage{
 		Namespace: id.Namespace, Entity: id.Entity, Resource: id.Resource,
-		Window: w, Start: Timestamp(w.Start(at)), WindowKey: w.Key(at), Counters: map[string]int64{},
+		Window: w, Start: Timestamp(w.Start(at)), WindowKey: WindowKey(w, at), Counters: map[string]int64{},
 	}
 }
 
@@ -95,7 +97,7 @@ func ParseUsage(item Item) (*Usage, error) {
 	r.drop(AttrGSI2PK, AttrGSI2SK, AttrGSI4PK, AttrGSI4SK)
 	u := &Usage{
 		Namespace: ns, Entity: entity, Resource: resource, WindowKey: windowKey,
-		Window:   Window(required(r, AttrWindow, text)),
+		Window:   weir.UsageWindow(required(r, AttrWindow, text)),
 		Start:    required(r, AttrWindowStart, text),
 		Events:   optional(r, AttrTotalEvents, number),
 		TTL:      optional(r, AttrTTL, number),
@@ -122,16 +124,6 @@ func ParseUsage(item Item) (*Usage, error) {
 	u.Extra = r.extra()
 	return u, nil
 }
-
-// Window is the length of time over which usage is summed.
-type Window string
-
-// The windows of usage.
-const (
-	Hourly  Window = "hourly"
-	Daily   Window = "daily"
-	Monthly Window = "monthly"
-)
 
 // The layouts of timestamps on items; all are in UTC.
 const (
@@ -163,44 +155,14 @@ func OffsetTimestamp(t time.Time) string {
 	return t.Format(offsetLayout)
 }
 
-// Start returns the start of the window that contains t. For an unknown window it returns t.
-func (w Window) Start(t time.Time) time.Time {
-	t = t.UTC()
-	year, month, day := t.Date()
-	switch w {
-	case Hourly:
-		return time.Date(year, month, day, t.Hour(), 0, 0, 0, time.UTC)
-	case Daily:
-		return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
-	case Monthly:
-		return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
-	}
-	return t
-}
-
-// End returns the end of the window that contains t, which is the start of the next one. For an
-// unknown window it returns t.
-func (w Window) End(t time.Time) time.Time {
-	start := w.Start(t)
-	switch w {
-	case Hourly:
-		return start.Add(time.Hour)
-	case Daily:
-		return start.AddDate(0, 0, 1)
-	case Monthly:
-		return start.AddDate(0, 1, 0)
-	}
-	return start
-}
-
-// Key returns the name of the window that contains t in the keys of usage items. An hour has its
+// WindowKey returns the name of the window that contains t in the keys of usage items. An hour has its
 // full timestamp, as in older versions of the library; a day and a month have their date only,
 // because an hour, a day and a month that start together must not share one item.
-func (w Window) Key(t time.Time) string {
+func WindowKey(w weir.UsageWindow, t time.Time) string {
 	switch start := w.Start(t); w {
-	case Daily:
+	case weir.Daily:
 		return start.Format(dayLayout)
-	case Monthly:
+	case weir.Monthly:
 		return start.Format(monthLayout)
 	default:
 		return Timestamp(start)

@@ -97,7 +97,7 @@ func (a *Admin) usageQuery(q *weir.UsageQuery, after *weir.Usage) *ddb.QueryInpu
 		from = after.Start
 	}
 	if !from.IsZero() && low != schema.SKUsagePrefix {
-		low += schema.Monthly.Key(from)
+		low += schema.WindowKey(weir.Monthly, from)
 	}
 	if !q.To.IsZero() && prefix != schema.SKUsagePrefix {
 		high = prefix + schema.Timestamp(q.To) + afterNames
@@ -163,7 +163,7 @@ func readUsage(item schema.Item) (weir.Usage, error) {
 		return weir.Usage{}, client.Unreadable(err)
 	}
 	return weir.Usage{
-		Entity: u.Entity, Resource: u.Resource, Window: weir.UsageWindow(u.Window), Start: start,
+		Entity: u.Entity, Resource: u.Resource, Window: u.Window, Start: start,
 		End: u.Window.End(start), Events: u.Events, Units: u.Counters, Overdrawn: u.Overdrawn, Windows: 1,
 	}, nil
 }

@@ -207,7 +207,7 @@ func (r *Reader) markUnread(ctx context.Context, lost []*aggregator.Record) erro
 // markLost marks the hour that contains at as incomplete, once.
 func (r *Reader) markLost(ctx context.Context, namespace string, at time.Time, reason string) error {
 	gap := &schema.Gap{
-		From: schema.Hourly.Start(at), To: schema.Hourly.End(at), Namespace: namespace,
+		From: weir.Hourly.Start(at), To: weir.Hourly.End(at), Namespace: namespace,
 		Reason: reason, MarkedAt: r.o.Now(),
 	}
 	r.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -22,12 +23,12 @@ func TestPartsOfATotal(t *testing.T) {
 		item("lacking", "2026-11-01"), item("lacking", "2026-11-01T10:00:00Z"), item("lacking", "2026-11-03T10:00:00Z"),
 		schema.MetaKey("ns", "whole").Item(), {},
 	}
-	for of, want := range map[schema.Window][]string{
-		schema.Daily: {
+	for of, want := range map[weir.UsageWindow][]string{
+		weir.Daily: {
 			"whole 2026-11-01T10:00:00Z", "whole 2026-11-02T00:00:00Z", "whole 2026-11-02T09:00:00Z",
 			"lacking 2026-11-01T10:00:00Z", "lacking 2026-11-03T10:00:00Z",
 		},
-		schema.Monthly: {"whole 2026-11-01", "whole 2026-11-02", "expired 2026-11-05"},
+		weir.Monthly: {"whole 2026-11-01", "whole 2026-11-02", "expired 2026-11-05"},
 	} {
 		var got []string
 		for _, part := range stream.PartsOf(of, items) {

@@ -374,7 +374,7 @@ func (r *Reader) findGap(ctx context.Context, d *types.TableDescription) error {
 		since = laterOf(since, now.Add(-aggregator.Retention))
 		a := &schema.Aggregator{
 			Label: r.label, Since: since,
-			Days: schema.Daily.Start(since), Months: schema.Monthly.Start(since),
+			Days: weir.Daily.Start(since), Months: weir.Monthly.Start(since),
 		}
 		e := &client.Expression{}
 		e.RequireAbsent(schema.AttrPK)

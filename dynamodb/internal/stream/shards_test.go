@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
@@ -49,9 +50,9 @@ func TestShards(t *testing.T) {
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	hour := schema.Timestamp(schema.Hourly.Start(start))
+	hour := schema.Timestamp(weir.Hourly.Start(start))
 	w.judge(w.usage(), map[string]int64{
-		tallyKey(schema.Hourly, hour, "acme", "rpm"): 56, tallyKey(schema.Hourly, hour, "bot", "rpm"): 5,
+		tallyKey(weir.Hourly, hour, "acme", "rpm"): 56, tallyKey(weir.Hourly, hour, "bot", "rpm"): 5,
 	})
 	chain := slices.DeleteFunc(slices.Clone(f.order), func(s string) bool { return s == fmt.Sprintf("%021d", 100) })
 	if !slices.IsSorted(chain) || len(chain) != n {
@@ -83,9 +84,9 @@ func TestBadRecords(t *testing.T) {
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	hour := schema.Timestamp(schema.Hourly.Start(start))
+	hour := schema.Timestamp(weir.Hourly.Start(start))
 	w.judge(w.usage(), map[string]int64{
-		tallyKey(schema.Hourly, hour, "acme", "rpm"): 3, tallyKey(schema.Hourly, hour, "bot", "rpm"): 9,
+		tallyKey(weir.Hourly, hour, "acme", "rpm"): 3, tallyKey(weir.Hourly, hour, "bot", "rpm"): 9,
 	})
 	s := r.Stats()
 	if s.Skipped["malformed"] != 7 || s.Skipped["namespace that is not registered"] != 1 {
@@ -96,7 +97,7 @@ func TestBadRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	marked := slices.ContainsFunc(c.Gaps, func(g stream.Gap) bool {
-		return g.Reason == "a record of a bucket could not be read" && g.From.Equal(schema.Hourly.Start(start))
+		return g.Reason == "a record of a bucket could not be read" && g.From.Equal(weir.Hourly.Start(start))
 	})
 	if !marked || s.Gaps > 2 { // the first start, and the hour
 		t.Errorf("got the gaps %+v, want the hour of the bad records", c.Gaps)
@@ -107,7 +108,7 @@ func TestBadRecords(t *testing.T) {
 func TestRefusedItem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	u := schema.NewUsage(w.bucketID("acme"), schema.Hourly, start)
+	u := schema.NewUsage(w.bucketID("acme"), weir.Hourly, start)
 	w.update(u.Key(), "SET rpm = :s", nil, schema.Item{":s": schema.String("text")})
 	f := &fakeStream{shards: []fakeShard{{id: "s", records: []types.Record{
 		streamRecord(1, start, w.bucketID("acme"), 0, 3000), streamRecord(2, start, w.bucketID("bot"), 0, 4000),
@@ -178,8 +179,8 @@ func TestRecoveredNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(streamRecord(3, start, w.bucketID("acme"), 7000, 8000))
-	hour := schema.Timestamp(schema.Hourly.Start(start))
-	w.judge(w.usage(), map[string]int64{tallyKey(schema.Hourly, hour, "acme", "rpm"): 8})
+	hour := schema.Timestamp(weir.Hourly.Start(start))
+	w.judge(w.usage(), map[string]int64{tallyKey(weir.Hourly, hour, "acme", "rpm"): 8})
 	c, err := stream.ReadCoverage(t.Context(), w.c, w.ns)
 	if err != nil || len(c.Gaps) != 1 {
 		t.Errorf("got %+v, %v", c, err)

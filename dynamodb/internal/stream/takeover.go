@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -61,7 +62,7 @@ func (r *Reader) takenOver(ctx context.Context, now time.Time) error {
 	}
 	a := &schema.Aggregator{
 		Label: r.label, Since: since, TakenOver: now,
-		Days: schema.Daily.Start(since), Months: schema.Monthly.Start(since),
+		Days: weir.Daily.Start(since), Months: weir.Monthly.Start(since),
 	}
 	if err := put(ctx, r.tables.Client, a.Item(), nil); err != nil {
 		return err

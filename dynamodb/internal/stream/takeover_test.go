@@ -30,7 +30,7 @@ func (w *world) update(key schema.Key, expression string, names map[string]strin
 func (w *world) foreignCount(entity string, units int64) {
 	w.Helper()
 	id := schema.BucketID{Namespace: w.ns, Entity: entity, Resource: resource}
-	u := schema.NewUsage(id, schema.Hourly, w.clock.now())
+	u := schema.NewUsage(id, weir.Hourly, w.clock.now())
 	w.update(u.Key(), "SET #w = :w, #s = :s ADD rpm :n, total_events :one",
 		map[string]string{"#w": schema.AttrWindow, "#s": schema.AttrWindowStart},
 		schema.Item{
@@ -115,10 +115,10 @@ func TestTakeOverMonth(t *testing.T) {
 	w.at(start.AddDate(0, 0, 1))
 	w.count()
 	usage := w.usage()
-	if got := only(usage, string(schema.Daily)+" "); len(got) != 1 {
+	if got := only(usage, string(weir.Daily)+" "); len(got) != 1 {
 		t.Errorf("got the days %v, want one", got)
 	}
-	if got := only(usage, string(schema.Monthly)+" "); len(got) != 0 {
+	if got := only(usage, string(weir.Monthly)+" "); len(got) != 0 {
 		t.Errorf("got the months %v, want none: they leave out 100", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -11,13 +12,13 @@ import (
 
 // dueDay reports whether the first day without an item has ended: all shards were read past its end.
 func (r *Reader) dueDay() bool {
-	end := schema.Daily.End(r.state.aggregator.Days)
+	end := weir.Daily.End(r.state.aggregator.Days)
 	return !r.watermark().Before(end.Add(r.o.Grace))
 }
 
 // dueMonth reports whether all days of the first month without an item have one.
 func (r *Reader) dueMonth() bool {
-	return !r.state.aggregator.Days.Before(schema.Monthly.End(r.state.aggregator.Months))
+	return !r.state.aggregator.Days.Before(weir.Monthly.End(r.state.aggregator.Months))
 }
 
 // totalsDue reports whether a day or a month is to be written.
@@ -36,9 +37,9 @@ func (r *Reader) writeTotals(ctx context.Context) error {
 
 func (r *Reader) writeNextTotal(ctx context.Context) error {
 	a := r.state.aggregator
-	of, at, attribute := schema.Daily, &a.Days, schema.AttrDays
+	of, at, attribute := weir.Daily, &a.Days, schema.AttrDays
 	if r.dueMonth() {
-		of, at, attribute = schema.Monthly, &a.Months, schema.AttrMonths
+		of, at, attribute = weir.Monthly, &a.Months, schema.AttrMonths
 	}
 	written := r.stats.Totals
 	for resource := range r.state.resources {
@@ -54,13 +55,13 @@ func (r *Reader) writeNextTotal(ctx context.Context) error {
 	if err := update(ctx, r.tables.Client, schema.AggregatorKey(), e); err != nil {
 		return err
 	}
-	r.log.Info("wrote the totals", "window", string(of), "of", of.Key(was), "items", r.stats.Totals-written)
+	r.log.Info("wrote the totals", "window", string(of), "of", schema.WindowKey(of, was), "items", r.stats.Totals-written)
 	return nil
 }
 
 // writeTotal writes the items of a day or a month for one resource.
 func (r *Reader) writeTotal(
-	ctx context.Context, of schema.Window, at time.Time, resource schema.CountedResource,
+	ctx context.Context, of weir.UsageWindow, at time.Time, resource schema.CountedResource,
 ) error {
 	n, err := r.namespace(ctx, resource.Namespace)
 	if err != nil {
@@ -70,7 +71,7 @@ func (r *Reader) writeTotal(
 		return nil
 	}
 	in := client.KeysOnly(client.Indexed(schema.GSI2,
-		schema.ResourcePK(resource.Namespace, resource.Resource), schema.UsagePrefix+of.Key(at)))
+		schema.ResourcePK(resource.Namespace, resource.Resource), schema.UsagePrefix+schema.WindowKey(of, at)))
 	listed, err := r.tables.QueryAll(ctx, in)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (r *Reader) writeTotal(
 // used: the hours of a day, or the days of a month. If an entity has hours on a day that has no item,
 // because the item could not be written, it has no parts in the month: the month would be less than
 // what readers add up.
-func partsOf(of schema.Window, items []schema.Item) []schema.Item {
+func partsOf(of weir.UsageWindow, items []schema.Item) []schema.Item {
 	type day struct{ pk, resource, date string }
 	const dateLength = len(time.DateOnly)
 	days, lacking := make(map[day]bool), make(map[day]bool) // lacking is by a day without a date
@@ -121,7 +122,7 @@ func partsOf(of schema.Window, items []schema.Item) []schema.Item {
 	var parts []schema.Item
 	visit(func(item schema.Item, on day, windowKey string) {
 		isDay := len(windowKey) == dateLength
-		if of == schema.Daily && !isDay || of == schema.Monthly && isDay && !lacking[day{on.pk, on.resource, ""}] {
+		if of == weir.Daily && !isDay || of == weir.Monthly && isDay && !lacking[day{on.pk, on.resource, ""}] {
 			parts = append(parts, item)
 		}
 	})
@@ -131,9 +132,9 @@ func partsOf(of schema.Window, items []schema.Item) []schema.Item {
 // putTotals writes the totals of parts, unless the table has newer ones. The number of events only
 // grows, so it tells which one is newer.
 func (r *Reader) putTotals(
-	ctx context.Context, of schema.Window, at time.Time, items []schema.Item, days int64,
+	ctx context.Context, of weir.UsageWindow, at time.Time, items []schema.Item, days int64,
 ) error {
-	if of == schema.Monthly && r.takenOverIn(at) {
+	if of == weir.Monthly && r.takenOverIn(at) {
 		return nil
 	}
 	parts := items[:0]
@@ -144,7 +145,7 @@ func (r *Reader) putTotals(
 	}
 	totals, faults := aggregator.Totals(of, at, parts)
 	for _, f := range faults {
-		r.log.Warn("total not written", "window", string(of), "of", of.Key(at), "error", f)
+		r.log.Warn("total not written", "window", string(of), "of", schema.WindowKey(of, at), "error", f)
 	}
 	for _, u := range totals {
 		u.TTL = r.o.Now().Unix() + days*secondsPerDay
@@ -170,7 +171,7 @@ func (r *Reader) putTotals(
 // that have no items that weir adds up, so the month has none either: it is the sum of its parts.
 func (r *Reader) takenOverIn(at time.Time) bool {
 	a := r.state.aggregator
-	return !a.TakenOver.IsZero() && schema.Monthly.Start(at).Equal(schema.Monthly.Start(a.Since))
+	return !a.TakenOver.IsZero() && weir.Monthly.Start(at).Equal(weir.Monthly.Start(a.Since))
 }
 
 // amendTotals writes the totals of one entity again after a booking for a day, or a month, that has
@@ -181,14 +182,14 @@ func (r *Reader) amendTotals(ctx context.Context, b *aggregator.Booking) error {
 		return err
 	}
 	for _, total := range []struct {
-		of    schema.Window
+		of    weir.UsageWindow
 		until time.Time
-	}{{schema.Daily, r.state.aggregator.Days}, {schema.Monthly, r.state.aggregator.Months}} {
+	}{{weir.Daily, r.state.aggregator.Days}, {weir.Monthly, r.state.aggregator.Months}} {
 		if !b.Hour.Before(total.until) {
 			continue
 		}
 		in := client.Partition(schema.EntityPK(b.Namespace, b.Entity),
-			schema.SKUsagePrefix+b.Resource+"#"+total.of.Key(b.Hour), true)
+			schema.SKUsagePrefix+b.Resource+"#"+schema.WindowKey(total.of, b.Hour), true)
 		items, err := r.tables.QueryAll(ctx, in)
 		if err != nil {
 			return err

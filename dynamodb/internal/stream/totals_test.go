@@ -23,10 +23,10 @@ func totals(tally map[string]int64, days, months time.Time) map[string]int64 {
 		}
 		all[key] += n
 		if at.Before(days) {
-			all[tallyKey(schema.Daily, schema.Timestamp(schema.Daily.Start(at)), part[2], part[3])] += n
+			all[tallyKey(weir.Daily, schema.Timestamp(weir.Daily.Start(at)), part[2], part[3])] += n
 		}
 		if at.Before(months) {
-			all[tallyKey(schema.Monthly, schema.Timestamp(schema.Monthly.Start(at)), part[2], part[3])] += n
+			all[tallyKey(weir.Monthly, schema.Timestamp(weir.Monthly.Start(at)), part[2], part[3])] += n
 		}
 	}
 	return only(all, "")

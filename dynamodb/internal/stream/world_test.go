@@ -216,10 +216,10 @@ func (w *world) complete(l *limiter.Limiter, lease *weir.Lease, entity string, w
 }
 
 func (w *world) add(entity, limit string, n int64) {
-	w.tally[tallyKey(schema.Hourly, schema.Timestamp(schema.Hourly.Start(w.clock.now())), entity, limit)] += n
+	w.tally[tallyKey(weir.Hourly, schema.Timestamp(weir.Hourly.Start(w.clock.now())), entity, limit)] += n
 }
 
-func tallyKey(of schema.Window, start, entity, limit string) string {
+func tallyKey(of weir.UsageWindow, start, entity, limit string) string {
 	return string(of) + " " + start + " " + entity + " " + limit
 }
 
@@ -262,7 +262,7 @@ func (w *world) usage() map[string]int64 {
 
 // hours returns the part of usage that is for hours.
 func hours(usage map[string]int64) map[string]int64 {
-	return only(usage, string(schema.Hourly)+" ")
+	return only(usage, string(weir.Hourly)+" ")
 }
 
 func only(usage map[string]int64, prefix string) map[string]int64 {
