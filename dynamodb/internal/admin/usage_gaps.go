@@ -19,20 +19,16 @@ func (a *Admin) UsageGaps(
 	if err != nil {
 		return nil, err
 	}
-	var gaps []weir.UsageGap
-	for _, g := range c.Gaps {
-		gaps = append(gaps, weir.UsageGap{From: g.From, To: g.To, Reason: g.Reason})
-	}
 	if c.Counted {
-		return append(gaps, weir.UsageGap{
+		return append(c.Gaps, weir.UsageGap{
 			From: c.Until, To: now, Reason: "the aggregator may not have counted it yet",
 		}), nil
 	}
 	v, err := (&tables.Table{Client: a.Client}).ReadVersion(ctx)
 	if err == nil && (v == nil || v.Lambda == "") {
-		gaps = append(gaps, weir.UsageGap{
+		c.Gaps = append(c.Gaps, weir.UsageGap{
 			To: now, Reason: "no aggregator has run on the table: weir aggregate counts its usage",
 		})
 	}
-	return gaps, err
+	return c.Gaps, err
 }

@@ -167,9 +167,7 @@ func (r *Reader) countable(
 // markSkipped marks the hour of a record that is left out because its namespace was deleted: if the
 // namespace is recovered, its usage is incomplete, and the next record of the bucket makes it good.
 func (r *Reader) markSkipped(ctx context.Context, c *aggregator.Change, n namespace) error {
-	r.mu.Lock()
-	delete(r.followed, c.Bucket)
-	r.mu.Unlock()
+	r.unfollow(c.Bucket)
 	if n.skipped != skippedDeleted {
 		return nil
 	}
@@ -194,9 +192,7 @@ func (r *Reader) markUnread(ctx context.Context, lost []*aggregator.Record) erro
 		if n.skipped != "" {
 			continue
 		}
-		r.mu.Lock()
-		delete(r.followed, id)
-		r.mu.Unlock()
+		r.unfollow(id)
 		if err := r.markLost(ctx, id.Namespace, record.At, "a record of a bucket could not be read"); err != nil {
 			return err
 		}
@@ -315,6 +311,13 @@ func (r *Reader) follow(changes []*aggregator.Change) {
 	for _, c := range changes {
 		r.followed[c.Bucket] = true
 	}
+}
+
+// unfollow forgets a bucket some of whose records were not counted.
+func (r *Reader) unfollow(id schema.BucketID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.followed, id)
 }
 
 // isolated reports whether an error concerns one item only, so that the others can be counted.

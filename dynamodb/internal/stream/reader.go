@@ -66,16 +66,15 @@ type Options struct {
 
 // The defaults of [Options].
 const (
-	DefaultRetentionDays = 90
-	DefaultInterval      = 5 * time.Second
-	defaultEmptyReads    = 8
-	defaultGrace         = 15 * time.Minute
-	defaultIndexLag      = 30 * time.Second
-	defaultQuiet         = 2 * time.Minute
+	DefaultInterval   = 5 * time.Second
+	defaultEmptyReads = 8
+	defaultGrace      = 15 * time.Minute
+	defaultIndexLag   = 30 * time.Second
+	defaultQuiet      = 2 * time.Minute
 )
 
 func (o *Options) fill() {
-	o.RetentionDays = cmp.Or(o.RetentionDays, DefaultRetentionDays)
+	o.RetentionDays = cmp.Or(o.RetentionDays, schema.UsageRetentionDays)
 	o.Interval = cmp.Or(o.Interval, DefaultInterval)
 	o.EmptyReads = cmp.Or(o.EmptyReads, defaultEmptyReads)
 	o.Grace = cmp.Or(o.Grace, defaultGrace)

@@ -96,7 +96,7 @@ func TestBadRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	marked := slices.ContainsFunc(c.Gaps, func(g stream.Gap) bool {
+	marked := slices.ContainsFunc(c.Gaps, func(g weir.UsageGap) bool {
 		return g.Reason == "a record of a bucket could not be read" && g.From.Equal(weir.Hourly.Start(start))
 	})
 	if !marked || s.Gaps > 2 { // the first start, and the hour
