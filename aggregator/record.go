@@ -30,6 +30,14 @@ type Record struct {
 	Key  schema.Key
 	// Old and New are the whole item before and after; nil if it did not exist.
 	Old, New schema.Item
+	// Expired reports whether DynamoDB removed the item because of its ttl.
+	Expired bool
+}
+
+// IsExpiry reports whether the identity of a record, its type and its principal, is the one by which
+// DynamoDB removes items that have expired.
+func IsExpiry(kind, principal string) bool {
+	return kind == "Service" && principal == "dynamodb.amazonaws.com"
 }
 
 // Counts are the units ever taken (tc), in milli-units, by limit. They include the limit that counts

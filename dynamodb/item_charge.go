@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // itemCharge is the part of a reservation that concerns one subject.
@@ -95,7 +96,7 @@ func (ic *itemCharge) judgeFromMemory() (denies, known bool) {
 		if shards > 1 { // judge all shards together, as one
 			shards = 1
 			found.BalanceMilli, found.Seen = r.Total, r.Since
-			found.Rate = bucketitem.ShareOf(&c.BucketLimit, shards)
+			found.Rate = sharding.Share(&c.BucketLimit, shards)
 		}
 		found.Touch(ic.now, shards)
 		ic.found.Found = append(ic.found.Found, found)

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -135,7 +136,7 @@ func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 		st.AtLeast = ic.found.Shards > 1
 		if st.AtLeast {
 			all := *c
-			all.BalanceMilli, all.Rate = balance, bucketitem.ShareOf(&c.BucketLimit, 1)
+			all.BalanceMilli, all.Rate = balance, sharding.Share(&c.BucketLimit, 1)
 			c = &all
 		}
 		st.RetryAfter = waitFor(c, op.now, a.Milli+a.BelowCapacity)

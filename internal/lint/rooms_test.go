@@ -69,7 +69,7 @@ var rooms = []room{
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "driver", "kernel", "internal/schema", awsSDK, awsSmithy,
+			root, "driver", "kernel", "internal/schema", "internal/sharding", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/leaserecord",
 			"dynamodb/internal/stream",
@@ -91,14 +91,15 @@ var rooms = []room{
 	{
 		dir: "dynamodb/internal/bucketitem",
 		imports: []string{
-			root, "driver", "kernel", "internal/schema", awsSDK,
+			root, "driver", "kernel", "internal/schema", "internal/sharding", awsSDK,
 			"dynamodb/internal/config", "dynamodb/internal/client",
 		},
 	},
 	{
 		dir: "dynamodb/internal/stream",
 		imports: []string{
-			root, "aggregator", "internal/schema", awsSDK, "dynamodb/internal/tables", "dynamodb/internal/client",
+			root, "aggregator", "internal/schema", "internal/sharding", awsSDK,
+			"dynamodb/internal/bucketitem", "dynamodb/internal/tables", "dynamodb/internal/client",
 		},
 		tests: []string{"limiter", "dynamodb", awsSmithy},
 	},
@@ -167,7 +168,7 @@ var rooms = []room{
 	{dir: "manifest", imports: []string{root, "internal/clip", "internal/joined", "internal/money", goYAML}},
 	{
 		dir:     "aggregator",
-		imports: []string{root, "kernel", "internal/schema"},
+		imports: []string{root, "kernel", "internal/schema", "internal/sharding"},
 		tests:   []string{"dynamodb", awsSDK},
 	},
 	{dir: "provision", imports: []string{root, "manifest", "internal/schema", awsSDK, awsSmithy}},
@@ -184,6 +185,7 @@ var rooms = []room{
 	},
 
 	{dir: "internal/schema", imports: []string{root, "kernel", awsSDK}},
+	{dir: "internal/sharding", imports: []string{"kernel", "internal/schema"}},
 	{
 		dir: "internal/cli",
 		imports: []string{

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // firstConfig returns the configuration of the first waiter that holds one; nil if none does.
@@ -220,7 +221,7 @@ func (c *commit) limitRefunds() {
 				c.Updates[u] = r
 				ch = &r.Deltas[i]
 			}
-			ceiling := ShareOf(&l.BucketLimit, c.image.Shards).CapacityMilli
+			ceiling := sharding.Share(&l.BucketLimit, c.image.Shards).CapacityMilli
 			before, taken := ch.before.BalanceMilli, -ch.Milli
 			ch.Milli = min(before-taken, ceiling) - min(before, ceiling)
 			ch.before = nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // redirectWaiters denies the reservations on a shard that is not created, so that they try other
@@ -72,7 +73,7 @@ func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
 // capacity, less a share for each other shard that exists or can be split from one that does.
 func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 	left := l.Capacity
-	share := ShareOf(l, len(images)).CapacityMilli
+	share := sharding.Share(l, len(images)).CapacityMilli
 	for shard := 1; shard < len(images); shard++ {
 		for of := shard; of > 0; of = parentShard(of) {
 			if images[of] != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // The bounds of splitting a bucket.
@@ -26,7 +27,7 @@ func (c *commit) doubleIfBusy(ctx context.Context) {
 	if w == nil || w.Incomplete {
 		return
 	}
-	if ShareOf(w, 1).Refill(w.Balance, m.Item.RefilledMS, c.now()) >= WriteMilli {
+	if sharding.Share(w, 1).Refill(w.Balance, m.Item.RefilledMS, c.now()) >= WriteMilli {
 		return
 	}
 	for i := range m.Limits {

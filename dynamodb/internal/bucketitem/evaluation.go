@@ -2,6 +2,8 @@ package bucketitem
 
 import (
 	"math"
+
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // Evaluation is the effect of a batch on an image: the waiters that fit, the changes of each limit,
@@ -206,7 +208,7 @@ func (r *Evaluation) canRequireDefinitions(m *Image) bool {
 // rf alone would make room, and the next refill would credit that part too (ADR 16).
 func (m *Image) balanceBounds(r *Evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
-	rate := ShareOf(&c.BucketLimit, m.Shards)
+	rate := sharding.Share(&c.BucketLimit, m.Shards)
 	low, high = math.MinInt64, math.MaxInt64
 	if r.effects[i].asked {
 		low = r.effects[i].need

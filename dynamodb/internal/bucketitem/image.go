@@ -8,6 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // Image is a bucket item as this process knows it: the stored item when it was last seen, and the
@@ -229,7 +230,7 @@ func (m *Image) Available(a *Take, now int64) int64 {
 		return c.Peek(now, m.Shards)
 	case a.Limit != nil:
 		l := StoredLimit(a.Limit)
-		return ShareOf(&l, m.Shards).CapacityMilli
+		return sharding.Share(&l, m.Shards).CapacityMilli
 	}
 	return 0
 }

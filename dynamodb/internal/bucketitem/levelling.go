@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // levelling moves units between the shards of a bucket, so that the bucket admits what one item
@@ -267,7 +269,7 @@ type shardBalance struct {
 func shardBalances(images []*Image, c *LimitImage, now int64) []shardBalance {
 	n := len(images)
 	most := int64(math.MaxInt64 / (2 * n))
-	share, whole := ShareOf(&c.BucketLimit, n).CapacityMilli, c.Capacity
+	share, whole := sharding.Share(&c.BucketLimit, n).CapacityMilli, c.Capacity
 	all := make([]shardBalance, n)
 	for shard, m := range images {
 		s := &all[shard]
@@ -280,7 +282,7 @@ func shardBalances(images []*Image, c *LimitImage, now int64) []shardBalance {
 			s.has, s.fixed = share, true
 			continue
 		}
-		s.has, s.share = of.Peek(now, n), min(share, ShareOf(&of.BucketLimit, n).CapacityMilli)
+		s.has, s.share = of.Peek(now, n), min(share, sharding.Share(&of.BucketLimit, n).CapacityMilli)
 		if whole = min(whole, of.Capacity); s.has > most || s.has < -most {
 			return nil
 		}

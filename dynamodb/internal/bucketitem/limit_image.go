@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -28,18 +29,11 @@ type LimitImage struct {
 	fullSince int64
 }
 
-// ShareOf returns the share that one of n shards has of a limit, rounded down.
-func ShareOf(l *schema.BucketLimit, n int) kernel.Rate {
-	return kernel.Rate{
-		CapacityMilli: l.Capacity / int64(n), RefillMilli: l.Refill / int64(n), PeriodMS: l.PeriodMS,
-	}
-}
-
 // NewLimitImage returns the image of a stored limit by the stored values alone.
 func NewLimitImage(l schema.BucketLimit, refilled int64, shards int) LimitImage {
 	return LimitImage{
 		BucketLimit: l, BalanceMilli: min(l.Balance, l.Capacity), Seen: refilled,
-		Rate: ShareOf(&l, shards), capacity: l.Capacity,
+		Rate: sharding.Share(&l, shards), capacity: l.Capacity,
 	}
 }
 
@@ -85,7 +79,7 @@ func (c *LimitImage) idle(now int64) bool {
 
 // Peek returns the balance under the stored definition at now, or at Seen if that is later.
 func (c *LimitImage) Peek(now int64, shards int) int64 {
-	return c.balanceUnder(ShareOf(&c.BucketLimit, shards), c.Capacity, max(now, c.Seen))
+	return c.balanceUnder(sharding.Share(&c.BucketLimit, shards), c.Capacity, max(now, c.Seen))
 }
 
 // Touch brings the balance to now. From then on it gains under the stored definition.
@@ -96,7 +90,7 @@ func (c *LimitImage) Touch(now int64, shards int) {
 		c.fullSince = c.Rate.FullAt(c.BalanceMilli, c.Seen)
 		at = now // an idle limit has no memory of its last use, even one after now
 	}
-	rate := ShareOf(&c.BucketLimit, shards)
+	rate := sharding.Share(&c.BucketLimit, shards)
 	c.BalanceMilli = c.balanceUnder(rate, c.Capacity, max(now, c.Seen))
 	c.Seen, c.Rate, c.capacity = at, rate, c.Capacity
 }
@@ -118,7 +112,7 @@ func (c *LimitImage) untouchedSince(was *LimitImage, taken int64) bool {
 // StoredBalanceAt returns the balance at now by the stored values alone, as any reader of the item
 // computes it.
 func (c *LimitImage) StoredBalanceAt(refilled, now int64, shards int) int64 {
-	rate := ShareOf(&c.BucketLimit, shards)
+	rate := sharding.Share(&c.BucketLimit, shards)
 	balance := min(c.Balance, c.Capacity)
 	if balance >= rate.CapacityMilli {
 		return balance

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // Write is one write of a bucket item: a create (put) or an update.
@@ -118,7 +119,7 @@ func (b *itemWriter) coldWrite(waiters []*Waiter, shards int, now int64) *Write 
 		balance := schema.BucketAttribute(name, schema.FieldBalance)
 		if limit := waiterDefinition(waiters, name); limit != nil {
 			e.requireDefinition(limit)
-			rate := ShareOf(limit, shards)
+			rate := sharding.Share(limit, shards)
 			e.Require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
 		} else {
 			for _, f := range []string{schema.FieldCapacity, schema.FieldRefill, schema.FieldPeriod} {

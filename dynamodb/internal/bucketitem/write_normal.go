@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // normalWrite returns the write that credits every limit up to now, takes what was evaluated, and
@@ -94,7 +95,7 @@ func (e *itemExpression) creditLimit(
 		low, high = was.Balance, was.Balance
 	case r.effects[i].trimmed: // a refund is cut off only if the limit is really full
 		low, high = was.Balance, was.Balance
-	case credited != ShareOf(&was.BucketLimit, m.Shards).Gain(m.Item.RefilledMS, at):
+	case credited != sharding.Share(&was.BucketLimit, m.Shards).Gain(m.Item.RefilledMS, at):
 		// By the image, the limit was full for a while, or a lowered capacity trims it. Then credited
 		// may be below zero, which no gain is.
 		low, high = was.Balance, was.Balance
@@ -138,7 +139,7 @@ func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 	if w == nil || w.Incomplete {
 		return
 	}
-	rate := ShareOf(w, 1)
+	rate := sharding.Share(w, 1)
 	credited := rate.Refill(w.Balance, m.Item.RefilledMS, at) - w.Balance
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 	e.AddNumber(balance, credited-WriteMilli)

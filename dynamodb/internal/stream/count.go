@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
-
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -24,7 +22,7 @@ type batch struct {
 
 // count counts records of a shard, and then moves its checkpoint. Records of other items than
 // buckets do not move it, so that weir's own writes are not followed by more of them.
-func (r *Reader) count(ctx context.Context, s *shard, records []types.Record) error {
+func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Record) error {
 	b := r.sift(s, records)
 	if err := r.markUnread(ctx, b.lost); err != nil {
 		return err
@@ -72,7 +70,7 @@ func (r *Reader) checkpoint(ctx context.Context, s *shard, last *aggregator.Reco
 }
 
 // sift returns the changes of usage in records. It logs the records that are malformed.
-func (r *Reader) sift(s *shard, records []types.Record) *batch {
+func (r *Reader) sift(s *shard, records []*aggregator.Record) *batch {
 	b := &batch{}
 	logged := 0
 	skip := func(reason string, err error) {
@@ -81,12 +79,7 @@ func (r *Reader) sift(s *shard, records []types.Record) *batch {
 			r.log.Warn("record not counted", "shard", s.id, "error", err)
 		}
 	}
-	for i := range records {
-		record, err := convert(r.label, &records[i], r.o.Move)
-		if err != nil {
-			skip("malformed", err)
-			continue
-		}
+	for _, record := range records {
 		if record.Key == schema.VersionKey() {
 			r.mu.Lock()
 			r.recheck = true

@@ -164,7 +164,9 @@ const (
 
 // read reads the next records of a shard: until there are none, or as many as a batch may have.
 // full reports whether there may be more.
-func (r *Reader) read(ctx context.Context, s *shard) (records []types.Record, full bool, err error) {
+func (r *Reader) read(
+	ctx context.Context, s *shard,
+) (records []*aggregator.Record, full bool, err error) {
 	for range maxPages {
 		if s.iterator == nil {
 			if err := r.begin(ctx, s); err != nil {
@@ -192,7 +194,7 @@ func (r *Reader) read(ctx context.Context, s *shard) (records []types.Record, fu
 				s.sequence = n
 			}
 		}
-		records = append(records, out.Records...)
+		records = append(records, r.convert(s, out.Records)...)
 		r.reached(s, out.Records, before)
 		switch {
 		case s.done:
@@ -204,6 +206,21 @@ func (r *Reader) read(ctx context.Context, s *shard) (records []types.Record, fu
 		}
 	}
 	return records, true, nil
+}
+
+// convert returns records of the SDK. It leaves out, and logs, those without a key or a position.
+func (r *Reader) convert(s *shard, found []types.Record) []*aggregator.Record {
+	records := make([]*aggregator.Record, 0, len(found))
+	for i := range found {
+		record, err := convert(r.label, &found[i], r.o.Move)
+		if err != nil {
+			r.skip("malformed", 1)
+			r.log.Warn("record not counted", "shard", s.id, "error", err)
+			continue
+		}
+		records = append(records, record)
+	}
+	return records
 }
 
 func sequenceOf(r *types.Record) string {

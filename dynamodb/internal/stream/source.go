@@ -82,6 +82,9 @@ func convert(
 		out.At = move(*d.ApproximateCreationDateTime)
 	}
 	out.Old, out.New = convertItem(d.OldImage), convertItem(d.NewImage)
+	if by := r.UserIdentity; by != nil {
+		out.Expired = aggregator.IsExpiry(client.Text(by.Type), client.Text(by.PrincipalId))
+	}
 	return out, nil
 }
 
