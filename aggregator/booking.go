@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -177,3 +178,14 @@ func (b *Booking) Rest(item schema.Item) *Booking {
 
 // Records returns the number of records in a booking.
 func (b *Booking) Records() int { return len(b.entries) }
+
+// Positions yields the positions of the records in a booking.
+func (b *Booking) Positions() iter.Seq[Position] {
+	return func(yield func(Position) bool) {
+		for i := range b.entries {
+			if !yield(b.entries[i].position) {
+				return
+			}
+		}
+	}
+}

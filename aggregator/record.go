@@ -23,6 +23,8 @@ const (
 
 // Record is a record of the stream: an item before and after one write.
 type Record struct {
+	// Sequence is the sequence number of the record in its shard of the stream.
+	Sequence string
 	Position Position
 	// At is the time of the write. Streams have it to the second.
 	At   time.Time

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strconv"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 )
 
@@ -48,6 +50,22 @@ type Aggregated struct {
 // [weir.Unsupported] for a table without a stream of old and new images, and [weir.Conflict] for one
 // whose usage the Python library's function counts.
 func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated, error) {
+	a, err := t.Aggregator(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	err = a.reader.Run(ctx)
+	return a.Aggregated(), err
+}
+
+// Aggregator counts usage from batches of the table's stream that somebody else reads, as the
+// function in cmd/weir-aggregator does with what AWS Lambda reads. Its methods must not be called at
+// the same time.
+type Aggregator struct{ reader *stream.Reader }
+
+// Aggregator returns an aggregator of the table. The options that are about reading the stream do
+// not apply to it.
+func (t *Table) Aggregator(ctx context.Context, o *AggregateOptions) (*Aggregator, error) {
 	if o == nil {
 		o = &AggregateOptions{}
 	}
@@ -66,16 +84,27 @@ func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated
 	if err != nil {
 		return nil, err
 	}
-	r := stream.New(c, stream.Options{
+	return &Aggregator{stream.New(c, stream.Options{
 		Once: o.Once, TakeOver: o.TakeOver, RetentionDays: int64(o.RetentionDays), Interval: o.Interval,
 		Logger: o.Logger,
-	})
-	err = r.Run(ctx)
-	s := r.Stats()
+	})}, nil
+}
+
+// Count counts a batch. Batches of one shard of the stream have to be counted in order, and one at a
+// time, in this process or others. Each record counts once, however often it is in a batch. An
+// [*aggregator.UnfinishedError] says from which record on the batch has to be counted again; after
+// any other error it is the whole batch. The errors are those of [Table.Aggregate].
+func (a *Aggregator) Count(ctx context.Context, b *aggregator.Batch) error {
+	return a.reader.Count(ctx, b)
+}
+
+// Aggregated returns what was counted so far.
+func (a *Aggregator) Aggregated() *Aggregated {
+	s := a.reader.Stats()
 	return &Aggregated{
-		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals, Skipped: s.Skipped,
-		Gaps: s.Gaps, Until: s.Until,
-	}, err
+		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals,
+		Skipped: maps.Clone(s.Skipped), Gaps: s.Gaps, Until: s.Until,
+	}
 }
 
 // DeleteUsage deletes all recorded usage of an entity, in the namespace of the table's options, and

@@ -69,7 +69,7 @@ var rooms = []room{
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "driver", "kernel", "internal/schema", "internal/sharding", awsSDK, awsSmithy,
+			root, "aggregator", "driver", "kernel", "internal/schema", "internal/sharding", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/leaserecord",
 			"dynamodb/internal/stream",

@@ -36,7 +36,7 @@ func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Reco
 		return err
 	}
 	bookings := aggregator.Book(changes, bases)
-	if err := r.write(ctx, bookings); err != nil {
+	if err := r.write(ctx, records, bookings); err != nil {
 		return err
 	}
 	r.follow(changes)
@@ -91,6 +91,9 @@ func (r *Reader) sift(s *shard, records []*aggregator.Record) *batch {
 		change, faults := aggregator.Parse(record)
 		for _, f := range faults {
 			skip("malformed", f)
+			if r.isolate != nil {
+				r.isolate(record, f)
+			}
 			if f.Limit == "" {
 				b.lost = append(b.lost, record)
 			}

@@ -132,6 +132,9 @@ type Reader struct {
 	relist     bool
 	off        bool // the stream was turned off
 	began      time.Time
+	refreshed  time.Time // of the last read of the state between batches
+	// isolate is told of records that cannot be counted; nil for nobody.
+	isolate func(*aggregator.Record, *aggregator.Fault)
 
 	mu         sync.Mutex // guards the fields below while shards are read in parallel
 	namespaces map[string]namespace

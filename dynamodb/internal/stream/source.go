@@ -70,11 +70,11 @@ func convert(
 	if d == nil {
 		return nil, errNoRecord
 	}
-	position, err := aggregator.NewPosition(label, client.Text(d.SequenceNumber))
-	if err != nil {
+	out := &aggregator.Record{Sequence: client.Text(d.SequenceNumber), Kind: kindOf(r.EventName)}
+	var err error
+	if out.Position, err = aggregator.NewPosition(label, out.Sequence); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRecord, err)
 	}
-	out := &aggregator.Record{Position: position, Kind: kindOf(r.EventName)}
 	if out.Key, err = schema.KeyOf(convertItem(d.Keys)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRecord, err)
 	}

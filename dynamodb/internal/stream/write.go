@@ -14,8 +14,11 @@ import (
 )
 
 // write writes the bookings of a batch: those of one entity and resource in their order, others at
-// the same time.
-func (r *Reader) write(ctx context.Context, bookings []*aggregator.Booking) error {
+// the same time. If some cannot be written, the others are, and the error is an
+// [*aggregator.UnfinishedError].
+func (r *Reader) write(
+	ctx context.Context, records []*aggregator.Record, bookings []*aggregator.Booking,
+) error {
 	type subject struct{ namespace, entity, resource string }
 	groups := make(map[subject][]*aggregator.Booking)
 	var order []subject
@@ -31,27 +34,33 @@ func (r *Reader) write(ctx context.Context, bookings []*aggregator.Booking) erro
 			return err
 		}
 	}
-	return client.Parallel(len(order), func(i int) error {
-		for _, b := range groups[order[i]] {
-			err := r.writeBooking(ctx, b)
-			if isolated(err) {
-				r.log.Error("usage not counted: the table does not accept it", "item", b.Key().String(),
-					"records", b.Records(), "error", err)
-				r.skip("refused by the table", int64(b.Records()))
-				if err := r.markLost(ctx, b.Namespace, b.Hour, "the table refused a part of the usage"); err != nil {
-					return err
-				}
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if err := r.amendTotals(ctx, b); err != nil {
-				return err
+	var failed failures
+	givenUp := client.Parallel(len(order), func(i int) error {
+		group := groups[order[i]]
+		for k, b := range group {
+			if err := r.writeAll(ctx, b); err != nil {
+				return failed.add(err, group[k:])
 			}
 		}
 		return nil
 	})
+	return failed.error(records, givenUp)
+}
+
+// writeAll writes a booking, and the totals that it changes. If the table does not accept it, the
+// hour is marked as incomplete.
+func (r *Reader) writeAll(ctx context.Context, b *aggregator.Booking) error {
+	err := r.writeBooking(ctx, b)
+	switch {
+	case isolated(err):
+		r.log.Error("usage not counted: the table does not accept it", "item", b.Key().String(),
+			"records", b.Records(), "error", err)
+		r.skip("refused by the table", int64(b.Records()))
+		return r.markLost(ctx, b.Namespace, b.Hour, "the table refused a part of the usage")
+	case err != nil:
+		return err
+	}
+	return r.amendTotals(ctx, b)
 }
 
 // writeBooking writes the part of a booking that the usage item does not have yet.
