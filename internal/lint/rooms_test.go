@@ -2,6 +2,7 @@ package lint
 
 // The modules that the table names.
 const (
+	awsLambda    = "github.com/aws/aws-lambda-go"
 	awsSDK       = "github.com/aws/aws-sdk-go-v2"
 	awsSmithy    = "github.com/aws/smithy-go"
 	cobra        = "github.com/spf13/cobra"
@@ -185,6 +186,12 @@ var rooms = []room{
 	},
 
 	{dir: "internal/schema", imports: []string{root, "kernel", awsSDK}},
+	{
+		dir:     "internal/function",
+		imports: []string{root, "aggregator", "dynamodb", "store", "internal/schema", awsLambda, awsSDK},
+		tests:   []string{"limiter", awsSmithy},
+	},
+	{dir: "internal/function/pack"},
 	{dir: "internal/sharding", imports: []string{"kernel", "internal/schema"}},
 	{
 		dir: "internal/cli",

@@ -1,0 +1,216 @@
+// Package function is the AWS Lambda function that counts the usage of a DynamoDB table from its
+// stream: cmd/weir-aggregator. It does what weir aggregate does, with the batches that Lambda reads.
+//
+// Two kinds of events invoke it. The event source mapping of the stream sends batches of records; it
+// must have a tumbling window, from which the function learns the shard of the stream, and report
+// batch item failures. A schedule sends events once an hour: the function then reads what Lambda
+// cannot tell it, the shards that are idle or were closed, and writes the days and months that have
+// ended.
+//
+// A batch that fails is delivered again from the first record that is not done. A record that cannot
+// be read is not: another attempt would not help, and would hold up its shard. It is logged, kept in
+// the archive if there is one, and its hour is marked as incomplete.
+package function
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/store"
+)
+
+// The environment variables of the function.
+const (
+	StoreEnv     = "WEIR_STORE"          // URL of the table: dynamodb://TABLE
+	RetentionEnv = "WEIR_RETENTION_DAYS" // as weir aggregate --retention-days
+	LevelEnv     = "WEIR_LOG_LEVEL"      // debug, info, warn or error; info if empty
+)
+
+// Options are the options of a function. Only tests set them.
+type Options struct {
+	// Table replaces the table. Default: the one that [StoreEnv] names.
+	Table *dynamodb.Table
+	// Now returns the present. Default: [time.Now].
+	Now func() time.Time
+}
+
+// Function handles the events of one instance of the function, one at a time.
+type Function struct {
+	table      *dynamodb.Table
+	options    dynamodb.AggregateOptions
+	aggregator *dynamodb.Aggregator
+	metrics    metrics
+	log        *slog.Logger
+	now        func() time.Time
+}
+
+// New returns a function with the settings of its environment. Logs and metrics go to out, a JSON
+// object a line. Errors name the variable.
+func New(
+	ctx context.Context, env func(string) string, out io.Writer, o *Options,
+) (*Function, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	f := &Function{now: o.Now}
+	if f.now == nil {
+		f.now = time.Now
+	}
+	var level slog.Level
+	if text := cmp.Or(env(LevelEnv), "info"); level.UnmarshalText([]byte(text)) != nil {
+		return nil, invalid(LevelEnv, text, "must be debug, info, warn or error")
+	}
+	f.log = slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	var err error
+	if f.table = o.Table; f.table == nil {
+		if f.table, err = tableOf(env(StoreEnv)); err != nil {
+			return nil, err
+		}
+	}
+	f.options.Logger = f.log
+	if text := env(RetentionEnv); text != "" {
+		days, err := strconv.Atoi(text)
+		if err != nil || days < 1 || days > weir.MaxRetentionDays {
+			return nil, invalid(RetentionEnv, text, "must be a number of days from 1 to "+
+				strconv.Itoa(weir.MaxRetentionDays))
+		}
+		f.options.RetentionDays = days
+	}
+	if f.aggregator, err = f.table.Aggregator(ctx, &f.options); err != nil {
+		return nil, err
+	}
+	f.metrics = metrics{out: out, table: f.table.Name}
+	return f, nil
+}
+
+// tableOf returns the table of a URL.
+func tableOf(url string) (*dynamodb.Table, error) {
+	if url == "" {
+		return nil, invalid(StoreEnv, "", "must name the table: dynamodb://TABLE")
+	}
+	table, err := store.Table(url)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", StoreEnv, err)
+	}
+	return table, nil
+}
+
+func invalid(variable, value, reason string) error {
+	return &weir.Error{Code: weir.Invalid, Field: variable, Value: value, Reason: reason}
+}
+
+// margin is the part of an invocation's time that is left for the answer.
+const margin = 3 * time.Second
+
+// Handle handles an event. It returns an answer to a batch of the stream, and nothing to a schedule.
+func (f *Function) Handle(ctx context.Context, event json.RawMessage) (any, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		short, cancel := context.WithDeadline(ctx, deadline.Add(-margin))
+		defer cancel()
+		ctx = short
+	}
+	var e streamEvent
+	if err := json.Unmarshal(event, &e); err != nil {
+		return nil, fmt.Errorf("the event cannot be read: %w", err)
+	}
+	before := f.aggregator.Aggregated()
+	switch {
+	case e.Records != nil || e.ShardID != "":
+		answer, m, err := f.batch(ctx, &e)
+		f.metrics.write(f.now(), m.since(before, f.aggregator.Aggregated()))
+		if err != nil {
+			f.log.Error("batch failed, and is tried again", "shard", e.ShardID, "error", err)
+			return nil, err
+		}
+		return answer, nil
+	case e.DetailType == "Scheduled Event":
+		return nil, f.pass(ctx)
+	}
+	return nil, errors.New("the event is neither a batch of a DynamoDB stream nor of a schedule")
+}
+
+// batch counts a batch of the stream.
+func (f *Function) batch(
+	ctx context.Context, e *streamEvent,
+) (*events.DynamoDBTimeWindowEventResponse, *measures, error) {
+	m := &measures{failures: 1}
+	answer := &events.DynamoDBTimeWindowEventResponse{
+		BatchItemFailures: []events.DynamoDBBatchItemFailure{},
+	}
+	answer.State = make(map[string]string)
+	if e.ShardID == "" {
+		return nil, m, errors.New("the event does not name a shard of the stream: set the tumbling " +
+			"window of the event source mapping, TumblingWindowInSeconds, to 60")
+	}
+	b, isolated, err := f.read(e)
+	if err != nil {
+		return nil, m, err
+	}
+	b.Isolate = isolated.add
+	err = f.aggregator.Count(ctx, b)
+	u, unfinished := errors.AsType[*aggregator.UnfinishedError](err)
+	switch {
+	case unfinished:
+		f.log.Error("a part of the batch failed, and is tried again", "shard", e.ShardID,
+			"from", u.First.Sequence, "error", u.Err)
+		answer.BatchItemFailures = append(answer.BatchItemFailures,
+			events.DynamoDBBatchItemFailure{ItemIdentifier: u.First.Sequence})
+	case err != nil:
+		return nil, m, err
+	default:
+		m.failures = 0
+	}
+	if n := len(b.Records); n > 0 {
+		m.lag = max(0, f.now().Sub(b.Records[n-1].At))
+	}
+	m.isolated = f.report(isolated)
+	return answer, m, nil
+}
+
+// pass does what the batches of Lambda cannot: it reads the shards that send none, finds gaps, and
+// writes the totals that are due.
+func (f *Function) pass(ctx context.Context) error {
+	o := f.options
+	o.Once = true
+	a, err := f.table.Aggregate(ctx, &o)
+	if a == nil {
+		a = &dynamodb.Aggregated{}
+	}
+	m := &measures{}
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("the scheduled pass took longer than the function may: %w", ctx.Err())
+	}
+	if err != nil {
+		m.failures = 1
+	}
+	if !a.Until.IsZero() {
+		m.lag = max(0, f.now().Sub(a.Until))
+	}
+	f.metrics.write(f.now(), m.since(&dynamodb.Aggregated{}, a))
+	if err != nil {
+		f.log.Error("scheduled pass failed", "error", err)
+	}
+	return err
+}
+
+// report logs the records that cannot be counted. It returns their number.
+func (f *Function) report(i *isolation) int64 {
+	for _, r := range i.records {
+		f.log.Error("record isolated: it cannot be counted", "shard", i.shard, "sequence", r.sequence,
+			"reason", strings.Join(r.reasons, "; "), "record", json.RawMessage(r.raw))
+	}
+	return int64(len(i.records))
+}
