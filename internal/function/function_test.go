@@ -149,7 +149,8 @@ func TestFailingTable(t *testing.T) {
 			{Fault: testkit.Refuse, PerMille: 1000, Most: 5, Code: "AccessDeniedException"},
 		}, true, false},
 		"one entity": {[]testkit.FaultRule{{
-			Fault: testkit.Refuse, PerMille: 1000, Most: 3, Code: "AccessDeniedException", Match: usageOf("globex"),
+			Fault: testkit.Refuse, PerMille: 1000, Most: 3, Code: "AccessDeniedException",
+			Match: usageOf("globex"),
 		}}, true, true},
 		"now and then": {[]testkit.FaultRule{
 			{Fault: testkit.LostAnswer, PerMille: 60}, {Fault: testkit.FailAfter, PerMille: 60},
@@ -203,13 +204,16 @@ func TestBadEvents(t *testing.T) {
 	w := newWorld(t)
 	f := w.function()
 	for name, c := range map[string]struct{ event, want string }{
-		"no JSON":      {`{`, "cannot be read"},
-		"other event":  {`{"source": "aws.s3"}`, "neither a batch"},
-		"no window":    {`{"Records": [{}]}`, "TumblingWindowInSeconds"},
-		"other stream": {`{"shardId": "s", "Records": [{"eventSourceARN": "arn:aws:kinesis:x"}]}`, "DynamoDB stream"},
-		"a list":       {`[]`, "cannot be read"},
+		"no JSON":     {`{`, "cannot be read"},
+		"other event": {`{"source": "aws.s3"}`, "neither a batch"},
+		"no window":   {`{"Records": [{}]}`, "TumblingWindowInSeconds"},
+		"other stream": {
+			`{"shardId": "s", "Records": [{"eventSourceARN": "arn:aws:kinesis:x"}]}`, "DynamoDB stream",
+		},
+		"a list": {`[]`, "cannot be read"},
 	} {
-		if _, err := f.Handle(t.Context(), json.RawMessage(c.event)); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := f.Handle(t.Context(), json.RawMessage(c.event))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
@@ -228,7 +232,8 @@ func TestReplacedStream(t *testing.T) {
 			if err := json.Unmarshal(r, &e); err != nil {
 				t.Fatal(err)
 			}
-			e["eventSourceARN"] = "arn:aws:dynamodb:ddblocal:000000000000:table/" + w.table.Name + "/stream/2020-01-01T00:00:00.000"
+			e["eventSourceARN"] = "arn:aws:dynamodb:ddblocal:000000000000:table/" + w.table.Name +
+				"/stream/2020-01-01T00:00:00.000"
 			var err error
 			if records[i], err = json.Marshal(e); err != nil {
 				t.Fatal(err)

@@ -82,7 +82,8 @@ func TestProgram(t *testing.T) {
 			return answer{}
 		}
 	}
-	if a := send([]byte(`{}`)); !strings.HasSuffix(a.path, "/error") || !strings.Contains(a.body, "neither a batch") {
+	a := send([]byte(`{}`))
+	if !strings.HasSuffix(a.path, "/error") || !strings.Contains(a.body, "neither a batch") {
 		t.Errorf("got %+v, want an error", a)
 	}
 	shards, records := w.record()

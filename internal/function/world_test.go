@@ -226,7 +226,9 @@ func (w *world) record() (shards []string, records map[string][]json.RawMessage)
 	}
 	arn := d.Table.LatestStreamArn
 	for {
-		out, err := w.streams.DescribeStream(w.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: arn})
+		out, err := w.streams.DescribeStream(w.Context(), &dynamodbstreams.DescribeStreamInput{
+			StreamArn: arn,
+		})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -245,8 +247,8 @@ func (w *world) record() (shards []string, records map[string][]json.RawMessage)
 // complete reports whether the last records of the bucket items have the items as they are.
 func (w *world) complete(last map[string]string) bool {
 	for key, item := range w.items(schema.SKState) {
-		if n, ok := item[schema.BucketAttribute("tpm", schema.FieldConsumed)].(*ddbtypes.AttributeValueMemberN); !ok ||
-			last[key] != n.Value {
+		tc := item[schema.BucketAttribute("tpm", schema.FieldConsumed)]
+		if n, ok := tc.(*ddbtypes.AttributeValueMemberN); !ok || last[key] != n.Value {
 			return false
 		}
 	}
@@ -276,7 +278,8 @@ func (w *world) recordShard(arn, shard string, last map[string]string) (records 
 				w.Fatal(err)
 			}
 			records = append(records, raw)
-			key := schema.Key{PK: e.Change.Keys[schema.AttrPK].String(), SK: e.Change.Keys[schema.AttrSK].String()}
+			keys := e.Change.Keys
+			key := schema.Key{PK: keys[schema.AttrPK].String(), SK: keys[schema.AttrSK].String()}
 			if tc, ok := e.Change.NewImage[schema.BucketAttribute("tpm", schema.FieldConsumed)]; ok {
 				last[key.String()] = tc.Number()
 			}
@@ -316,7 +319,9 @@ func (m *mapping) send(f *function.Function, shard string, batch []json.RawMessa
 	}
 	event, err := json.Marshal(map[string]any{
 		"Records": batch, "shardId": shard, "state": m.states[shard],
-		"window":                  map[string]string{"start": "2026-11-27T09:00:00Z", "end": "2026-11-27T09:01:00Z"},
+		"window": map[string]string{
+			"start": "2026-11-27T09:00:00Z", "end": "2026-11-27T09:01:00Z",
+		},
 		"eventSourceARN":          "arn:aws:dynamodb:ddblocal:000000000000:table/x/stream/y",
 		"isFinalInvokeForWindow":  false,
 		"isWindowTerminatedEarly": false,
@@ -340,7 +345,9 @@ func (m *mapping) send(f *function.Function, shard string, batch []json.RawMessa
 	}
 	m.states[shard] = a.State
 	for _, failure := range a.BatchItemFailures {
-		i := slices.IndexFunc(batch, func(r json.RawMessage) bool { return sequence(r) == failure.ItemIdentifier })
+		i := slices.IndexFunc(batch, func(r json.RawMessage) bool {
+			return sequence(r) == failure.ItemIdentifier
+		})
 		if i < 0 {
 			m.w.Fatalf("the answer %s names a record that is not in the batch", text)
 		}

@@ -70,9 +70,11 @@ var rooms = []room{
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "aggregator", "driver", "kernel", "internal/schema", "internal/sharding", awsSDK, awsSmithy,
+			root, "aggregator", "driver", "kernel", "internal/schema", "internal/sharding",
+			awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
-			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/leaserecord",
+			"dynamodb/internal/config", "dynamodb/internal/client",
+			"dynamodb/internal/leaserecord",
 			"dynamodb/internal/stream",
 		},
 		tests: []string{"limiter", "conformance", "manifest"},
@@ -100,7 +102,8 @@ var rooms = []room{
 		dir: "dynamodb/internal/stream",
 		imports: []string{
 			root, "aggregator", "internal/schema", "internal/sharding", awsSDK,
-			"dynamodb/internal/bucketitem", "dynamodb/internal/tables", "dynamodb/internal/client",
+			"dynamodb/internal/bucketitem", "dynamodb/internal/tables",
+			"dynamodb/internal/client",
 		},
 		tests: []string{"limiter", "dynamodb", awsSmithy},
 	},
@@ -112,7 +115,10 @@ var rooms = []room{
 		dir:     "dynamodb/internal/config",
 		imports: []string{root, "internal/schema", awsSDK, "dynamodb/internal/client"},
 	},
-	{dir: "dynamodb/internal/client", imports: []string{root, "internal/schema", awsSDK, awsSmithy}},
+	{
+		dir:     "dynamodb/internal/client",
+		imports: []string{root, "internal/schema", awsSDK, awsSmithy},
+	},
 	{
 		dir:     "dynamodb/livetest",
 		imports: []string{root, awsSDK, awsSmithy},
@@ -121,14 +127,17 @@ var rooms = []room{
 	{
 		dir: "tigerbeetle",
 		imports: []string{
-			root, "driver", "kernel", "tigerbeetle/internal/client", "tigerbeetle/internal/uint128", tigerbeetle,
+			root, "driver", "kernel", "tigerbeetle/internal/client",
+			"tigerbeetle/internal/uint128", tigerbeetle,
 		},
 		tests: []string{
-			"limiter", "conformance", "conformance/broken", "conformance/model", "manifest", "tigerbeetle/emulator",
+			"limiter", "conformance", "conformance/broken", "conformance/model", "manifest",
+			"tigerbeetle/emulator",
 		},
 	},
 	{
-		dir: "tigerbeetle/emulator", imports: []string{"tigerbeetle/internal/uint128", tigerbeetle},
+		dir:     "tigerbeetle/emulator",
+		imports: []string{"tigerbeetle/internal/uint128", tigerbeetle},
 	},
 	{dir: "tigerbeetle/internal/client", imports: []string{root, tigerbeetle}},
 	{dir: "tigerbeetle/internal/uint128", imports: []string{tigerbeetle}},
@@ -137,10 +146,18 @@ var rooms = []room{
 		tests: []string{"limiter", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler"},
 	},
 	{
-		dir: "store", imports: []string{root, "driver", "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator"}, tests: []string{"limiter"},
+		dir: "store",
+		imports: []string{
+			root, "driver", "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator",
+		},
+		tests: []string{"limiter"},
 	},
 
-	{dir: "internal/apijson", imports: []string{root}, tests: []string{"limiter", "memory", "manifest"}},
+	{
+		dir:     "internal/apijson",
+		imports: []string{root},
+		tests:   []string{"limiter", "memory", "manifest"},
+	},
 	{
 		dir: "httpapi", imports: []string{root, "internal/apijson", "internal/leaseid"},
 		tests: []string{
@@ -149,7 +166,8 @@ var rooms = []room{
 		},
 	},
 	{
-		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson", "internal/money", jsonV2},
+		dir:     "httpapi/httphandler",
+		imports: []string{root, "httpapi", "internal/apijson", "internal/money", jsonV2},
 		tests: []string{
 			"limiter", "driver", "memory", "manifest", "internal/server/statuspage",
 			"internal/testkit/recordstore",
@@ -166,7 +184,10 @@ var rooms = []room{
 	},
 	{dir: "estimator"},
 
-	{dir: "manifest", imports: []string{root, "internal/clip", "internal/joined", "internal/money", goYAML}},
+	{
+		dir:     "manifest",
+		imports: []string{root, "internal/clip", "internal/joined", "internal/money", goYAML},
+	},
 	{
 		dir:     "aggregator",
 		imports: []string{root, "kernel", "internal/schema", "internal/sharding"},
@@ -179,10 +200,15 @@ var rooms = []room{
 		imports: []string{root, "limiter", "driver", "conformance/model", "internal/soak", porcupine, rapid},
 		tests:   []string{"memory", "conformance/broken"},
 	},
-	{dir: "conformance/model", imports: []string{root, "limiter", "driver"}, tests: []string{"conformance"}},
 	{
-		dir: "conformance/broken", imports: []string{root, "limiter", "driver", "conformance", "conformance/model"},
-		tests: []string{"memory"},
+		dir:     "conformance/model",
+		imports: []string{root, "limiter", "driver"},
+		tests:   []string{"conformance"},
+	},
+	{
+		dir:     "conformance/broken",
+		imports: []string{root, "limiter", "driver", "conformance", "conformance/model"},
+		tests:   []string{"memory"},
 	},
 
 	{dir: "internal/schema", imports: []string{root, "kernel", awsSDK}},
@@ -196,9 +222,12 @@ var rooms = []room{
 	{
 		dir: "internal/cli",
 		imports: []string{
-			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
-			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/lab", "internal/joined", "internal/money", "internal/text", "internal/console", "internal/connect",
+			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
+			"grpcapi", "gateway",
+			"manifest", "aggregator", "provision", "estimator", "internal/schema",
+			"internal/server",
+			"internal/lab", "internal/joined", "internal/money", "internal/text",
+			"internal/console", "internal/connect",
 			"internal/chart",
 			cobra, grpc, awsSDK,
 		},
@@ -210,27 +239,33 @@ var rooms = []room{
 	{
 		dir: "internal/server",
 		imports: []string{
-			root, "limiter", "driver", "httpapi", "httpapi/httphandler", "internal/server/statuspage", "manifest", goYAML, prometheus, otel,
+			root, "limiter", "driver", "httpapi", "httpapi/httphandler",
+			"internal/server/statuspage", "manifest", goYAML, prometheus, otel,
 		},
 		tests: []string{"memory"},
 	},
 	{
-		dir: "internal/server/statuspage", imports: []string{root, "limiter", "httpapi", "internal/apijson"},
-		tests: []string{"memory", "httpapi/httphandler", "internal/testkit/recordstore"},
+		dir:     "internal/server/statuspage",
+		imports: []string{root, "limiter", "httpapi", "internal/apijson"},
+		tests:   []string{"memory", "httpapi/httphandler", "internal/testkit/recordstore"},
 	},
 	{dir: "internal/console", imports: []string{root, "internal/text", cobra, xTerm}},
 	{
 		dir: "internal/connect",
 		imports: []string{
-			root, "limiter", "store", "memory", "httpapi", "manifest", "internal/console", "internal/text", cobra,
+			root, "limiter", "store", "memory", "httpapi", "manifest", "internal/console",
+			"internal/text", cobra,
 		},
 	},
 	{
 		dir: "internal/lab",
 		imports: []string{
-			root, "limiter", "memory", "httpapi", "manifest", "internal/server", "internal/console",
-			"internal/connect", "internal/joined", "internal/text", "internal/chart", "internal/lab/live",
-			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report", "internal/lab/trace",
+			root, "limiter", "memory", "httpapi", "manifest", "internal/server",
+			"internal/console",
+			"internal/connect", "internal/joined", "internal/text", "internal/chart",
+			"internal/lab/live",
+			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report",
+			"internal/lab/trace",
 			cobra,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
@@ -246,11 +281,15 @@ var rooms = []room{
 		dir:     "internal/lab/report",
 		imports: []string{root, "internal/chart", "internal/lab/replay", "internal/text"},
 	},
-	{dir: "internal/lab/trace", imports: []string{root, "internal/clip", "internal/identifier", "internal/text"}},
+	{
+		dir:     "internal/lab/trace",
+		imports: []string{root, "internal/clip", "internal/identifier", "internal/text"},
+	},
 	{
 		dir: "internal/lab/replay",
 		imports: []string{
-			root, "limiter", "memory", "manifest", "estimator", "internal/joined", "internal/lab/pace", "internal/lab/trace",
+			root, "limiter", "memory", "manifest", "estimator", "internal/joined",
+			"internal/lab/pace", "internal/lab/trace",
 			"internal/text",
 		},
 	},
@@ -260,14 +299,16 @@ var rooms = []room{
 	{
 		dir: "internal/lab/loadtest",
 		imports: []string{
-			root, "internal/clip", "internal/joined", "internal/lab/pace", "internal/text", histogram,
+			root, "internal/clip", "internal/joined", "internal/lab/pace", "internal/text",
+			histogram,
 		},
 		tests: []string{"limiter", "memory", "httpapi", "httpapi/httphandler"},
 	},
 	{
 		dir: "internal/livetest",
 		tests: []string{
-			"limiter", "driver", "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler",
+			"limiter", "driver", "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator",
+			"httpapi", "httpapi/httphandler",
 			tigerbeetle,
 		},
 	},
@@ -275,7 +316,10 @@ var rooms = []room{
 	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
 	{dir: "internal/testkit/recordstore", imports: []string{root, "limiter", "driver", "memory"}},
-	{dir: "internal/testkit/liveserver", imports: []string{root, "limiter", "httpapi/httphandler", "manifest", "memory"}},
+	{
+		dir:     "internal/testkit/liveserver",
+		imports: []string{root, "limiter", "httpapi/httphandler", "manifest", "memory"},
+	},
 	{dir: "internal/lint"},
 
 	{dir: "cmd/weir", imports: []string{anything}},
@@ -292,6 +336,7 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/dynamodblocal", "internal/testkit/liveserver", "internal/testkit/recordstore",
+	"internal/testkit/dynamodblocal", "internal/testkit/liveserver",
+	"internal/testkit/recordstore",
 	"internal/soak",
 }
