@@ -58,9 +58,8 @@ func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated
 	return a.Aggregated(), err
 }
 
-// Aggregator counts usage from batches of the table's stream that somebody else reads, as the
-// function in cmd/weir-aggregator does with what AWS Lambda reads. Its methods must not be called at
-// the same time.
+// Aggregator counts usage from batches of the table's stream that its caller has read. The function
+// in cmd/weir-aggregator gets them from AWS Lambda. Its methods must not be called concurrently.
 type Aggregator struct{ reader *stream.Reader }
 
 // Aggregator returns an aggregator of the table. The options that are about reading the stream do

@@ -133,7 +133,7 @@ type Reader struct {
 	off        bool // the stream was turned off
 	began      time.Time
 	refreshed  time.Time // of the last read of the state between batches
-	// isolate is told of records that cannot be counted; nil for nobody.
+	// isolate is called for records that cannot be counted; nil if they are only logged.
 	isolate func(*aggregator.Record, *aggregator.Fault)
 
 	mu         sync.Mutex // guards the fields below while shards are read in parallel
