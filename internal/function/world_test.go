@@ -314,6 +314,16 @@ func (m *mapping) deliver(f *function.Function, most int) {
 // send sends a batch, and returns the number of its records that are done.
 func (m *mapping) send(f *function.Function, shard string, batch []json.RawMessage) (done int) {
 	m.w.Helper()
+	ctx, cancel := context.WithTimeout(m.w.Context(), time.Minute)
+	defer cancel()
+	return m.sendIn(ctx, f, shard, batch)
+}
+
+// sendIn is send with a context.
+func (m *mapping) sendIn(
+	ctx context.Context, f *function.Function, shard string, batch []json.RawMessage,
+) (done int) {
+	m.w.Helper()
 	if m.states == nil {
 		m.states = make(map[string]map[string]string)
 	}
@@ -329,8 +339,6 @@ func (m *mapping) send(f *function.Function, shard string, batch []json.RawMessa
 	if err != nil {
 		m.w.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(m.w.Context(), time.Minute)
-	defer cancel()
 	answer, err := f.Handle(ctx, event)
 	if err != nil {
 		return 0
