@@ -26,6 +26,10 @@ type AggregateOptions struct {
 	// Interval is the time between two reads of the stream. A longer one makes fewer writes of more
 	// records each. Default: five seconds.
 	Interval time.Duration
+	// HotWrites is the number of writes of a bucket item in one second at which the bucket is split
+	// into twice as many shards, before DynamoDB's bound of 1,000; below 0 turns splitting off.
+	// Default: 800.
+	HotWrites int
 	// Logger gets what is counted, what is left out and why, and what is incomplete. Default:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -39,6 +43,10 @@ type Aggregated struct {
 	Hours, Totals int64
 	// Skipped is the number of records that were left out, by reason.
 	Skipped map[string]int64
+	// Splits is the number of times that the shards of a hot bucket were doubled, Raised of other
+	// shards whose count was raised after a doubling, and SplitsFailed of writes for these that
+	// failed.
+	Splits, Raised, SplitsFailed int64
 	// Gaps is the number of times that were marked as incomplete.
 	Gaps int64
 	// Until is the time up to which the whole stream was read; zero if it was not read to its end.
@@ -85,7 +93,7 @@ func (t *Table) Aggregator(ctx context.Context, o *AggregateOptions) (*Aggregato
 	}
 	return &Aggregator{stream.New(c, stream.Options{
 		Once: o.Once, TakeOver: o.TakeOver, RetentionDays: int64(o.RetentionDays), Interval: o.Interval,
-		Logger: o.Logger,
+		HotWrites: o.HotWrites, Logger: o.Logger,
 	})}, nil
 }
 
@@ -103,6 +111,7 @@ func (a *Aggregator) Aggregated() *Aggregated {
 	return &Aggregated{
 		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals,
 		Skipped: maps.Clone(s.Skipped), Gaps: s.Gaps, Until: s.Until,
+		Splits: s.Splits, Raised: s.Raised, SplitsFailed: s.SplitsFailed,
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -113,7 +113,7 @@ func writesUndivided(w *tableWorld) {
 // shardsExist checks that a crowded bucket is split, up to a bound, and the first request on a new
 // shard creates it.
 func shardsExist(w *tableWorld) {
-	w.system(per("n", 1_000_000, bucketitem.MaxShards, noRefillPeriod*time.Second)) // divisible by 32
+	w.system(per("n", 1_000_000, sharding.MaxShards, noRefillPeriod*time.Second)) // divisible by 32
 	p := w.process()
 	admitted := int64(0)
 	admit := func(n int) {
@@ -125,20 +125,20 @@ func shardsExist(w *tableWorld) {
 	admit(1)
 	// Repeat this twice as often as the shards can be doubled, and then until they are, because all
 	// requests may go to new shards, which are not crowded.
-	for round := 0; round < 10 || w.count(testEntity) < bucketitem.MaxShards; round++ {
+	for round := 0; round < 10 || w.count(testEntity) < sharding.MaxShards; round++ {
 		if round == 100 {
-			w.Fatalf("%d shards after %d rounds, want %d", w.count(testEntity), round, bucketitem.MaxShards)
+			w.Fatalf("%d shards after %d rounds, want %d", w.count(testEntity), round, sharding.MaxShards)
 		}
 		for i := range w.shards(testEntity) {
 			w.crowded(testEntity, i)
 		}
 		admit(3)
 		w.clock.Advance(2 * time.Second) // longer than SpreadMS
-		if n := w.count(testEntity); n > bucketitem.MaxShards {
-			w.Fatalf("%d shards, want at most %d", n, bucketitem.MaxShards)
+		if n := w.count(testEntity); n > sharding.MaxShards {
+			w.Fatalf("%d shards, want at most %d", n, sharding.MaxShards)
 		}
 	}
-	equal(w, "shards", w.count(testEntity), bucketitem.MaxShards)
+	equal(w, "shards", w.count(testEntity), sharding.MaxShards)
 	admit(300)
 	found := w.shards(testEntity)
 	for _, l := range p.log.take() {
@@ -146,9 +146,9 @@ func shardsExist(w *tableWorld) {
 			w.Errorf("shard %d was written to, and is not there", l.shard)
 		}
 	}
-	w.Logf("%d of %d shards are there after %d writes", len(found), bucketitem.MaxShards, admitted)
-	if len(found) < bucketitem.MaxShards/2 {
-		w.Errorf("%d shards are there, want most of %d", len(found), bucketitem.MaxShards)
+	w.Logf("%d of %d shards are there after %d writes", len(found), sharding.MaxShards, admitted)
+	if len(found) < sharding.MaxShards/2 {
+		w.Errorf("%d shards are there, want most of %d", len(found), sharding.MaxShards)
 	}
 	left, consumed := w.sum(testEntity, "n")
 	equal(w, "consumed", consumed, admitted*1000)

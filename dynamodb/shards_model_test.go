@@ -12,6 +12,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -251,7 +252,7 @@ func (m *shardModel) wait() {
 // than its share.
 func (m *shardModel) double(p *process) {
 	was := m.count
-	if was == bucketitem.MaxShards {
+	if was == sharding.MaxShards {
 		return
 	}
 	if m.told {

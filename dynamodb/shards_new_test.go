@@ -6,6 +6,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // newShardCases returns cases of shards that do not exist yet, or do not exist any more. The units
@@ -88,9 +89,9 @@ func splitLostTwice(w *tableWorld) {
 func splitSourceMissing(w *tableWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
-	w.putShards(testEntity, bucketitem.MaxShards, limit, units{"n": 320})
+	w.putShards(testEntity, sharding.MaxShards, limit, units{"n": 320})
 	p := w.process()
-	p.createShards(testEntity, "n", bucketitem.MaxShards)
+	p.createShards(testEntity, "n", sharding.MaxShards)
 	w.together(testEntity, "n", 320_000)
 	w.clock.Advance(3 * time.Minute)
 	p.exactly(testEntity, "n", 320, 320)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // splitCases returns cases about the number of shards that a bucket is split into.
@@ -12,7 +12,7 @@ func splitCases() []mistakeCase {
 	return []mistakeCase{
 		{"split: as far as the capacity divides", splitsTo(8, per("n", 321, 32_000, time.Minute))},
 		{"split: as far as the refill divides", splitsTo(8, per("n", 32_000, 321, time.Minute))},
-		{"split: to the bound if everything divides", splitsTo(bucketitem.MaxShards, per("n", 336, 32, time.Minute))},
+		{"split: to the bound if everything divides", splitsTo(sharding.MaxShards, per("n", 336, 32, time.Minute))},
 		{"split: as far as ten units are left", splitsTo(8, per("n", 96, 96, time.Minute))},
 		{
 			"split: as far as the smallest of several limits lets it",
@@ -31,7 +31,7 @@ func (p *process) crowdedOut() int {
 	p.admit(testEntity, weir.Costs{"n": 1})
 	was := w.count(testEntity)
 	for crowded := 0; crowded < 2; { // shard 0 was crowded twice without a split
-		w.clock.Advance(2 * bucketitem.SpreadMS * time.Millisecond)
+		w.clock.Advance(2 * sharding.SpreadMS * time.Millisecond)
 		for i := range w.shards(testEntity) {
 			w.crowded(testEntity, i)
 		}
@@ -43,7 +43,7 @@ func (p *process) crowdedOut() int {
 			p.admit(testEntity, weir.Costs{"n": 0})
 		}
 		if n := w.count(testEntity); n != was {
-			if n != 2*was || n > bucketitem.MaxShards {
+			if n != 2*was || n > sharding.MaxShards {
 				w.Fatalf("%d shards became %d", was, n)
 			}
 			was, crowded = n, 0

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // severalShardCases returns cases of requests that several shards answer together. They admit what
@@ -56,7 +56,7 @@ func transactionsSpread(w *tableWorld) {
 		}
 		w.crowded(testEntity, 0)
 		p.admit(testEntity, weir.Costs{"n": 0})
-		w.clock.Advance(bucketitem.SpreadMS * time.Millisecond)
+		w.clock.Advance(sharding.SpreadMS * time.Millisecond)
 	}
 	p.createShards(testEntity, "n", shards)
 	w.clock.Advance(time.Minute)

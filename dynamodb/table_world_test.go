@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/driver"
-	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 	"github.com/weir-limiter/weir/limiter"
 )
 
@@ -300,7 +300,7 @@ func (w *tableWorld) put(b *schema.Bucket) {
 // shards returns the existing shards of a bucket, by number.
 func (w *tableWorld) shards(entity string) map[int]*schema.Bucket {
 	w.Helper()
-	keys := make([]schema.Key, 2*bucketitem.MaxShards)
+	keys := make([]schema.Key, 2*sharding.MaxShards)
 	for i := range keys {
 		keys[i] = w.id(entity, i).Key()
 	}

@@ -27,6 +27,9 @@ command is started again, and even if it runs twice. The stream keeps changes fo
 the command does not run for longer, it marks the time as incomplete. Days and months are
 written when they have ended. An idle table is read but not written to.
 
+A bucket whose item takes 800 writes in a second is split into twice as many shards, before
+DynamoDB's bound of 1,000.
+
 A table whose usage the Python library's function counts is refused. To count instead of it,
 turn its trigger off, and give --take-over: the command waits until the function has written
 nothing for two minutes.
@@ -40,6 +43,9 @@ type aggregateBody struct {
 	Hours   int64            `json:"hour_updates"`
 	Totals  int64            `json:"totals"`
 	Skipped map[string]int64 `json:"skipped"`
+	Splits  int64            `json:"splits"`
+	Raised  int64            `json:"shards_raised"`
+	Failed  int64            `json:"splits_failed"`
 	Gaps    int64            `json:"gaps"`
 	Until   string           `json:"until,omitempty"`
 }
@@ -47,7 +53,7 @@ type aggregateBody struct {
 func newAggregateBody(a *dynamodb.Aggregated) *aggregateBody {
 	body := &aggregateBody{
 		Records: a.Records, Counted: a.Counted, Hours: a.Hours, Totals: a.Totals, Skipped: a.Skipped,
-		Gaps: a.Gaps,
+		Splits: a.Splits, Raised: a.Raised, Failed: a.SplitsFailed, Gaps: a.Gaps,
 	}
 	if !a.Until.IsZero() {
 		body.Until = a.Until.UTC().Format(time.RFC3339)
@@ -62,6 +68,13 @@ func (body *aggregateBody) table(b *bytes.Buffer) {
 	t.Add("counted", text.FormatInt(body.Counted))
 	t.Add("hours updated", text.FormatInt(body.Hours))
 	t.Add("days and months", text.FormatInt(body.Totals))
+	t.Add("hot buckets split", text.FormatInt(body.Splits))
+	if body.Raised > 0 {
+		t.Add("shards brought to the count", text.FormatInt(body.Raised))
+	}
+	if body.Failed > 0 {
+		t.Add("writes of splits failed", text.FormatInt(body.Failed))
+	}
 	for _, reason := range slices.Sorted(maps.Keys(body.Skipped)) {
 		t.Add("skipped: "+reason, text.FormatInt(body.Skipped[reason]))
 	}

@@ -138,10 +138,7 @@ func (m *Image) startsFullFor(of *Waiter) bool {
 }
 
 // restricted reports whether the item has attributes that weir does not support (ADR 17).
-func (m *Image) restricted() bool {
-	return m.Item.Disabled || len(m.Item.Unjudged) > 0 ||
-		slices.ContainsFunc(m.Limits, func(c LimitImage) bool { return len(c.Unjudged) > 0 })
-}
+func (m *Image) restricted() bool { return sharding.Restricted(m.Item) }
 
 // configExpired reports whether the item's limits are no longer valid (its vu has passed), so that
 // the configuration must be read (ADR 17).

@@ -24,6 +24,7 @@ type batch struct {
 // buckets do not move it, so that weir's own writes are not followed by more of them.
 func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Record) error {
 	b := r.sift(s, records)
+	r.split(ctx, s, records)
 	if err := r.markUnread(ctx, b.lost); err != nil {
 		return err
 	}

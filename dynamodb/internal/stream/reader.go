@@ -29,6 +29,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/sharding"
 )
 
 // Options are the options of a Reader.
@@ -52,6 +53,9 @@ type Options struct {
 	// Quiet is how long another aggregator must have written nothing before the table is taken
 	// over. Default: 2 min.
 	Quiet time.Duration
+	// HotWrites is the number of writes of an item in one second at which its bucket is split; below
+	// 0 turns splitting off. Default: 800.
+	HotWrites int
 	// Source replaces the SDK's client of streams. Default: the SDK's.
 	Source Source
 	// Move is applied to the times of the stream, its records and its table. Default: none.
@@ -80,6 +84,7 @@ func (o *Options) fill() {
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	o.IndexLag = cmp.Or(o.IndexLag, defaultIndexLag)
 	o.Quiet = cmp.Or(o.Quiet, defaultQuiet)
+	o.HotWrites = cmp.Or(o.HotWrites, sharding.HotWrites)
 	if o.Move == nil {
 		o.Move = func(t time.Time) time.Time { return t }
 	}
@@ -111,6 +116,9 @@ type Stats struct {
 	Updates, Totals int64
 	// Skipped is the number of records that were left out, by reason.
 	Skipped map[string]int64
+	// Splits is the number of times that the shards of a bucket were doubled, Raised of the other
+	// shards whose count was raised, and SplitsFailed of writes for these that failed.
+	Splits, Raised, SplitsFailed int64
 	// Gaps is the number of gaps that were marked.
 	Gaps int64
 	// Until is the time up to which the whole stream was read; zero if that is not known yet.
@@ -140,7 +148,8 @@ type Reader struct {
 	namespaces map[string]namespace
 	// followed are the buckets whose records are read without a gap since the first one.
 	followed map[schema.BucketID]bool
-	marked   map[schema.Key]bool // the gaps of deleted namespaces that are stored
+	splits   map[schema.BucketID]splitCount // by first shard
+	marked   map[schema.Key]bool            // the gaps of deleted namespaces that are stored
 	// missedStart reports whether this session found that usage was not counted from the beginning.
 	missedStart bool
 	makeGood    bool // there may be gaps before the first records of buckets

@@ -31,6 +31,8 @@ type shard struct {
 	last time.Time
 	// stored is the checkpoint as this process knows it; nil if there is none.
 	stored *schema.Checkpoint
+	// writes are the writes of bucket items in the last second.
+	writes aggregator.Writes
 	// done reports whether the shard was read to its end.
 	done bool
 }

@@ -128,6 +128,8 @@ func (w *world) countBy(reader func() *stream.Reader) stream.Stats {
 		s := r.Stats()
 		total.Records, total.Counted = total.Records+s.Records, total.Counted+s.Counted
 		total.Updates, total.Totals = total.Updates+s.Updates, total.Totals+s.Totals
+		total.Splits, total.Raised = total.Splits+s.Splits, total.Raised+s.Raised
+		total.SplitsFailed += s.SplitsFailed
 		total.Gaps, total.Until = total.Gaps+s.Gaps, s.Until
 		for reason, n := range s.Skipped {
 			total.Skipped[reason] += n
