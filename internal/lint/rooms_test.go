@@ -97,6 +97,7 @@ var rooms = []room{
 			root, "driver", "kernel", "internal/schema", "internal/sharding", awsSDK,
 			"dynamodb/internal/config", "dynamodb/internal/client",
 		},
+		tests: []string{"aggregator"},
 	},
 	{
 		dir: "dynamodb/internal/stream",
