@@ -1,6 +1,7 @@
-// Package aggregator counts usage from the records of a DynamoDB table's stream. It makes no calls:
-// records go in, and the updates of usage items come out. Package dynamodb has the loop that reads
-// the stream and writes the updates ([github.com/weir-limiter/weir/dynamodb.Table.Aggregate]).
+// Package aggregator counts usage from the records of a DynamoDB table's stream, and finds buckets
+// to split. It makes no calls: records go in, and what is to be written comes out. Package dynamodb
+// has the loop that reads the stream and writes
+// ([github.com/weir-limiter/weir/dynamodb.Table.Aggregate]).
 //
 // [Parse] turns the record of a bucket item into a [Change]: what the item says, before and after,
 // about the units ever taken on each limit (tc). [Book] sorts the changes of a batch into a
@@ -20,4 +21,8 @@
 //
 // [Totals] adds up the hours of a day and the days of a month. [Lost] finds the time whose records
 // the stream no longer had when they were to be read.
+//
+// [Writes] counts the writes of bucket items, and says which buckets to split before DynamoDB
+// throttles them. [Doubled] finds those that were split, perhaps by a process that ended before it
+// had told all shards.
 package aggregator

@@ -1,6 +1,7 @@
 package aggregator_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -40,6 +41,33 @@ func FuzzBook(f *testing.F) {
 			got += n
 		}
 		equal(t, "units", got, want)
+	})
+}
+
+// FuzzWritesJSON decodes counts of writes. What is accepted stays the same when it is encoded and
+// decoded again.
+func FuzzWritesJSON(f *testing.F) {
+	f.Add(`[{"i":"AAAAAAAAAAAAAAAAAAAAAA","c":2,"f":1,"s":2,"n":3,"p":"label#01"}]`)
+	f.Add(`[{"i":"AAAAAAAAAAAAAAAAAAAAAA","c":2},{"i":"AAAAAAAAAAAAAAAAAAAAAA","c":1}]`)
+	f.Add(`null`)
+	f.Fuzz(func(t *testing.T, text string) {
+		w := &aggregator.Writes{}
+		if json.Unmarshal([]byte(text), w) != nil {
+			return
+		}
+		first, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := &aggregator.Writes{}
+		if err := json.Unmarshal(first, again); err != nil {
+			t.Fatal(err)
+		}
+		second, err := json.Marshal(again)
+		if err != nil || string(first) != string(second) {
+			t.Errorf("got %s and then %s, %v", first, second, err)
+		}
+		again.Due((&traffic{}).writes(1, acme, 2, 0), hot, start)
 	})
 }
 

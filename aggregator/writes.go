@@ -17,10 +17,10 @@ import (
 // belongs to one shard of the stream, whose batches it is given in order; one that is given again
 // counts once. The zero value is ready to use. It must not be used by several goroutines.
 //
-// It is bounded: after each batch it keeps the [maxWritten] items that were written last, of those
-// in the same second the busiest ones. That forgets no hot item, because a partition of a table
-// takes 1,000 writes a second: beside an item with 800 there are at most 200 others. As JSON it has
-// up to 50 KB.
+// It is bounded: after each batch it keeps the 256 items that were written last, of those in the
+// same second the busiest ones. That forgets no hot item, because a partition of a table takes 1,000
+// writes a second: beside an item with 800 there are at most 200 others. As JSON it has less than
+// 50 KB.
 type Writes struct {
 	items map[itemHash]*written
 }

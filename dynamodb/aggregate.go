@@ -53,8 +53,9 @@ type Aggregated struct {
 	Until time.Time
 }
 
-// Aggregate counts usage from the table's stream, for all namespaces, until ctx ends. It is safe to
-// run twice at the same time. Errors that may pass are logged, and it goes on. Errors are
+// Aggregate counts usage from the table's stream, for all namespaces, until ctx ends. It splits
+// buckets whose items are about to take more writes than DynamoDB allows. It is safe to run twice at
+// the same time. Errors that may pass are logged, and it goes on. Errors are
 // [weir.Unsupported] for a table without a stream of old and new images, and [weir.Conflict] for one
 // whose usage the Python library's function counts.
 func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated, error) {

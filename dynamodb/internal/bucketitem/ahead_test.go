@@ -81,6 +81,9 @@ func aheadCases() map[string]aheadTraffic {
 		"growing traffic": {
 			[]aheadPhase{{900, time.Minute}, {1900, time.Minute}}, []int{2, 4}, false,
 		},
+		"a rush right after a doubling": {
+			[]aheadPhase{{900, time.Second}, {8000, 2 * time.Second}}, []int{2, 4}, true,
+		},
 		"much traffic at once": {[]aheadPhase{{4000, 10 * time.Second}}, []int{2, 4, 8}, true},
 	}
 }

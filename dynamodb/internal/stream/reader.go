@@ -7,6 +7,9 @@
 // after a restart; the positions on the usage items keep them from counting twice. A batch without
 // a bucket item's record writes nothing.
 //
+// Before it counts a batch it splits the buckets that are hot by its records. That is best effort:
+// nothing of it keeps a batch from being counted.
+//
 // Parents come before their children, so that the records of one bucket item are read in order. Two
 // readers may work at the same time: each counts what the other has not.
 //

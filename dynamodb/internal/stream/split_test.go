@@ -107,9 +107,9 @@ func TestSplitOff(t *testing.T) {
 	w := newWorld(t)
 	w.setLimit(divisible)
 	w.busy("hot", hotWrites)
-	w.putShard("two", 0, 1)
 	w.putShard("two", 0, 2)
-	w.putShard("two", 1, 1)
+	w.putShard("two", 1, 2)
+	w.putShard("two", 0, 4)
 	off := hotAt(-1)
 	if s := w.count(off); s.Splits != 0 || s.Raised != 0 {
 		t.Errorf("turned off: got %+v", s)
@@ -206,12 +206,13 @@ func TestSplitOnce(t *testing.T) {
 	calls := &splitWrites{}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	end := 0
+	end, passes := 0, 0
 	r := w.readerOf(w.client(calls.install), hotAt(hotWrites), func(o *stream.Options) {
 		o.Once = false
 		o.Wait = func(ctx context.Context, _ time.Duration) error {
+			passes++
 			switch {
-			case end > 0 && w.clock.seen(end):
+			case passes > 2000, end > 0 && w.clock.seen(end):
 				cancel()
 			case end == 0 && len(w.bucket("acme")) == 2 && w.bucket("acme")[1].Shards == 4:
 				end = w.at(w.clock.now()) // after the records of the doubling
