@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/sharding"
 )
 
@@ -19,6 +20,7 @@ func splitCases() []mistakeCase {
 			splitsTo(2, per("n", 3200, 3200, time.Minute), per("m", 20, 16, time.Minute)),
 		},
 		{"split: not at all if nothing divides", splitsTo(1, per("n", 15, 15, time.Minute))},
+		{"split: not at all with a limit that weir does not support", splitsNoRestricted},
 		{"split: as far as a limit that is not on the item yet divides", splitsByAdded},
 	}
 }
@@ -78,6 +80,18 @@ func splitsTo(shards int, limits ...weir.Limit) func(w *tableWorld) {
 		p.admit(testEntity, weir.Costs{"n": limits[0].Capacity}) // the whole capacity is available
 		w.together(testEntity, "n", 0)
 	}
+}
+
+// splitsNoRestricted checks that a bucket with an attribute of another program is not split: weir
+// makes no shard from such an item, so half of the bucket would be lost.
+func splitsNoRestricted(w *tableWorld) {
+	w.system(per("n", 320, 320, time.Minute), per("m", 320, 320, time.Minute))
+	p := w.process()
+	p.admit(testEntity, weir.Costs{"n": 1})
+	w.edit(testEntity, 0, map[string]int64{schema.BucketAttribute("m", schema.FieldSoft): 1})
+	equal(w, "shards", p.crowdedOut(), 1)
+	w.clock.Advance(time.Minute)
+	p.admit(testEntity, weir.Costs{"n": 320})
 }
 
 // splitsByAdded checks that a configured limit counts even if no write has brought it to the item

@@ -123,10 +123,15 @@ func TestSplitOff(t *testing.T) {
 	}
 	id := w.bucketID("gone")
 	id.Namespace = n.ID
-	for shards := range 2 * hotWrites {
-		w.putBucket(id, 1)
-		w.putBucket(id, 1+shards)
+	w.putBucket(id, 1)
+	for n := range int64(2 * hotWrites) {
+		w.update(id.Key(), "SET b_rpm_tc = :n", nil, schema.Item{":n": schema.Number(1 + n)})
 	}
+	second := id
+	second.Shard = 1
+	w.putBucket(id, 2)
+	w.putBucket(second, 2)
+	w.putBucket(id, 4)
 	calls := &splitWrites{}
 	s := w.countBy(func() *stream.Reader { return w.readerOf(w.client(calls.install), hotAt(hotWrites)) })
 	if s.Splits != 0 || s.Raised != 0 || calls.n != 0 {
