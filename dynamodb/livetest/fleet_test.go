@@ -43,6 +43,9 @@ type scenario struct {
 	doubles int
 	// sides are the sides that take part. Default: both.
 	sides []string
+	// during runs beside the calls; nil for nothing. It begins before them, and what it returns is
+	// called after them.
+	during func(f *fleet) (end func())
 }
 
 // fleet is the processes of one run and their data.
@@ -91,6 +94,10 @@ func play(t testing.TB, s scenario, each, seconds int) *fleet {
 			t.Fatal(err)
 		}
 	}
+	end := func() {}
+	if f.during != nil {
+		end = f.during(f)
+	}
 	f.start(ctx)
 	for _, m := range f.processes {
 		if err := m.process.Wait(ctx); err != nil {
@@ -102,6 +109,7 @@ func play(t testing.TB, s scenario, each, seconds int) *fleet {
 		}
 		f.records = append(f.records, records...)
 	}
+	end()
 	f.read(ctx)
 	return f
 }
