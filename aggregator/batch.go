@@ -11,6 +11,9 @@ type Batch struct {
 	Label, Shard string
 	// Records are in the order of the shard.
 	Records []*Record
+	// Writes has the writes of items in the batches before, and gets those of this one, so that another
+	// process can go on with it. Default: what this process knows of the shard.
+	Writes *Writes
 	// Isolate is called for each record, and each limit of a record, that cannot be counted. To read
 	// the batch again would not help. Default: they are only logged.
 	Isolate func(*Record, *Fault)

@@ -159,8 +159,11 @@ func (f *Function) batch(
 	if err != nil {
 		return nil, m, err
 	}
-	b.Isolate = isolated.add
+	b.Isolate, b.Writes = isolated.add, f.writes(e)
 	err = f.aggregator.Count(ctx, b)
+	if text, err := b.Writes.MarshalJSON(); err == nil {
+		answer.State[writesState] = string(text)
+	}
 	u, unfinished := errors.AsType[*aggregator.UnfinishedError](err)
 	switch {
 	case unfinished:
@@ -178,6 +181,20 @@ func (f *Function) batch(
 	}
 	m.isolated = f.report(isolated)
 	return answer, m, nil
+}
+
+// writesState is the key of the writes of busy items in the state that Lambda hands on.
+const writesState = "writes"
+
+// writes returns what earlier invocations know about the writes of the shard's items.
+func (f *Function) writes(e *streamEvent) *aggregator.Writes {
+	w := &aggregator.Writes{}
+	if text := e.State[writesState]; text != "" {
+		if err := w.UnmarshalJSON([]byte(text)); err != nil {
+			f.log.Warn("the state of the window cannot be read, and begins anew", "error", err)
+		}
+	}
+	return w
 }
 
 // pass does what the batches of Lambda cannot: it reads the shards that send none, finds gaps, and

@@ -28,7 +28,8 @@ func (m *measures) since(before, after *dynamodb.Aggregated) *measures {
 	m.counted = dynamodb.Aggregated{
 		Records: after.Records - before.Records, Counted: after.Counted - before.Counted,
 		Hours: after.Hours - before.Hours, Totals: after.Totals - before.Totals,
-		Gaps: after.Gaps - before.Gaps,
+		Gaps: after.Gaps - before.Gaps, Splits: after.Splits - before.Splits,
+		SplitsFailed: after.SplitsFailed - before.SplitsFailed,
 	}
 	return m
 }
@@ -56,6 +57,8 @@ func (m *metrics) write(at time.Time, of *measures) {
 		{"UsageUpdates", "Count", of.counted.Hours},
 		{"Totals", "Count", of.counted.Totals},
 		{"Gaps", "Count", of.counted.Gaps},
+		{"Splits", "Count", of.counted.Splits},
+		{"FailedSplits", "Count", of.counted.SplitsFailed},
 		{"IsolatedRecords", "Count", of.isolated},
 		{"Failures", "Count", of.failures},
 	} {

@@ -40,9 +40,13 @@ func (r *Reader) Count(ctx context.Context, b *aggregator.Batch) error {
 	sequence, until := s.sequence, s.until
 	last := b.Records[len(b.Records)-1]
 	s.sequence, s.until = last.Sequence, laterOf(until, last.At)
-	r.isolate = b.Isolate
-	defer func() { r.isolate = nil }()
+	if r.isolate = b.Isolate; b.Writes != nil {
+		s.writes = *b.Writes
+	}
 	err := r.count(ctx, s, b.Records)
+	if r.isolate = nil; b.Writes != nil {
+		*b.Writes = s.writes
+	}
 	if err != nil {
 		s.sequence, s.until = sequence, until
 		if _, unfinished := errors.AsType[*aggregator.UnfinishedError](err); !unfinished {
