@@ -20,6 +20,9 @@ type AggregateOptions struct {
 	// TakeOver waits until the Python library's function, which the table's version record names,
 	// writes no more usage, and then counts instead of it. Default: false, such a table is an error.
 	TakeOver bool
+	// Refill credits buckets ahead of their clients. It is for tables with Python clients: it saves
+	// them round trips, and costs writes. weir's own clients gain nothing by it. Default: false.
+	Refill bool
 	// RetentionDays is the number of days for which usage is kept, unless the configuration of a
 	// namespace has another. Default: 90.
 	RetentionDays int
@@ -49,6 +52,9 @@ type Aggregated struct {
 	Splits, Raised, SplitsFailed int64
 	// Gaps is the number of times that were marked as incomplete.
 	Gaps int64
+	// Refills is the number of refills ahead of clients, and RefillsLost of those that came too late
+	// because the item had changed.
+	Refills, RefillsLost int64
 	// Until is the time up to which the whole stream was read; zero if it was not read to its end.
 	Until time.Time
 }
@@ -94,7 +100,7 @@ func (t *Table) Aggregator(ctx context.Context, o *AggregateOptions) (*Aggregato
 	}
 	return &Aggregator{stream.New(c, stream.Options{
 		Once: o.Once, TakeOver: o.TakeOver, RetentionDays: int64(o.RetentionDays), Interval: o.Interval,
-		HotWrites: o.HotWrites, Logger: o.Logger,
+		HotWrites: o.HotWrites, Refill: o.Refill, Logger: o.Logger,
 	})}, nil
 }
 
@@ -113,6 +119,7 @@ func (a *Aggregator) Aggregated() *Aggregated {
 		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals,
 		Skipped: maps.Clone(s.Skipped), Gaps: s.Gaps, Until: s.Until,
 		Splits: s.Splits, Raised: s.Raised, SplitsFailed: s.SplitsFailed,
+		Refills: s.Refills, RefillsLost: s.RefillsLost,
 	}
 }
 

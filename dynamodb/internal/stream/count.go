@@ -14,14 +14,14 @@ import (
 // batch is the part of some records that concerns usage.
 type batch struct {
 	changes []*aggregator.Change
-	// last is the last record of a bucket item; nil if there is none.
+	// last is the last record of a bucket item that is more than a refill; nil if there is none.
 	last *aggregator.Record
 	// lost are the records of bucket items that cannot be read.
 	lost []*aggregator.Record
 }
 
 // count counts records of a shard, and then moves its checkpoint. Records of other items than
-// buckets do not move it, so that weir's own writes are not followed by more of them.
+// buckets do not move it, nor do refills, so that weir's own writes are not followed by more of them.
 func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Record) error {
 	b := r.sift(s, records)
 	r.split(ctx, s, records)
@@ -45,6 +45,7 @@ func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Reco
 		r.log.Info("counted", "shard", s.id, "records", len(records), "changes", len(changes),
 			"updates", len(bookings), "until", s.until)
 	}
+	r.refill(ctx, records)
 	return r.checkpoint(ctx, s, b.last)
 }
 
@@ -99,7 +100,8 @@ func (r *Reader) sift(s *shard, records []*aggregator.Record) *batch {
 				b.lost = append(b.lost, record)
 			}
 		}
-		if _, err := schema.ParseBucketPK(record.Key.PK); err == nil && record.Key.SK == schema.SKState {
+		_, err := schema.ParseBucketPK(record.Key.PK)
+		if err == nil && record.Key.SK == schema.SKState && !aggregator.Refilled(record) {
 			b.last = record
 		}
 		if change != nil {

@@ -41,6 +41,9 @@ type Options struct {
 	Once bool
 	// TakeOver waits until another aggregator of the table writes no more, and then takes over.
 	TakeOver bool
+	// Refill credits buckets ahead of their clients, which saves round trips of Python clients. Default:
+	// false.
+	Refill bool
 	// RetentionDays is the time for which usage items are kept, unless the configuration of their
 	// namespace has another. Default: 90.
 	RetentionDays int64
@@ -124,6 +127,9 @@ type Stats struct {
 	Splits, Raised, SplitsFailed int64
 	// Gaps is the number of gaps that were marked.
 	Gaps int64
+	// Refills is the number of refills written ahead of clients, RefillsLost of those that came too
+	// late because the item had changed, and RefillErrors of those that failed.
+	Refills, RefillsLost, RefillErrors int64
 	// Until is the time up to which the whole stream was read; zero if that is not known yet.
 	Until time.Time
 }
