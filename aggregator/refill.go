@@ -152,7 +152,7 @@ func (t *takes) parse() bool {
 // refill returns the refill of an item; nil if none is due. The bucket has that many shards.
 func (t *takes) refill(shards int, now int64) *Refill {
 	b := t.item
-	if b == nil || b.RefilledMS >= now || !judged(b, now) {
+	if b == nil || !judged(b, now) {
 		return nil
 	}
 	refill := &Refill{Item: b, AtMS: now}
@@ -161,6 +161,7 @@ func (t *takes) refill(shards int, now int64) *Refill {
 		c, ok := creditOf(l, shards, b.RefilledMS, now)
 		refill.Credits = append(refill.Credits, c)
 		taken := t.milli[l.Name]
+		// If something is gained, now is after rf: rf never moves backwards.
 		due = due || taken > 0 && l.Balance < taken && c.Milli > 0
 		return ok
 	}
