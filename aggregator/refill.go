@@ -38,6 +38,10 @@ const refillWithin = time.Minute
 // milliseconds. The next refill credits the gain of that time, so a refill leaves room for it.
 const trust = 1000
 
+// maxRefilled is the largest number of limits of an item that is refilled. DynamoDB allows 300
+// operators in an expression, and the conditions of each limit take eight.
+const maxRefilled = 35
+
 // Refills returns the refills that are due after a batch of records, which must be in the order of
 // the stream: for each item at most one, in the order of their first records.
 //
@@ -152,7 +156,7 @@ func (t *takes) parse() bool {
 // refill returns the refill of an item; nil if none is due. The bucket has that many shards.
 func (t *takes) refill(shards int, now int64) *Refill {
 	b := t.item
-	if b == nil || !judged(b, now) {
+	if b == nil || len(b.Limits) > maxRefilled || !judged(b, now) {
 		return nil
 	}
 	refill := &Refill{Item: b, AtMS: now}

@@ -37,7 +37,9 @@ func RefillAhead(
 		case c.Milli > 0:
 			e.Require(balance, "<=", c.Limit.Balance) // a refund moves the balance without the lock
 		}
-		e.requireDefinition(c.Limit)
+		if c.Limit.Name != schema.WritesLimit { // no configuration has it
+			e.requireDefinition(c.Limit)
+		}
 	}
 	if item.Shards == 1 {
 		e.RequireAbsentOr(schema.AttrShardCount, "=", 1)

@@ -1,0 +1,329 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/aggregator"
+	"github.com/weir-limiter/weir/dynamodb/internal/stream"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// lowItem is an item that is due for a refill: rf is 10 s ago, and of 600 a minute 200 are left, of
+// which the batch took 300. Each limit gains 100 until now.
+func (w *world) lowItem(limits ...string) *schema.Bucket {
+	b := &schema.Bucket{
+		Namespace: w.ns, Entity: "acme", Resource: resource, Shards: 1,
+		RefilledMS: start.Add(-10 * time.Second).UnixMilli(), Writes: schema.NewWrites(),
+	}
+	for _, name := range limits {
+		b.Limits = append(b.Limits, schema.BucketLimit{
+			Name: name, Capacity: 600_000, Refill: 600_000, PeriodMS: 60_000, Balance: 200_000,
+			Consumed: 300_000,
+		})
+	}
+	return b
+}
+
+const gained = 100_000
+
+// recordOf returns the record of the write that took what an item has consumed.
+func recordOf(b *schema.Bucket) *aggregator.Record {
+	old := b.Copy()
+	for i := range old.Limits {
+		old.Limits[i].Consumed = 0
+	}
+	return &aggregator.Record{
+		At: start, Kind: aggregator.Modified, Key: b.ID().Key(), Old: old.Item(), New: b.Item(),
+	}
+}
+
+func (w *world) store(item schema.Item) {
+	w.Helper()
+	if _, err := w.c.API.PutItem(w.Context(), &ddb.PutItemInput{TableName: &w.table.Name, Item: item}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// stored returns an item as it is stored; nil if there is none.
+func (w *world) stored(b *schema.Bucket) schema.Item {
+	w.Helper()
+	item, err := w.c.GetItem(w.Context(), b.ID().Key(), true)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return item
+}
+
+func (w *world) bucket(b *schema.Bucket) *schema.Bucket {
+	w.Helper()
+	found, err := schema.ParseBucket(w.stored(b))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// refills returns a reader that refills.
+func (w *world) refills() *stream.Reader {
+	return w.reader(func(o *stream.Options) {
+		o.Refill, o.Logger = true, slog.New(slog.NewTextHandler(w.Output(), nil))
+	})
+}
+
+// write makes an update as another client would. It reports false if its condition fails.
+func (w *world) write(b *schema.Bucket, update, condition string, values ...int64) bool {
+	w.Helper()
+	in := &ddb.UpdateItemInput{
+		TableName: &w.table.Name, Key: b.ID().Key().Item(), UpdateExpression: &update,
+		ExpressionAttributeValues: make(schema.Item),
+	}
+	if condition != "" {
+		in.ConditionExpression = &condition
+	}
+	for i, n := range values {
+		in.ExpressionAttributeValues[fmt.Sprintf(":%c", 'a'+i)] = schema.Number(n)
+	}
+	if len(values) == 0 {
+		in.ExpressionAttributeValues = nil
+	}
+	_, err := w.c.API.UpdateItem(w.Context(), in)
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && refused != nil {
+		return false
+	}
+	if err != nil {
+		w.Error(err)
+	}
+	return true
+}
+
+// TestRefillChanged changes an item between its record and the refill: a refill is written only if
+// all that it goes by is still so.
+func TestRefillChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	late := start.Add(-time.Second).UnixMilli()
+	after := func(t *testing.T, before schema.Item, full bool) types.AttributeValue {
+		t.Helper()
+		tpm, err := schema.Int64(before["b_tpm_tk"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if full {
+			return schema.Number(tpm + 10_000) // up to the capacity less a second's gain
+		}
+		return schema.Number(tpm + gained)
+	}
+	for name, tc := range map[string]struct {
+		update string
+		value  int64
+		full   bool // tpm was full, so that it does not get its whole gain
+		want   bool
+	}{
+		"a take":                  {"ADD b_rpm_tk :a", -50_000, false, true},
+		"a take into debt":        {"ADD b_rpm_tk :a", -5_000_000, false, true},
+		"another attribute":       {"SET tag = :a", 1, false, true},
+		"vu in the future":        {"SET vu = :a", start.UnixMilli() + 1, false, true},
+		"the count of one shard":  {"SET shard_count = :a", 1, false, true},
+		"writes":                  {"ADD b_wcu_tk :a", -90_000, false, true},
+		"a client's refill":       {"SET rf = :a", late, false, false},
+		"a refund":                {"ADD b_rpm_tk :a", 1, false, false},
+		"a refund of another":     {"ADD b_tpm_tk :a", 1, false, false},
+		"another capacity":        {"SET b_tpm_cp = :a", 700_000, false, false},
+		"another refill":          {"SET b_tpm_ra = :a", 700_000, false, false},
+		"another period":          {"SET b_rpm_rp = :a", 30_000, false, false},
+		"a doubling":              {"SET shard_count = :a", 2, false, false},
+		"disabled":                {"", 0, false, false},
+		"vu":                      {"SET vu = :a", start.UnixMilli(), false, false},
+		"expired":                 {"", 0, false, false},
+		"a removed limit":         {"REMOVE b_tpm_tk SET tag = :a", 1, false, false},
+		"a second's take if full": {"ADD b_tpm_tk :a", -10_000, true, true},
+		"more than that":          {"ADD b_tpm_tk :a", -10_001, true, false},
+		"deleted":                 {"", 0, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{T: t, table: w.table, c: w.c, ns: w.ns, clock: w.clock, calls: w.calls}
+			b := w.lowItem("rpm", "tpm")
+			if tc.full {
+				b.Limits[1].Balance = 580_000
+			}
+			w.store(b.Item())
+			record := recordOf(b)
+			switch name {
+			case "deleted":
+				if _, err := w.c.API.DeleteItem(t.Context(), &ddb.DeleteItemInput{
+					TableName: &w.table.Name, Key: b.ID().Key().Item(),
+				}); err != nil {
+					t.Fatal(err)
+				}
+			case "disabled", "expired":
+				b.Disabled, b.TTL = name == "disabled", start.Unix()
+				w.store(b.Item())
+			default:
+				w.write(b, tc.update, "", tc.value)
+			}
+			before := w.stored(b)
+			r := w.refills()
+			r.Refill(t.Context(), []*aggregator.Record{record})
+			s := r.Stats()
+			if lost := s.RefillsLost == 1 && s.Refills == 0; lost == tc.want || s.RefillErrors != 0 {
+				t.Errorf("got %+v", s)
+			}
+			if tc.want {
+				rpm, _ := schema.Int64(before["b_rpm_tk"])
+				before["b_rpm_tk"], before["rf"] = schema.Number(rpm+gained), schema.Number(start.UnixMilli())
+				before["b_tpm_tk"] = after(t, before, tc.full)
+			}
+			if got := w.stored(b); !reflect.DeepEqual(got, before) {
+				t.Errorf("got %v, want %v", got, before)
+			}
+		})
+	}
+}
+
+// TestRefillCommutes lets clients take without moving rf while a refill is written: neither is lost,
+// and the refill is not refused. It is a property over random interleavings of DynamoDB.
+func TestRefillCommutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for round := range 30 {
+		b := w.lowItem("rpm", "tpm")
+		b.Entity = fmt.Sprintf("e%d", round)
+		w.store(b.Item())
+		record := recordOf(b)
+		var all sync.WaitGroup
+		var taken atomic.Int64
+		for range 6 {
+			all.Go(func() {
+				for range 6 {
+					if w.write(b, "ADD b_rpm_tk :b, b_rpm_tc :a, b_tpm_tk :b, b_tpm_tc :a",
+						"b_rpm_tk >= :a AND b_tpm_tk >= :a", 7000, -7000) {
+						taken.Add(7000)
+					}
+				}
+			})
+		}
+		r := w.refills()
+		all.Go(func() { r.Refill(t.Context(), []*aggregator.Record{record}) })
+		all.Wait()
+		if s := r.Stats(); s.Refills != 1 || s.RefillsLost+s.RefillErrors != 0 {
+			t.Fatalf("round %d: got %+v", round, s)
+		}
+		after := w.bucket(b)
+		for i := range after.Limits {
+			l := &after.Limits[i]
+			if l.Balance != 200_000+gained-taken.Load() || l.Consumed != 300_000+taken.Load() {
+				t.Fatalf("round %d: %d were taken: got %+v", round, taken.Load(), l)
+			}
+		}
+	}
+}
+
+// TestRefillLock lets two aggregators and a client refill an item at once: one of them does, and the
+// gain is credited once.
+func TestRefillLock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	won := [2]int64{}
+	readers := []*stream.Reader{w.refills(), w.refills()}
+	refills := func() (wrote, lost int64) {
+		for _, r := range readers {
+			wrote, lost = wrote+r.Stats().Refills, lost+r.Stats().RefillsLost
+		}
+		return wrote, lost
+	}
+	for round := range 40 {
+		b := w.lowItem("rpm")
+		b.Entity = fmt.Sprintf("e%d", round)
+		w.store(b.Item())
+		record := recordOf(b)
+		wroteBefore, lostBefore := refills()
+		var all sync.WaitGroup
+		var client bool
+		for _, r := range readers {
+			all.Go(func() { r.Refill(t.Context(), []*aggregator.Record{record}) })
+		}
+		all.Go(func() {
+			client = w.write(b, "SET rf = :a ADD b_rpm_tk :b", "rf = :c",
+				start.UnixMilli(), gained, b.RefilledMS)
+		})
+		all.Wait()
+		wrote, lost := refills()
+		wrote, lost = wrote-wroteBefore, lost-lostBefore
+		if client {
+			won[1]++
+			wrote++
+		} else {
+			won[0]++
+			lost++
+		}
+		if got := w.bucket(b).Limits[0].Balance; wrote != 1 || lost != 2 || got != 200_000+gained {
+			t.Fatalf("round %d: %d refills, %d lost, %d left", round, wrote, lost, got)
+		}
+	}
+	t.Logf("the aggregators won %d times, the client %d times", won[0], won[1])
+}
+
+// TestRefillManyLimits checks that an item with the most limits that are refilled is: its
+// expressions are the longest.
+func TestRefillManyLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var names []string
+	for i := range 35 {
+		names = append(names, fmt.Sprintf("a-limit.with_a-name.%02d", i))
+	}
+	b := w.lowItem(names...)
+	b.TTL, b.ValidUntil, b.Shards = start.Unix()+9, new(start.UnixMilli()+9), 1
+	for i := range b.Limits {
+		if i > 0 {
+			b.Limits[i].Balance = 580_000 // full, so that its lowest balance is in the condition
+		}
+	}
+	w.store(b.Item())
+	r := w.refills()
+	more := w.lowItem(append(names, "one-more")...)
+	r.Refill(t.Context(), []*aggregator.Record{recordOf(more)})
+	if s := r.Stats(); s.RefillErrors+s.RefillsLost+s.Refills != 0 {
+		t.Errorf("%d limits: got %+v", len(more.Limits), s)
+	}
+	r.Refill(t.Context(), []*aggregator.Record{recordOf(b)})
+	if s := r.Stats(); s.Refills != 1 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestRefillErrors checks that an error of a refill is counted, and that the others are made.
+func TestRefillErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	good, bad, gone := w.lowItem("rpm"), w.lowItem("rpm"), w.lowItem("rpm")
+	good.Entity, bad.Entity, gone.Entity, gone.Namespace = "good", "bad", "gone", "gone"
+	for _, b := range []*schema.Bucket{good, gone} {
+		w.store(b.Item())
+	}
+	stored := bad.Item()
+	stored["b_rpm_tk"] = schema.String("five")
+	w.store(stored)
+	r := w.refills()
+	r.Refill(t.Context(), []*aggregator.Record{recordOf(bad), recordOf(gone), recordOf(good)})
+	if s := r.Stats(); s.Refills != 1 || s.RefillsLost+s.RefillErrors != 1 {
+		t.Errorf("got %+v", s)
+	}
+	if w.bucket(gone).RefilledMS != gone.RefilledMS {
+		t.Error("refilled in a namespace that does not exist")
+	}
+	off := w.reader()
+	if off.Refill(t.Context(), []*aggregator.Record{recordOf(good)}); off.Stats().RefillsLost != 0 {
+		t.Error("refilled although the option is off")
+	}
+}
