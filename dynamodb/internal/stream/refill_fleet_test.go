@@ -1,0 +1,206 @@
+package stream_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// run makes the calls of a load in rounds, each of which ends with a pass of the aggregator.
+func (f *fleet) run(rounds int, load func(round int) []int) {
+	f.Helper()
+	from := f.clock.now()
+	for round := range rounds {
+		begin, last := from.Add(time.Duration(round)*fleetEvery), -1
+		for _, ms := range load(round) {
+			if ms != last {
+				f.at(begin.Add(time.Duration(ms) * time.Millisecond))
+				last = ms
+			}
+			f.call()
+		}
+		f.at(begin.Add(fleetEvery - 100*time.Millisecond))
+		f.next()
+	}
+}
+
+// call makes the next client call.
+func (f *fleet) call() {
+	f.Helper()
+	c := fleetCall{at: f.clock.now(), kind: f.kinds[len(f.calls)%len(f.kinds)]}
+	b := f.bucket(&schema.Bucket{Namespace: f.ns, Entity: "acme", Resource: resource})
+	c.value = b.Limit("rpm").Balance + fleetRate.Gain(b.RefilledMS, c.at.UnixMilli())
+	c.admitted, c.cost = f.callers[len(f.calls)%len(f.callers)]()
+	f.calls = append(f.calls, c)
+}
+
+// The loads are the milliseconds of the calls of a round.
+var fleetLoads = []struct {
+	name string
+	f    func(round int) []int
+}{
+	{"steady", func(int) []int { return []int{0, 1250, 2500, 3750} }},
+	{"overload", func(int) []int {
+		return []int{0, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500}
+	}},
+	{"bursts", func(round int) []int { // 40 calls at once every half minute
+		if round%6 != 0 {
+			return nil
+		}
+		return make([]int, 40)
+	}},
+}
+
+// fleetRun is what a fleet has cost, and what was admitted.
+type fleetRun struct {
+	calls, admitted int
+	// ideal is what one bucket in one place would admit.
+	ideal int
+	// beyond is the most that was admitted in any interval beyond the capacity and the gain, in units.
+	beyond int64
+	// trips and milli are sums over the calls of a kind.
+	costs         map[string]cost
+	count         map[string]int64
+	refills, lost int64
+	// aggregator is its write units, in thousandths.
+	aggregator int64
+}
+
+// judge sums up a fleet. It fails if more was admitted in an interval than the bucket had at its
+// beginning, with what clients that leave rf alone may have above the capacity, and gained in it.
+func (f *fleet) judge(refills, lost int64) *fleetRun {
+	f.Helper()
+	r := &fleetRun{
+		calls: len(f.calls), costs: make(map[string]cost), count: make(map[string]int64),
+		refills: refills, lost: lost,
+		aggregator: f.units.Snapshot().Total().Capacity.WriteMilli + 1000*lost,
+	}
+	balance, at := fleetRate.CapacityMilli, f.calls[0].at.UnixMilli()
+	for i, c := range f.calls {
+		sum := r.costs[c.kind]
+		r.costs[c.kind] = cost{sum.trips + c.cost.trips, sum.milli + c.cost.milli}
+		r.count[c.kind]++
+		if c.admitted {
+			r.admitted++
+		}
+		now := c.at.UnixMilli()
+		balance, at = fleetRate.Refill(balance, at, now), now
+		if balance >= 1000 {
+			balance -= 1000
+			r.ideal++
+		}
+		var taken int64
+		for _, to := range f.calls[i:] {
+			if to.admitted {
+				taken += 1000
+			}
+			gain := fleetRate.Gain(now, to.at.UnixMilli())
+			r.beyond = max(r.beyond, (taken-gain-fleetRate.CapacityMilli)/1000)
+			if had := max(c.value, fleetRate.CapacityMilli); taken > had+gain {
+				f.Errorf("%d were admitted from %v to %v: the bucket had %d and gained %d", taken, c.at, to.at, had, gain)
+			}
+		}
+	}
+	return r
+}
+
+const fleetHeader = "| clients | load | refill ahead | calls | admitted | one bucket would admit " +
+	"| too many in an interval | round trips per call: Go | Python | write units per call: Go | Python " +
+	"| refills (too late) | aggregator's write units per call |\n" +
+	"|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+
+// row formats a run in Markdown.
+func (r *fleetRun) row(kinds, load string, refill bool) string {
+	per := func(milli, calls int64) string {
+		if calls == 0 {
+			return ""
+		}
+		hundredths := (milli + 5*calls) / (10 * calls)
+		return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100)
+	}
+	ahead := map[bool]string{false: "no", true: "yes"}[refill]
+	return fmt.Sprintf("| %s | %s | %s | %d | %d | %d | %d | %s | %s | %s | %s | %d (%d) | %s |", kinds, load, ahead,
+		r.calls, r.admitted, r.ideal, r.beyond,
+		per(r.costs[inGo].trips*1000, r.count[inGo]), per(r.costs[inPython].trips*1000, r.count[inPython]),
+		per(r.costs[inGo].milli, r.count[inGo]), per(r.costs[inPython].milli, r.count[inPython]),
+		r.refills, r.lost, per(r.aggregator, int64(r.calls)))
+}
+
+// fleets are the clients that call in turn.
+var fleets = []struct {
+	name  string
+	kinds []string
+}{
+	{"Go", []string{inGo}},
+	{"Python", []string{inPython}},
+	{"Go and Python", []string{inGo, inPython}},
+	{"Go and Python, 1 to 3", []string{inGo, inPython, inPython, inPython}},
+}
+
+// TestRefillFleets counts what calls cost their clients and the aggregator, and what is admitted, with
+// refills ahead and without.
+func TestRefillFleets(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/dynamodb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]string, 0, 32)
+	rows = append(rows, fleetHeader)
+	p := newPython(t)
+	t.Run("runs", func(t *testing.T) {
+		for _, of := range fleets {
+			for _, load := range fleetLoads {
+				n := len(rows)
+				rows = append(rows, "", "")
+				t.Run(of.name+" "+load.name, func(t *testing.T) {
+					t.Parallel()
+					var runs [2]*fleetRun
+					for i, refill := range []bool{false, true} {
+						f := newFleet(t, of.kinds, p, refill)
+						before := f.reader.Stats()
+						f.run(24, load.f)
+						s := f.reader.Stats()
+						runs[i] = f.judge(s.Refills-before.Refills, s.RefillsLost-before.RefillsLost)
+						rows[n+i] = runs[i].row(of.name, load.name, refill)
+					}
+					compareFleets(t, runs[0], runs[1])
+				})
+			}
+		}
+	})
+	for _, row := range rows {
+		if !strings.Contains(string(page), row+"\n") {
+			t.Errorf("docs/dynamodb.md does not have the line\n%s", row)
+		}
+	}
+	t.Log("\n" + strings.Join(rows, "\n"))
+}
+
+// compareFleets compares a fleet with refills ahead with the same fleet without. A fleet that weir is
+// part of admits what one bucket would. Python clients alone admit more: their takes leave rf alone,
+// so that the time in which the bucket was full counts twice.
+func compareFleets(t *testing.T, without, with *fleetRun) {
+	t.Helper()
+	for _, r := range []*fleetRun{without, with} {
+		exact := r.count[inGo] > 0
+		if r.admitted < r.ideal || exact && (r.admitted > r.ideal || r.beyond > 0) {
+			t.Errorf("%d were admitted, and %d too many in an interval; one bucket would admit %d",
+				r.admitted, r.beyond, r.ideal)
+		}
+	}
+	if with.beyond > without.beyond {
+		t.Errorf("%d too many in an interval with refills, and %d without", with.beyond, without.beyond)
+	}
+	if got, want := with.aggregator-without.aggregator, 2000*with.refills+1000*with.lost; got != want {
+		t.Errorf("%d refills, and %d too late, cost %d thousandths of a unit, want %d",
+			with.refills, with.lost, got, want)
+	}
+	if with.costs[inGo].trips < without.costs[inGo].trips {
+		t.Error("refills save round trips of Go clients: say so in docs/dynamodb.md")
+	}
+}
