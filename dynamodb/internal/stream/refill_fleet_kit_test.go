@@ -8,15 +8,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -39,7 +41,8 @@ const (
 // fleetEvery is the time between two passes of the aggregator.
 const fleetEvery = 5 * time.Second
 
-// fleet is clients of one bucket, which call in turn, and an aggregator. Time is virtual.
+// fleet is clients of one bucket, which call in turn, and an aggregator. Time is virtual, and the
+// records are made from the item before and after each call, so that nothing depends on the machine.
 type fleet struct {
 	*world
 	// units counts the calls of the aggregator.
@@ -48,8 +51,10 @@ type fleet struct {
 	callers []caller
 	calls   []fleetCall
 
-	pass, passed chan struct{}
-	reader       *stream.Reader
+	// records are those since the last pass of the aggregator.
+	records    []*aggregator.Record
+	last       schema.Item // the item after the last call; nil if the aggregator has had a pass since
+	aggregator *stream.Reader
 }
 
 // fleetCall is a call of a client.
@@ -72,7 +77,12 @@ type caller func() (admitted bool, c cost)
 // newFleet returns a fleet of kinds of clients with a bucket that has been full for a minute.
 func newFleet(t *testing.T, kinds []string, p *python, refill bool) *fleet {
 	t.Helper()
-	f := &fleet{world: newWorld(t), kinds: kinds, pass: make(chan struct{}), passed: make(chan struct{})}
+	f := &fleet{world: newWorld(t), kinds: kinds}
+	if _, err := f.c.API.UpdateTable(t.Context(), &ddb.UpdateTableInput{ // it slows DynamoDB Local down
+		TableName: &f.table.Name, StreamSpecification: &types.StreamSpecification{StreamEnabled: new(false)},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	l := f.process()
 	limits := []weir.Limit{
 		{Name: "rpm", Kind: weir.Bucket, Capacity: 20, RefillAmount: 60, RefillPeriod: time.Minute},
@@ -92,11 +102,10 @@ func newFleet(t *testing.T, kinds []string, p *python, refill bool) *fleet {
 	for _, call := range f.callers { // the item is made, and each client knows it
 		call()
 	}
-	f.aggregate(refill)
-	f.at(start.Add(time.Minute)) // full again
+	f.aggregator = f.readerOf(f.client(f.units.Install), func(o *stream.Options) { o.Refill = refill })
+	f.clock.next(start.Add(time.Minute)) // full again
 	f.callers[0]()
-	f.next()
-	f.at(start.Add(2 * time.Minute))
+	f.clock.next(start.Add(2 * time.Minute))
 	f.units.Reset()
 	return f
 }
@@ -201,77 +210,32 @@ func (f *fleet) pythonCaller(p *python) caller {
 	}
 }
 
-// aggregate starts the aggregator, which makes a pass for each call of next, and the first one now.
-func (f *fleet) aggregate(refill bool) {
+// call makes the next client call, and notes its record.
+func (f *fleet) call() {
 	f.Helper()
-	ctx, cancel := context.WithCancel(f.Context())
-	ended := make(chan error, 1)
-	last := f.at(f.clock.now())
-	f.reader = f.readerOf(f.client(f.units.Install), func(o *stream.Options) {
-		o.Once, o.Refill = false, refill
-		o.Source = &roundSource{source{stream.NewSource(f.c), f.clock}}
-		o.Wait = func(ctx context.Context, _ time.Duration) error {
-			f.passed <- struct{}{}
-			select {
-			case <-f.pass:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	})
-	go func() { ended <- f.reader.Run(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.Error(err)
-		}
-	})
-	f.wait(last)
-}
-
-// wait waits until the aggregator has ended a pass, in which it must have read the marker of a phase.
-func (f *fleet) wait(phase int) {
-	f.Helper()
-	select {
-	case <-f.passed:
-	case <-f.Context().Done():
-		f.Fatal("the aggregator does not end its pass")
+	c := fleetCall{at: f.clock.now(), kind: f.kinds[len(f.calls)%len(f.kinds)]}
+	acme := &schema.Bucket{Namespace: f.ns, Entity: "acme", Resource: resource}
+	r := &aggregator.Record{
+		Kind: aggregator.Modified, Key: acme.ID().Key(), At: c.at.Truncate(time.Second), Old: f.last,
 	}
-	if !f.clock.seen(phase) {
-		f.Fatal("the aggregator has not read to the end")
+	if r.Old == nil {
+		r.Old = f.stored(acme)
+	}
+	b, err := schema.ParseBucket(r.Old)
+	if err != nil {
+		f.Fatal(err)
+	}
+	c.value = b.Limit("rpm").Balance + fleetRate.Gain(b.RefilledMS, c.at.UnixMilli())
+	c.admitted, c.cost = f.callers[len(f.calls)%len(f.callers)]()
+	f.calls = append(f.calls, c)
+	r.New = f.stored(acme)
+	if f.last = r.New; !reflect.DeepEqual(r.Old, r.New) {
+		f.records = append(f.records, r)
 	}
 }
 
-// next makes the aggregator read all records until now, as one batch.
-func (f *fleet) next() {
-	f.Helper()
-	last := f.at(f.clock.now())
-	f.pass <- struct{}{}
-	f.wait(last)
-}
-
-// roundSource returns records only when all until the present are there, so that the batches do not
-// depend on when DynamoDB Local shows records.
-type roundSource struct{ source }
-
-func (s *roundSource) GetRecords(
-	ctx context.Context, in *dynamodbstreams.GetRecordsInput, o ...func(*dynamodbstreams.Options),
-) (*dynamodbstreams.GetRecordsOutput, error) {
-	out, err := s.source.GetRecords(ctx, in, o...)
-	for err == nil && out.NextShardIterator != nil && !s.present() {
-		more, next := out.Records, *in
-		next.ShardIterator = out.NextShardIterator
-		if out, err = s.source.GetRecords(ctx, &next, o...); err == nil {
-			out.Records = append(more, out.Records...)
-		}
-	}
-	return out, err
-}
-
-func (s *roundSource) present() bool {
-	s.mu.Lock()
-	last := len(s.times) - 1
-	s.mu.Unlock()
-	return s.seen(last)
+// pass makes the aggregator refill after the records since its last pass.
+func (f *fleet) pass() {
+	f.aggregator.Refill(f.Context(), f.records)
+	f.records, f.last = f.records[:0], nil
 }

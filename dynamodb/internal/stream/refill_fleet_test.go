@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // run makes the calls of a load in rounds, each of which ends with a pass of the aggregator.
@@ -15,27 +13,14 @@ func (f *fleet) run(rounds int, load func(round int) []int) {
 	f.Helper()
 	from := f.clock.now()
 	for round := range rounds {
-		begin, last := from.Add(time.Duration(round)*fleetEvery), -1
+		begin := from.Add(time.Duration(round) * fleetEvery)
 		for _, ms := range load(round) {
-			if ms != last {
-				f.at(begin.Add(time.Duration(ms) * time.Millisecond))
-				last = ms
-			}
+			f.clock.next(begin.Add(time.Duration(ms) * time.Millisecond))
 			f.call()
 		}
-		f.at(begin.Add(fleetEvery - 100*time.Millisecond))
-		f.next()
+		f.clock.next(begin.Add(fleetEvery - 100*time.Millisecond))
+		f.pass()
 	}
-}
-
-// call makes the next client call.
-func (f *fleet) call() {
-	f.Helper()
-	c := fleetCall{at: f.clock.now(), kind: f.kinds[len(f.calls)%len(f.kinds)]}
-	b := f.bucket(&schema.Bucket{Namespace: f.ns, Entity: "acme", Resource: resource})
-	c.value = b.Limit("rpm").Balance + fleetRate.Gain(b.RefilledMS, c.at.UnixMilli())
-	c.admitted, c.cost = f.callers[len(f.calls)%len(f.callers)]()
-	f.calls = append(f.calls, c)
 }
 
 // The loads are the milliseconds of the calls of a round.
@@ -66,18 +51,19 @@ type fleetRun struct {
 	costs         map[string]cost
 	count         map[string]int64
 	refills, lost int64
-	// aggregator is its write units, in thousandths.
+	// aggregator is the write units of the refills, in thousandths.
 	aggregator int64
 }
 
 // judge sums up a fleet. It fails if more was admitted in an interval than the bucket had at its
 // beginning, with what clients that leave rf alone may have above the capacity, and gained in it.
-func (f *fleet) judge(refills, lost int64) *fleetRun {
+func (f *fleet) judge() *fleetRun {
 	f.Helper()
+	s := f.aggregator.Stats()
 	r := &fleetRun{
 		calls: len(f.calls), costs: make(map[string]cost), count: make(map[string]int64),
-		refills: refills, lost: lost,
-		aggregator: f.units.Snapshot().Total().Capacity.WriteMilli + 1000*lost,
+		refills: s.Refills, lost: s.RefillsLost,
+		aggregator: f.units.Snapshot().Total().Capacity.WriteMilli + 1000*s.RefillsLost,
 	}
 	balance, at := fleetRate.CapacityMilli, f.calls[0].at.UnixMilli()
 	for i, c := range f.calls {
@@ -162,10 +148,8 @@ func TestRefillFleets(t *testing.T) {
 					var runs [2]*fleetRun
 					for i, refill := range []bool{false, true} {
 						f := newFleet(t, of.kinds, p, refill)
-						before := f.reader.Stats()
 						f.run(24, load.f)
-						s := f.reader.Stats()
-						runs[i] = f.judge(s.Refills-before.Refills, s.RefillsLost-before.RefillsLost)
+						runs[i] = f.judge()
 						rows[n+i] = runs[i].row(of.name, load.name, refill)
 					}
 					compareFleets(t, runs[0], runs[1])
@@ -196,7 +180,7 @@ func compareFleets(t *testing.T, without, with *fleetRun) {
 	if with.beyond > without.beyond {
 		t.Errorf("%d too many in an interval with refills, and %d without", with.beyond, without.beyond)
 	}
-	if got, want := with.aggregator-without.aggregator, 2000*with.refills+1000*with.lost; got != want {
+	if got, want := with.aggregator, 2000*with.refills+1000*with.lost; got != want || without.aggregator != 0 {
 		t.Errorf("%d refills, and %d too late, cost %d thousandths of a unit, want %d",
 			with.refills, with.lost, got, want)
 	}

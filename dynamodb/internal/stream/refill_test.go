@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -325,5 +327,55 @@ func TestRefillErrors(t *testing.T) {
 	off := w.reader()
 	if off.Refill(t.Context(), []*aggregator.Record{recordOf(good)}); off.Stats().RefillsLost != 0 {
 		t.Error("refilled although the option is off")
+	}
+}
+
+// TestRefillStream refills after records of the table's stream, and then reads refills there: it
+// writes nothing more, in ten minutes with a read each second.
+func TestRefillStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := w.process()
+	if err := l.SetLimits(t.Context(), weir.Subject{}, []weir.Limit{
+		{Name: "rpm", Kind: weir.Bucket, Capacity: 600, RefillAmount: 600, RefillPeriod: time.Minute},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.take(l, "acme", weir.Costs{"rpm": 590})
+	w.close(l)
+	now := start.Add(10 * time.Second)
+	w.at(now)
+	refill := func(o *stream.Options) { o.Refill = true }
+	if s := w.count(refill); s.Refills != 1 || s.RefillsLost+s.RefillErrors != 0 {
+		t.Errorf("got %+v", s)
+	}
+	b := w.bucket(&schema.Bucket{Namespace: w.ns, Entity: "acme", Resource: resource})
+	if b.RefilledMS != now.UnixMilli() || b.Limits[0].Balance != 10_000+gained {
+		t.Errorf("got %+v", b)
+	}
+	w.judge(hours(w.usage()), hours(w.tally))
+
+	w.calls.Reset()
+	w.write(b, "SET rf = :a ADD b_rpm_tk :b", "", now.UnixMilli()+100, 1000) // of another aggregator
+	end := w.at(now)
+	passes := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := w.reader(refill, func(o *stream.Options) {
+		o.Once = false
+		o.Wait = func(ctx context.Context, _ time.Duration) error {
+			if passes++; passes >= 600 && w.clock.seen(end) {
+				cancel()
+			}
+			return ctx.Err()
+		}
+		o.Now = func() time.Time { return now.Add(time.Duration(passes) * time.Second) }
+	})
+	if err := r.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// The last write is of the time up to which the stream was read.
+	if writes := w.calls.Snapshot().Writes(); writes > 1 || r.Stats().Refills != 0 || r.Stats().Records == 0 {
+		t.Errorf("got %d writes and %+v", writes, r.Stats())
 	}
 }

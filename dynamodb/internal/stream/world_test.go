@@ -131,6 +131,7 @@ func (w *world) countBy(reader func() *stream.Reader) stream.Stats {
 		total.Splits, total.Raised = total.Splits+s.Splits, total.Raised+s.Raised
 		total.SplitsFailed += s.SplitsFailed
 		total.Gaps, total.Until = total.Gaps+s.Gaps, s.Until
+		total.Refills, total.RefillsLost = total.Refills+s.Refills, total.RefillsLost+s.RefillsLost
 		for reason, n := range s.Skipped {
 			total.Skipped[reason] += n
 		}
