@@ -34,6 +34,9 @@ A table whose usage the Python library's function counts is refused. To count in
 turn its trigger off, and give --take-over: the command waits until the function has written
 nothing for two minutes.
 
+--refill is for tables with Python clients only: it credits a bucket that runs low before they
+need it, which saves them round trips and costs writes; clients of weir gain nothing by it.
+
 What is counted, left out and incomplete is logged to standard error.`
 
 // aggregateBody is what was counted as --output json prints it.
@@ -47,6 +50,8 @@ type aggregateBody struct {
 	Raised  int64            `json:"shards_raised"`
 	Failed  int64            `json:"splits_failed"`
 	Gaps    int64            `json:"gaps"`
+	Refills int64            `json:"refills,omitempty"`
+	TooLate int64            `json:"refills_too_late,omitempty"`
 	Until   string           `json:"until,omitempty"`
 }
 
@@ -54,6 +59,7 @@ func newAggregateBody(a *dynamodb.Aggregated) *aggregateBody {
 	body := &aggregateBody{
 		Records: a.Records, Counted: a.Counted, Hours: a.Hours, Totals: a.Totals, Skipped: a.Skipped,
 		Splits: a.Splits, Raised: a.Raised, Failed: a.SplitsFailed, Gaps: a.Gaps,
+		Refills: a.Refills, TooLate: a.RefillsLost,
 	}
 	if !a.Until.IsZero() {
 		body.Until = a.Until.UTC().Format(time.RFC3339)
@@ -81,6 +87,10 @@ func (body *aggregateBody) table(b *bytes.Buffer) {
 	if body.Gaps > 0 {
 		t.Add("times marked incomplete", text.FormatInt(body.Gaps))
 	}
+	if body.Refills > 0 || body.TooLate > 0 {
+		t.Add("refills", text.FormatInt(body.Refills))
+		t.Add("refills too late", text.FormatInt(body.TooLate))
+	}
 	if body.Until != "" {
 		t.Add("read until", body.Until)
 	}
@@ -100,6 +110,7 @@ func (o *aggregateOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.Once, "once", false, "end when everything that is in the stream is counted")
 	f.BoolVar(&o.TakeOver, "take-over", false,
 		"wait until the Python library's function counts no more, and count instead of it")
+	f.BoolVar(&o.Refill, "refill", false, "credit buckets ahead of their Python clients")
 	f.IntVar(&o.RetentionDays, "retention-days", 90,
 		"keep usage for `N` days, unless the configuration of a namespace has another number")
 	f.DurationVar(&o.Interval, "interval", 5*time.Second,

@@ -59,9 +59,13 @@ func TestAggregateUntilInterrupted(t *testing.T) {
 	})
 	run(t.Context(), none, "system", "set-limits", "rpm:600")
 	run(t.Context(), none, "reserve", "acme", "gpt-4o", "rpm=4")
+	run(t.Context(), none, "reserve", "other", "gpt-4o", "rpm=590")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	run(ctx, &cancelOn{word: "msg=counted", cancel: cancel}, "aggregate", "--interval", "10ms")
+	out := run(ctx, &cancelOn{word: "msg=refilled", cancel: cancel}, "aggregate", "--interval", "10ms", "--refill")
+	if !strings.Contains(out, "refills           1\n") {
+		t.Errorf("got %s, want a refill", out)
+	}
 	if out := run(t.Context(), none, "usage", "list", "acme"); !strings.Contains(out, "acme    gpt-4o         1    4\n") {
 		t.Errorf("got %s", out)
 	}

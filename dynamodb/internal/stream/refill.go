@@ -20,6 +20,11 @@ func (r *Reader) refill(ctx context.Context, records []*aggregator.Record) {
 		errs[i] = r.refillItem(ctx, refills[i])
 		return nil // the others are made all the same
 	})
+	r.logRefills(refills, errs)
+}
+
+// logRefills logs and counts the errors of refills.
+func (r *Reader) logRefills(refills []*aggregator.Refill, errs []error) {
 	logged := 0
 	for i, err := range errs {
 		if err == nil {
@@ -31,6 +36,9 @@ func (r *Reader) refill(ctx context.Context, records []*aggregator.Record) {
 		if logged++; logged <= maxLogged {
 			r.log.Warn("bucket not refilled", "item", refills[i].Item.ID().PK(), "error", err)
 		}
+	}
+	if len(refills) > 0 {
+		r.log.Info("refilled", "due", len(refills))
 	}
 }
 
