@@ -106,7 +106,7 @@ var rooms = []room{
 			"dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/client",
 		},
-		tests: []string{"limiter", "dynamodb", awsSmithy},
+		tests: []string{"limiter", "dynamodb", awsSmithy, "kernel"},
 	},
 	{
 		dir:     "dynamodb/internal/tables",
