@@ -25,4 +25,6 @@
 // [Writes] counts the writes of bucket items, and says which buckets to split before DynamoDB
 // throttles them. [Doubled] finds those that were split, perhaps by a process that ended before it
 // had told all shards.
+//
+// [Refills] returns the refills that are due after a batch, for tables with Python clients.
 package aggregator

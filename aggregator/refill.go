@@ -25,13 +25,13 @@ type Credit struct {
 	Limit *schema.BucketLimit
 	// Milli is the amount, in milli-units.
 	Milli int64
-	// Least is the lowest balance with which the credit may be written. A limit that gets less than it
-	// has gained was full: what it lost after the record it would have gained again since.
+	// Least is the lowest balance with which the credit may be written. A limit that gets less than
+	// it has gained was full: what it lost after the record it would have gained again since.
 	Least int64
 }
 
-// refillWithin is the greatest age of a record that leads to a refill. In a backlog the items have
-// changed long since.
+// refillWithin is the greatest age of a record that leads to a refill. In a backlog the items
+// have changed long since.
 const refillWithin = time.Minute
 
 // trust is the time in which clients take from a limit without moving the time of the refill, in
@@ -42,14 +42,14 @@ const trust = 1000
 // operators in an expression, and the conditions of each limit take eight.
 const maxRefilled = 35
 
-// Refills returns the refills that are due after a batch of records, which must be in the order of
-// the stream: for each item at most one, in the order of their first records.
+// Refills returns the refills that are due after a batch of records, which must be in the order
+// of the stream: for each item at most one, in the order of their first records.
 //
 // A refill is due if the batch took more of a limit than is stored now, so that the next take may
 // find too little although the limit has gained more. It then credits every limit of the item. No
-// limit is credited above its share of the capacity less the gain of one second: a take that leaves
-// the time of the refill alone, on a limit that is full by then, is credited that time again by the
-// refill after it. The limit that counts writes is credited in full.
+// limit is credited above its share of the capacity less the gain of one second: a take that
+// leaves the time of the refill alone, on a limit that is full by then, is credited that time
+// again by the refill after it. The limit that counts writes is credited in full.
 //
 // Items with an attribute by which weir does not judge get none. Nor do items with a limit that
 // fills up within a second, because it has no room below that bound, and would lose its gain.
@@ -87,8 +87,8 @@ func Refills(records []*Record, now time.Time) []*Refill {
 	return due
 }
 
-// Refilled reports whether a record is of a write that moved the time of a bucket item's refill, and
-// took nothing.
+// Refilled reports whether a record is of a write that moved the time of a bucket item's refill,
+// and took nothing.
 func Refilled(r *Record) bool {
 	if r.Kind != Modified || r.Old == nil || r.New == nil || r.Key.SK != schema.SKState {
 		return false
@@ -183,7 +183,8 @@ func (t *takes) refill(shards int, now int64) *Refill {
 	return refill
 }
 
-// judged reports whether all that an item says about itself and its limits is what weir judges by.
+// judged reports whether all that an item says about itself and its limits is what weir judges
+// by.
 func judged(b *schema.Bucket, now int64) bool {
 	switch {
 	case b.Stub, b.Disabled, b.Extra[schema.AttrDisabled] != nil, len(b.Unjudged) > 0:
@@ -203,8 +204,8 @@ func judged(b *schema.Bucket, now int64) bool {
 
 func plain(l *schema.BucketLimit) bool { return !l.Incomplete && len(l.Unjudged) == 0 }
 
-// creditOf returns what one of n shards is credited of a limit. It reports false if the item cannot
-// be refilled ahead because of that limit.
+// creditOf returns what one of n shards is credited of a limit. It reports false if the item
+// cannot be refilled ahead because of that limit.
 func creditOf(l *schema.BucketLimit, n int, from, now int64) (Credit, bool) {
 	share := sharding.Share(l, n)
 	ceiling, second := share.CapacityMilli, share.Gain(now-trust, now)

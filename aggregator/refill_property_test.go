@@ -12,7 +12,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// bucketWorld is a bucket item of two limits that clients and an aggregator write in virtual time.
+// bucketWorld is a bucket item of two limits that clients and an aggregator write in virtual
+// time.
 type bucketWorld struct {
 	*rapid.T
 	// exact clients move rf with each take. Others take from the stored balance, as long as it
@@ -125,12 +126,14 @@ func (w *bucketWorld) refund() {
 
 func (w *bucketWorld) amount(i int) int64 {
 	share := w.rate(i).CapacityMilli
-	return 1000 * rapid.Int64Range(0, max(1, share/1000/rapid.Int64Range(1, 8).Draw(w.T, "part"))).Draw(w.T, "amount")
+	most := share / 1000 / rapid.Int64Range(1, 8).Draw(w.T, "part")
+	return 1000 * rapid.Int64Range(0, max(1, most)).Draw(w.T, "amount")
 }
 
 // aggregate makes the aggregator write the refills after all records but the last ones.
 func (w *bucketWorld) aggregate() {
-	seen := len(w.records) - min(len(w.records), rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(w.T, "unseen"))
+	unseen := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(w.T, "unseen")
+	seen := len(w.records) - min(len(w.records), unseen)
 	refills := aggregator.Refills(w.records[:seen], time.UnixMilli(w.now))
 	late := int64(1)
 	if seen == len(w.records) {
@@ -154,8 +157,8 @@ func (w *bucketWorld) writable(r *aggregator.Refill) bool {
 	return ok
 }
 
-// apply writes a refill, and checks that it makes nothing, and loses at most a second's gain, or two
-// if clients have taken since the record.
+// apply writes a refill, and checks that it makes nothing, and loses at most a second's gain, or
+// two if clients have taken since the record.
 func (w *bucketWorld) apply(r *aggregator.Refill, late int64) {
 	w.refills++
 	var least [2]int64
@@ -176,8 +179,9 @@ func (w *bucketWorld) apply(r *aggregator.Refill, late int64) {
 	w.credit(w.shadow)
 }
 
-// judge checks what was admitted in any interval: at most the capacity, what was gained in it, and
-// what was given back. Clients that leave rf alone may have more than the capacity at its beginning.
+// judge checks what was admitted in any interval: at most the capacity, what was gained in it,
+// and what was given back. Clients that leave rf alone may have more than the capacity at its
+// beginning.
 func (w *bucketWorld) judge() {
 	for from := range w.history {
 		for to := from + 1; to < len(w.history); to++ {

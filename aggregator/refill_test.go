@@ -181,7 +181,8 @@ func TestRefillShards(t *testing.T) {
 	}
 }
 
-// TestRefillKnowsMoreShards checks that the largest shard count of a batch holds, as for the store.
+// TestRefillKnowsMoreShards checks that the largest shard count of a batch holds, as for the
+// store.
 func TestRefillKnowsMoreShards(t *testing.T) {
 	t.Parallel()
 	one := refillCase{limits: []held{{"rpm", 600, 600, 60, 3, 40}}, shards: 2}
@@ -290,8 +291,8 @@ func TestRefillRecords(t *testing.T) {
 	}
 }
 
-// TestRefillLeast checks that a limit that was full may not have lost more than a second's gain since
-// its record.
+// TestRefillLeast checks that a limit that was full may not have lost more than a second's gain
+// since its record.
 func TestRefillLeast(t *testing.T) {
 	t.Parallel()
 	tc := refillCase{limits: []held{

@@ -14,6 +14,8 @@
 // readers may work at the same time: each counts what the other has not.
 //
 // After an error that may pass, the reader begins again from the stored checkpoints.
+//
+// With the option Refill, each batch may also be followed by refills of its bucket items.
 package stream
 
 import (

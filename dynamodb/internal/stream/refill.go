@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// refill credits bucket items ahead of their clients, if the option is on. It is advice: an error is
-// logged and counted, and the usage of the batch counts all the same.
+// refill credits bucket items ahead of their clients, if the option is on. An error is logged and
+// counted, and the usage of the batch counts all the same.
 func (r *Reader) refill(ctx context.Context, records []*aggregator.Record) {
 	if !r.o.Refill {
 		return
@@ -42,8 +42,8 @@ func (r *Reader) logRefills(refills []*aggregator.Refill, errs []error) {
 	}
 }
 
-// refillItem writes one refill. It does not try again if a client, or another aggregator, has moved
-// the time of the refill first.
+// refillItem writes one refill. It does not try again if a client, or another aggregator, has
+// moved the time of the refill first.
 func (r *Reader) refillItem(ctx context.Context, refill *aggregator.Refill) error {
 	n, err := r.namespace(ctx, refill.Item.Namespace)
 	if err != nil || n.skipped != "" {

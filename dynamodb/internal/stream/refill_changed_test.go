@@ -76,8 +76,8 @@ func (tc *refillChange) refill(t *testing.T, item schema.Item) {
 	item[schema.AttrRF] = schema.Number(start.UnixMilli())
 }
 
-// TestRefillChanged changes an item between its record and the refill: a refill is written only if
-// all that it goes by is still so.
+// TestRefillChanged changes an item between its record and the refill: a refill is written only
+// if all that it goes by is still so.
 func TestRefillChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,8 +26,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// fleetRate is the limit that the calls of a fleet share: each takes a unit, and one comes back every
-// second. Another limit beside it has always enough.
+// fleetRate is the limit that the calls of a fleet share: each takes a unit, and one comes back
+// every second. Another limit beside it has always enough.
 var fleetRate = kernel.Rate{CapacityMilli: 20_000, RefillMilli: 60_000, PeriodMS: 60_000}
 
 var fleetCosts = weir.Costs{"rpm": 1, "tpm": 100}
@@ -42,7 +42,8 @@ const (
 const fleetEvery = 5 * time.Second
 
 // fleet is clients of one bucket, which call in turn, and an aggregator. Time is virtual, and the
-// records are made from the item before and after each call, so that nothing depends on the machine.
+// records are made from the item before and after each call, so that nothing depends on the
+// machine.
 type fleet struct {
 	*world
 	// units counts the calls of the aggregator.
@@ -53,7 +54,7 @@ type fleet struct {
 
 	// records are those since the last pass of the aggregator.
 	records    []*aggregator.Record
-	last       schema.Item // the item after the last call; nil if the aggregator has had a pass since
+	last       schema.Item // the item after the last call; nil after a pass
 	aggregator *stream.Reader
 }
 
@@ -78,15 +79,18 @@ type caller func() (admitted bool, c cost)
 func newFleet(t *testing.T, kinds []string, p *python, refill bool) *fleet {
 	t.Helper()
 	f := &fleet{world: newWorld(t), kinds: kinds}
-	if _, err := f.c.API.UpdateTable(t.Context(), &ddb.UpdateTableInput{ // it slows DynamoDB Local down
-		TableName: &f.table.Name, StreamSpecification: &types.StreamSpecification{StreamEnabled: new(false)},
-	}); err != nil {
+	noStream := &ddb.UpdateTableInput{ // it slows DynamoDB Local down
+		TableName:           &f.table.Name,
+		StreamSpecification: &types.StreamSpecification{StreamEnabled: new(false)},
+	}
+	if _, err := f.c.API.UpdateTable(t.Context(), noStream); err != nil {
 		t.Fatal(err)
 	}
 	l := f.process()
+	const minute = time.Minute
 	limits := []weir.Limit{
-		{Name: "rpm", Kind: weir.Bucket, Capacity: 20, RefillAmount: 60, RefillPeriod: time.Minute},
-		{Name: "tpm", Kind: weir.Bucket, Capacity: 60_000, RefillAmount: 60_000, RefillPeriod: time.Minute},
+		{Name: "rpm", Kind: weir.Bucket, Capacity: 20, RefillAmount: 60, RefillPeriod: minute},
+		{Name: "tpm", Kind: weir.Bucket, Capacity: 60e3, RefillAmount: 60e3, RefillPeriod: minute},
 	}
 	if err := l.SetLimits(t.Context(), weir.Subject{}, limits); err != nil {
 		t.Fatal(err)
@@ -102,7 +106,8 @@ func newFleet(t *testing.T, kinds []string, p *python, refill bool) *fleet {
 	for _, call := range f.callers { // the item is made, and each client knows it
 		call()
 	}
-	f.aggregator = f.readerOf(f.client(f.units.Install), func(o *stream.Options) { o.Refill = refill })
+	c := f.client(f.units.Install)
+	f.aggregator = f.readerOf(c, func(o *stream.Options) { o.Refill = refill })
 	f.clock.next(start.Add(time.Minute)) // full again
 	f.callers[0]()
 	f.clock.next(start.Add(2 * time.Minute))
@@ -184,8 +189,8 @@ func newPython(t *testing.T) *python {
 func (f *fleet) pythonCaller(p *python) caller {
 	return func() (bool, cost) {
 		line, err := json.Marshal(map[string]any{
-			"table": f.table.Name, "now_ms": f.clock.now().UnixMilli(), "entity": "acme", "resource": resource,
-			"costs": fleetCosts,
+			"table": f.table.Name, "now_ms": f.clock.now().UnixMilli(),
+			"entity": "acme", "resource": resource, "costs": fleetCosts,
 		})
 		if err != nil {
 			f.Fatal(err)

@@ -45,7 +45,8 @@ type fleetRun struct {
 	calls, admitted int
 	// ideal is what one bucket in one place would admit.
 	ideal int
-	// beyond is the most that was admitted in any interval beyond the capacity and the gain, in units.
+	// beyond is the most that was admitted in any interval beyond the capacity and the gain, in
+	// units.
 	beyond int64
 	// trips and milli are sums over the calls of a kind.
 	costs         map[string]cost
@@ -87,15 +88,16 @@ func (f *fleet) judge() *fleetRun {
 			gain := fleetRate.Gain(now, to.at.UnixMilli())
 			r.beyond = max(r.beyond, (taken-gain-fleetRate.CapacityMilli)/1000)
 			if had := max(c.value, fleetRate.CapacityMilli); taken > had+gain {
-				f.Errorf("%d were admitted from %v to %v: the bucket had %d and gained %d", taken, c.at, to.at, had, gain)
+				f.Errorf("%d were admitted from %v to %v: the bucket had %d and gained %d",
+					taken, c.at, to.at, had, gain)
 			}
 		}
 	}
 	return r
 }
 
-const fleetHeader = "| clients | load | calls | one bucket admits | admitted | too many in an interval " +
-	"| round trips of a Go call | of a Python call | write units of a Go call | of a Python call " +
+const fleetHeader = "| clients | load | calls | one bucket admits | admitted " +
+	"| too many in an interval | round trips of a Go call | of a Python call | write units of a Go call | of a Python call " +
 	"| refills | their write units for each call |\n" +
 	"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
 
@@ -115,7 +117,8 @@ func fleetRow(clients, load string, without, with *fleetRun) string {
 	trips := func(c cost) int64 { return 1000 * c.trips }
 	units := func(c cost) int64 { return c.milli }
 	return fmt.Sprintf("| %s | %s | %d | %d | %d → %d | %d → %d | %s | %s | %s | %s | %d | %s |\n",
-		clients, load, with.calls, with.ideal, without.admitted, with.admitted, without.beyond, with.beyond,
+		clients, load, with.calls, with.ideal,
+		without.admitted, with.admitted, without.beyond, with.beyond,
 		both(inGo, trips), both(inPython, trips), both(inGo, units), both(inPython, units),
 		with.refills, per(with.aggregator, int64(with.calls)))
 }
@@ -131,8 +134,8 @@ var fleets = []struct {
 	{"Go and Python, 1 to 3", []string{inGo, inPython, inPython, inPython}},
 }
 
-// TestRefillFleets counts what calls cost their clients and the aggregator, and what is admitted, with
-// refills ahead and without.
+// TestRefillFleets counts what calls cost their clients and the aggregator, and what is admitted,
+// with refills ahead and without.
 func TestRefillFleets(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/dynamodb.md")
@@ -168,9 +171,9 @@ func TestRefillFleets(t *testing.T) {
 	t.Log("\n" + strings.Join(rows, ""))
 }
 
-// compareFleets compares a fleet with refills ahead with the same fleet without. A fleet that weir is
-// part of admits what one bucket would. Python clients alone admit more: their takes leave rf alone,
-// so that the time in which the bucket was full counts twice.
+// compareFleets compares a fleet with refills ahead with the same fleet without. A fleet that
+// weir is part of admits what one bucket would. Python clients alone admit more: their takes
+// leave rf alone, so that the time in which the bucket was full counts twice.
 func compareFleets(t *testing.T, without, with *fleetRun) {
 	t.Helper()
 	for _, r := range []*fleetRun{without, with} {
@@ -183,7 +186,8 @@ func compareFleets(t *testing.T, without, with *fleetRun) {
 	if with.beyond > without.beyond {
 		t.Errorf("%d too many in an interval with refills, and %d without", with.beyond, without.beyond)
 	}
-	if got, want := with.aggregator, 2000*with.refills+1000*with.lost; got != want || without.aggregator != 0 {
+	got, want := with.aggregator, 2000*with.refills+1000*with.lost
+	if got != want || without.aggregator != 0 {
 		t.Errorf("%d refills, and %d too late, cost %d thousandths of a unit, want %d",
 			with.refills, with.lost, got, want)
 	}

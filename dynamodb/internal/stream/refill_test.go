@@ -1,10 +1,12 @@
 package stream_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
@@ -19,8 +22,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// lowItem is an item that is due for a refill: rf is 10 s ago, and of 600 a minute 200 are left, of
-// which the batch took 300. Each limit gains 100 until now.
+// lowItem is an item that is due for a refill: rf is 10 s ago, and of 600 a minute 200 are left,
+// of which the batch took 300. Each limit gains 100 until now.
 func (w *world) lowItem(limits ...string) *schema.Bucket {
 	b := &schema.Bucket{
 		Namespace: w.ns, Entity: "acme", Resource: resource, Shards: 1,
@@ -50,7 +53,8 @@ func recordOf(b *schema.Bucket) *aggregator.Record {
 
 func (w *world) store(item schema.Item) {
 	w.Helper()
-	if _, err := w.c.API.PutItem(w.Context(), &ddb.PutItemInput{TableName: &w.table.Name, Item: item}); err != nil {
+	in := &ddb.PutItemInput{TableName: &w.table.Name, Item: item}
+	if _, err := w.c.API.PutItem(w.Context(), in); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -104,8 +108,8 @@ func (w *world) write(b *schema.Bucket, update, condition string, values ...int6
 	return true
 }
 
-// TestRefillCommutes lets clients take without moving rf while a refill is written: neither is lost,
-// and the refill is not refused. It is a property over random interleavings of DynamoDB.
+// TestRefillCommutes lets clients take without moving rf while a refill is written: neither is
+// lost, and the refill is not refused. It is a property over random interleavings of DynamoDB.
 func TestRefillCommutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,8 +146,8 @@ func TestRefillCommutes(t *testing.T) {
 	}
 }
 
-// TestRefillLock lets two aggregators and a client refill an item at once: one of them does, and the
-// gain is credited once.
+// TestRefillLock lets two aggregators and a client refill an item at once: one of them does, and
+// the gain is credited once.
 func TestRefillLock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,29 +220,51 @@ func TestRefillManyLimits(t *testing.T) {
 	}
 }
 
-// TestRefillErrors checks that an error of a refill is counted, and that the others are made.
+// TestRefillErrors checks that an error of a refill is logged and counted, and that the others are
+// made.
 func TestRefillErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	good, bad, gone := w.lowItem("rpm"), w.lowItem("rpm"), w.lowItem("rpm")
 	good.Entity, bad.Entity, gone.Entity, gone.Namespace = "good", "bad", "gone", "gone"
-	for _, b := range []*schema.Bucket{good, gone} {
+	for _, b := range []*schema.Bucket{good, bad, gone} {
 		w.store(b.Item())
 	}
-	stored := bad.Item()
-	stored["b_rpm_tk"] = schema.String("five")
-	w.store(stored)
-	r := w.refills()
+	var log bytes.Buffer
+	r := w.readerOf(w.client(refuseUpdates(bad.ID().PK())), func(o *stream.Options) {
+		o.Refill, o.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+	})
 	r.Refill(t.Context(), []*aggregator.Record{recordOf(bad), recordOf(gone), recordOf(good)})
-	if s := r.Stats(); s.Refills != 1 || s.RefillsLost+s.RefillErrors != 1 {
+	if s := r.Stats(); s.Refills != 1 || s.RefillsLost != 0 || s.RefillErrors != 1 {
 		t.Errorf("got %+v", s)
+	}
+	if text := log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "#bad#") {
+		t.Errorf("got the log %s", text)
 	}
 	if w.bucket(gone).RefilledMS != gone.RefilledMS {
 		t.Error("refilled in a namespace that does not exist")
 	}
 	off := w.reader()
-	if off.Refill(t.Context(), []*aggregator.Record{recordOf(good)}); off.Stats().RefillsLost != 0 {
+	if off.Refill(t.Context(), []*aggregator.Record{recordOf(bad)}); off.Stats().Refills != 0 {
 		t.Error("refilled although the option is off")
+	}
+}
+
+// refuseUpdates makes the updates of a partition fail.
+func refuseUpdates(pk string) func(*ddb.Options) {
+	refuse := func(
+		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+	) (middleware.InitializeOutput, middleware.Metadata, error) {
+		u, isUpdate := in.Parameters.(*ddb.UpdateItemInput)
+		if isUpdate && schema.StringAttribute(u.Key, schema.AttrPK) == pk {
+			return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no update today")
+		}
+		return next.HandleInitialize(ctx, in)
+	}
+	return func(o *ddb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("refuse", refuse), middleware.Before)
+		})
 	}
 }
 
@@ -287,7 +313,8 @@ func TestRefillStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The last write is of the time up to which the stream was read.
-	if writes := w.calls.Snapshot().Writes(); writes > 1 || r.Stats().Refills != 0 || r.Stats().Records == 0 {
-		t.Errorf("got %d writes and %+v", writes, r.Stats())
+	writes, s := w.calls.Snapshot().Writes(), r.Stats()
+	if writes > 1 || s.Refills != 0 || s.Records == 0 {
+		t.Errorf("got %d writes and %+v", writes, s)
 	}
 }
