@@ -123,9 +123,9 @@ func decodePart(raw json.RawMessage) (record *aggregator.Record, label string) {
 	var e struct {
 		ARN    string `json:"eventSourceARN"`
 		Change struct {
-			Sequence string                  `json:"SequenceNumber"`
-			At       events.SecondsEpochTime `json:"ApproximateCreationDateTime"`
-			Keys     map[string]events.DynamoDBAttributeValue
+			Sequence string                                   `json:"SequenceNumber"`
+			At       events.SecondsEpochTime                  `json:"ApproximateCreationDateTime"`
+			Keys     map[string]events.DynamoDBAttributeValue `json:"Keys"`
 		} `json:"dynamodb"`
 	}
 	if json.Unmarshal(raw, &e) != nil {

@@ -36,6 +36,7 @@ import (
 const (
 	StoreEnv     = "WEIR_STORE"          // URL of the table: dynamodb://TABLE
 	RetentionEnv = "WEIR_RETENTION_DAYS" // as weir aggregate --retention-days
+	RefillEnv    = "WEIR_REFILL"         // true, as weir aggregate --refill; false if empty
 	LevelEnv     = "WEIR_LOG_LEVEL"      // debug, info, warn or error; info if empty
 )
 
@@ -89,6 +90,10 @@ func New(
 		}
 		f.options.RetentionDays = days
 	}
+	if text := cmp.Or(env(RefillEnv), "false"); text != "true" && text != "false" {
+		return nil, invalid(RefillEnv, text, "must be true or false")
+	}
+	f.options.Refill = env(RefillEnv) == "true"
 	if f.aggregator, err = f.table.Aggregator(ctx, &f.options); err != nil {
 		return nil, err
 	}
@@ -227,7 +232,7 @@ func (f *Function) pass(ctx context.Context) error {
 func (f *Function) report(i *isolation) int64 {
 	for _, r := range i.records {
 		f.log.Error("record isolated: it cannot be counted", "shard", i.shard, "sequence", r.sequence,
-			"reason", strings.Join(r.reasons, "; "), "record", json.RawMessage(r.raw))
+			"reason", strings.Join(r.reasons, "; "), "record", r.raw)
 	}
 	return int64(len(i.records))
 }

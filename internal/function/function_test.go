@@ -257,6 +257,7 @@ func TestSettings(t *testing.T) {
 		{function.StoreEnv, "memory:", "WEIR_STORE"},
 		{function.RetentionEnv, "many", `WEIR_RETENTION_DAYS "many"`},
 		{function.RetentionEnv, "0", `WEIR_RETENTION_DAYS "0"`},
+		{function.RefillEnv, "yes", `WEIR_REFILL "yes"`},
 		{function.LevelEnv, "loud", `WEIR_LOG_LEVEL "loud"`},
 	} {
 		env := map[string]string{function.StoreEnv: "dynamodb://limits?region=eu-central-1", c.name: c.value}

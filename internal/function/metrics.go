@@ -30,6 +30,7 @@ func (m *measures) since(before, after *dynamodb.Aggregated) *measures {
 		Hours: after.Hours - before.Hours, Totals: after.Totals - before.Totals,
 		Gaps: after.Gaps - before.Gaps, Splits: after.Splits - before.Splits,
 		SplitsFailed: after.SplitsFailed - before.SplitsFailed,
+		Refills:      after.Refills - before.Refills, RefillsLost: after.RefillsLost - before.RefillsLost,
 	}
 	return m
 }
@@ -59,6 +60,8 @@ func (m *metrics) write(at time.Time, of *measures) {
 		{"Gaps", "Count", of.counted.Gaps},
 		{"Splits", "Count", of.counted.Splits},
 		{"FailedSplits", "Count", of.counted.SplitsFailed},
+		{"Refills", "Count", of.counted.Refills},
+		{"LateRefills", "Count", of.counted.RefillsLost},
 		{"IsolatedRecords", "Count", of.isolated},
 		{"Failures", "Count", of.failures},
 	} {
@@ -75,5 +78,5 @@ func (m *metrics) write(at time.Time, of *measures) {
 	if err != nil {
 		return // only strings and numbers
 	}
-	m.out.Write(append(text, '\n')) //nolint:errcheck // There is nowhere to say that the log fails.
+	m.out.Write(append(text, '\n')) //nolint:errcheck,gosec // There is nowhere to say that the log fails.
 }

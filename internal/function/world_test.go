@@ -352,16 +352,16 @@ func (m *mapping) sendIn(
 		m.w.Fatalf("got the answer %s: %v; Lambda needs a state", text, err)
 	}
 	m.states[shard] = a.State
-	for _, failure := range a.BatchItemFailures {
-		i := slices.IndexFunc(batch, func(r json.RawMessage) bool {
-			return sequence(r) == failure.ItemIdentifier
-		})
-		if i < 0 {
-			m.w.Fatalf("the answer %s names a record that is not in the batch", text)
-		}
-		return i
+	if len(a.BatchItemFailures) == 0 {
+		return len(batch)
 	}
-	return len(batch)
+	done = slices.IndexFunc(batch, func(r json.RawMessage) bool {
+		return sequence(r) == a.BatchItemFailures[0].ItemIdentifier
+	})
+	if done < 0 || len(a.BatchItemFailures) > 1 {
+		m.w.Fatalf("got the answer %s, want one record of the batch", text)
+	}
+	return done
 }
 
 // sequence returns the sequence number of a record.

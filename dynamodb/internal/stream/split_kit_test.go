@@ -56,8 +56,8 @@ func (w *world) shardID(entity string, shard int) schema.BucketID {
 	return id
 }
 
-// bucket returns the items of all shards of a bucket, by shard.
-func (w *world) bucket(entity string) map[int]*schema.Bucket {
+// shards returns the items of all shards of a bucket, by shard.
+func (w *world) shards(entity string) map[int]*schema.Bucket {
 	w.Helper()
 	found := make(map[int]*schema.Bucket)
 	var keys []schema.Key
@@ -82,7 +82,7 @@ func (w *world) bucket(entity string) map[int]*schema.Bucket {
 // judgeCounts checks which shards of a bucket exist, and that all of them have the same count.
 func (w *world) judgeCounts(entity string, count int, shards ...int) {
 	w.Helper()
-	found := w.bucket(entity)
+	found := w.shards(entity)
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, shards) {
 		w.Errorf("%s: shards %v exist, want %v", entity, got, shards)
 	}

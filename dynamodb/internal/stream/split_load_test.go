@@ -101,7 +101,7 @@ func TestSplitLoad(t *testing.T) {
 		for rounds >= 5 && !w.clock.seen(phases[rounds-5]) { // it stays at most five seconds behind
 			<-passed
 		}
-		if splitAt == 0 && w.bucket("acme")[0].Shards >= 4 {
+		if splitAt == 0 && w.shards("acme")[0].Shards >= 4 {
 			splitAt = rounds
 		}
 		if rounds > 500 {
@@ -112,7 +112,7 @@ func TestSplitLoad(t *testing.T) {
 	for _, l := range processes {
 		w.close(l)
 	}
-	found := w.bucket("acme")
+	found := w.shards("acme")
 	whole := divisible.Capacity + (rounds-1)*divisible.RefillAmount
 	t.Logf("%d shards after %d seconds, %d of them exist; in %d seconds admitted %d of %d (%.2f %%); %+v",
 		found[0].Shards, splitAt, len(found), rounds, admitted, whole, 100*float64(admitted)/float64(whole), s)

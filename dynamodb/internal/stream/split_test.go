@@ -150,13 +150,13 @@ func TestSplitPropagates(t *testing.T) {
 		w.putShard("acme", shard, 4)
 	}
 	w.count()
-	before := w.bucket("acme")
+	before := w.shards("acme")
 	w.update(w.shardID("acme", 0).Key(), "SET shard_count = :n", nil, schema.Item{":n": schema.Number(8)})
 	if s := w.count(); s.Raised != 2 || s.Splits != 0 || s.Counted != 0 {
 		t.Errorf("got %+v", s)
 	}
 	w.judgeCounts("acme", 8, 0, 1, 2)
-	after := w.bucket("acme")
+	after := w.shards("acme")
 	if !reflect.DeepEqual(after[1].Limits, before[1].Limits) {
 		t.Errorf("the raise changed more than the count: %+v", after[1])
 	}
@@ -166,8 +166,8 @@ func TestSplitPropagates(t *testing.T) {
 	if s.Raised != 0 || s.SplitsFailed != 0 || calls.n == 0 {
 		t.Errorf("again: got %+v and %d writes", s, calls.n)
 	}
-	if !reflect.DeepEqual(w.bucket("acme"), after) {
-		t.Errorf("the second time changed items: got %v", w.bucket("acme"))
+	if !reflect.DeepEqual(w.shards("acme"), after) {
+		t.Errorf("the second time changed items: got %v", w.shards("acme"))
 	}
 }
 
@@ -219,7 +219,7 @@ func TestSplitOnce(t *testing.T) {
 			switch {
 			case passes > 2000, end > 0 && w.clock.seen(end):
 				cancel()
-			case end == 0 && len(w.bucket("acme")) == 2 && w.bucket("acme")[1].Shards == 4:
+			case end == 0 && len(w.shards("acme")) == 2 && w.shards("acme")[1].Shards == 4:
 				end = w.at(w.clock.now()) // after the records of the doubling
 			}
 			return ctx.Err()
