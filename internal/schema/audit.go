@@ -23,9 +23,12 @@ const (
 	RetentionDays = 90
 
 	attrEventID   = "event_id"
-	attrTimestamp = "timestamp"
 	attrPrincipal = "principal"
-	attrDetails   = "details"
+
+	// AttrTimestamp is the attribute with the time of an event.
+	AttrTimestamp = "timestamp"
+	// AttrDetails is the attribute with the details of an event.
+	AttrDetails = "details"
 )
 
 // AuditResource is the entity of events about a resource.
@@ -55,18 +58,18 @@ type AuditEvent struct {
 
 // Item returns the item as it is stored, or an error for details that cannot be stored.
 func (e *AuditEvent) Item() (Item, error) {
-	details, err := encodeMap(attrDetails, e.Details, 1)
+	details, err := encodeMap(AttrDetails, e.Details, 1)
 	if err != nil {
 		return nil, err
 	}
 	item := newItem(e.Extra, AuditKey(e.Namespace, e.Entity, e.ID), e.Namespace)
 	item[AttrEntity] = String(e.Entity)
 	item[attrEventID] = String(e.ID)
-	item[attrTimestamp] = String(e.Timestamp)
+	item[AttrTimestamp] = String(e.Timestamp)
 	item[AttrAction] = String(e.Action)
 	item[attrPrincipal] = StringOrNull(e.Principal)
 	item[AttrResource] = StringOrNull(e.Resource)
-	item[attrDetails] = details
+	item[AttrDetails] = details
 	setNumber(item, AttrTTL, e.TTL)
 	return item, nil
 }
@@ -87,11 +90,11 @@ func ParseAuditEvent(item Item) (*AuditEvent, error) {
 		Namespace: ns,
 		Entity:    entity,
 		ID:        id,
-		Timestamp: optional(r, attrTimestamp, text),
+		Timestamp: optional(r, AttrTimestamp, text),
 		Action:    required(r, AttrAction, text),
 		Principal: optional(r, attrPrincipal, textOrNull),
 		Resource:  optional(r, AttrResource, textOrNull),
-		Details:   optional(r, attrDetails, anyMap),
+		Details:   optional(r, AttrDetails, anyMap),
 		TTL:       optional(r, AttrTTL, number),
 	}
 	if r.err != nil {
