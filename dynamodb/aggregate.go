@@ -33,9 +33,21 @@ type AggregateOptions struct {
 	// into twice as many shards, before DynamoDB's bound of 1,000; below 0 turns splitting off.
 	// Default: 800.
 	HotWrites int
+	// Archive gets the events of the audit that DynamoDB removed because of their ttl; see
+	// [AuditArchive]. Default: nil, they are not archived.
+	Archive AuditArchive
 	// Logger gets what is counted, what is left out and why, and what is incomplete. Default:
 	// nothing is logged.
 	Logger *slog.Logger
+}
+
+// AuditArchive is where [Table.Aggregate] puts the events of the audit that DynamoDB removed
+// because of their ttl. docs/dynamodb.md describes the objects.
+type AuditArchive interface {
+	// Put writes an object, in place of one with the same key. If it fails, the records are read
+	// again, and their objects are written again. A [*weir.Error] with a code other than
+	// [weir.Unavailable] ends Aggregate instead. Several calls may run at a time.
+	Put(ctx context.Context, key string, body []byte) error
 }
 
 // Aggregated is what [Table.Aggregate] has counted.
@@ -44,6 +56,9 @@ type Aggregated struct {
 	Records, Counted int64
 	// Hours is the number of updates of the usage of an hour, and Totals of days and months.
 	Hours, Totals int64
+	// Archived is the number of events of the audit that were archived, and Objects of the
+	// objects with them. What is written again counts again.
+	Archived, Objects int64
 	// Skipped is the number of records that were left out, by reason.
 	Skipped map[string]int64
 	// Splits is the number of times that the shards of a hot bucket were doubled, Raised of other
@@ -100,7 +115,7 @@ func (t *Table) Aggregator(ctx context.Context, o *AggregateOptions) (*Aggregato
 	}
 	return &Aggregator{stream.New(c, stream.Options{
 		Once: o.Once, TakeOver: o.TakeOver, RetentionDays: int64(o.RetentionDays), Interval: o.Interval,
-		HotWrites: o.HotWrites, Refill: o.Refill, Logger: o.Logger,
+		HotWrites: o.HotWrites, Refill: o.Refill, Archive: o.Archive, Logger: o.Logger,
 	})}, nil
 }
 
@@ -120,6 +135,7 @@ func (a *Aggregator) Aggregated() *Aggregated {
 		Skipped: maps.Clone(s.Skipped), Gaps: s.Gaps, Until: s.Until,
 		Splits: s.Splits, Raised: s.Raised, SplitsFailed: s.SplitsFailed,
 		Refills: s.Refills, RefillsLost: s.RefillsLost,
+		Archived: s.Archived, Objects: s.Objects,
 	}
 }
 

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -143,4 +144,21 @@ func (f *failures) error(records []*aggregator.Record, givenUp error) error {
 		}
 	}
 	return client.Classify(f.errs[0])
+}
+
+// firstUnfinished returns the error of a batch whose audit events are not all archived, whose usage
+// is not all counted, or both.
+func firstUnfinished(records []*aggregator.Record, unarchived, uncounted error) error {
+	if unarchived == nil {
+		return uncounted
+	}
+	first := slices.IndexFunc(records, aggregator.IsArchived)
+	if u, partly := errors.AsType[*aggregator.UnfinishedError](uncounted); partly {
+		first = min(first, slices.Index(records, u.First))
+	} else if uncounted != nil {
+		return uncounted // nothing is known about the usage of the whole batch
+	}
+	return &aggregator.UnfinishedError{
+		First: records[max(first, 0)], Err: errors.Join(unarchived, uncounted),
+	}
 }

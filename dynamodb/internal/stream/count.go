@@ -14,17 +14,20 @@ import (
 // batch is the part of some records that concerns usage.
 type batch struct {
 	changes []*aggregator.Change
-	// last is the last record of a bucket item that is more than a refill; nil if there is none.
+	// last is the last record of a bucket item that is more than a refill, or the last one that was
+	// archived; nil if there is none.
 	last *aggregator.Record
 	// lost are the records of bucket items that cannot be read.
 	lost []*aggregator.Record
 }
 
-// count counts records of a shard, and then moves its checkpoint. Records of other items than
-// buckets do not move it, nor do refills, so that weir's own writes are not followed by more of them.
+// count counts and archives records of a shard, and then moves its checkpoint. Records of other
+// items than buckets do not move it, unless they were archived, nor do refills, so that weir's own
+// writes are not followed by more of them.
 func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Record) error {
-	b := r.sift(s, records)
 	r.split(ctx, s, records)
+	unarchived := r.archive(ctx, s, records)
+	b := r.sift(s, records)
 	if err := r.markUnread(ctx, b.lost); err != nil {
 		return err
 	}
@@ -37,7 +40,8 @@ func (r *Reader) count(ctx context.Context, s *shard, records []*aggregator.Reco
 		return err
 	}
 	bookings := aggregator.Book(changes, bases)
-	if err := r.write(ctx, records, bookings); err != nil {
+	uncounted := r.write(ctx, records, bookings)
+	if err := firstUnfinished(records, unarchived, uncounted); err != nil {
 		return err
 	}
 	r.follow(changes)
@@ -102,6 +106,9 @@ func (r *Reader) sift(s *shard, records []*aggregator.Record) *batch {
 		}
 		_, err := schema.ParseBucketPK(record.Key.PK)
 		if err == nil && record.Key.SK == schema.SKState && !aggregator.Refilled(record) {
+			b.last = record
+		}
+		if r.moves(record) {
 			b.last = record
 		}
 		if change != nil {

@@ -11,6 +11,8 @@ import (
 
 // namespace is what a batch needs to know about a namespace.
 type namespace struct {
+	// name is empty if it is not known.
+	name string
 	// skipped is the reason why its records are not counted; empty if they are.
 	skipped string
 	// days is the time for which its usage is kept.
@@ -38,7 +40,8 @@ func (r *Reader) namespace(ctx context.Context, id string) (namespace, error) {
 		return namespace{}, err
 	}
 	n = namespace{days: r.o.RetentionDays, read: now}
-	switch found, err := tables.ReadNamespace(items[0]); {
+	found, err := tables.ReadNamespace(items[0])
+	switch {
 	case err != nil:
 		n.skipped = "namespace that cannot be read"
 	case found == nil:
@@ -47,6 +50,9 @@ func (r *Reader) namespace(ctx context.Context, id string) (namespace, error) {
 		n.skipped = skippedDeleted
 	case tables.IsVacated(found):
 		n.skipped = "namespace that is being purged"
+	}
+	if err == nil && found != nil {
+		n.name = found.Name
 	}
 	days, err := schema.Int64(items[1][schema.AttrUsageRetention]) // an error for a missing one too
 	if err == nil && days > 0 && days <= maxRetentionDays {

@@ -64,6 +64,9 @@ type Options struct {
 	// HotWrites is the number of writes of an item in one second at which its bucket is split; below
 	// 0 turns splitting off. Default: 800.
 	HotWrites int
+	// Archive gets the events of the audit that DynamoDB removed because of their ttl. Default:
+	// they are not archived.
+	Archive Archive
 	// Source replaces the SDK's client of streams. Default: the SDK's.
 	Source Source
 	// Move is applied to the times of the stream, its records and its table. Default: none.
@@ -122,6 +125,9 @@ type Stats struct {
 	// Updates is the number of usage items of hours that were written, and Totals of days and
 	// months.
 	Updates, Totals int64
+	// Archived is the number of events of the audit that were archived, and Objects of the
+	// objects with them. What is written again counts again.
+	Archived, Objects int64
 	// Skipped is the number of records that were left out, by reason.
 	Skipped map[string]int64
 	// Splits is the number of times that the shards of a bucket were doubled, Raised of the other
