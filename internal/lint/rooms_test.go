@@ -219,17 +219,16 @@ var rooms = []room{
 		tests:   []string{"limiter", awsSmithy},
 	},
 	{dir: "internal/function/pack"},
+	{dir: "internal/archive", imports: []string{root, awsSDK, awsSmithy}},
 	{dir: "internal/sharding", imports: []string{"kernel", "internal/schema"}},
 	{
 		dir: "internal/cli",
 		imports: []string{
 			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
-			"grpcapi", "gateway",
-			"manifest", "aggregator", "provision", "estimator", "internal/schema",
-			"internal/server",
-			"internal/lab", "internal/joined", "internal/money", "internal/text",
-			"internal/console", "internal/connect",
-			"internal/chart",
+			"grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
+			"internal/schema", "internal/server", "internal/lab", "internal/joined",
+			"internal/money", "internal/text", "internal/console", "internal/connect",
+			"internal/archive", "internal/chart",
 			cobra, grpc, awsSDK,
 		},
 		tests: []string{
