@@ -37,6 +37,10 @@ nothing for two minutes.
 --refill is for tables with Python clients only: it credits a bucket that runs low before they
 need it, which saves them round trips and costs writes; clients of weir gain nothing by it.
 
+With --archive the events of the audit that DynamoDB removes when their time has ended go to an
+S3 bucket, each at least once; weir audit list --archive lists them. What is deleted in another
+way is not archived.
+
 What is counted, left out and incomplete is logged to standard error.`
 
 // aggregateBody is what was counted as --output json prints it.
@@ -53,13 +57,16 @@ type aggregateBody struct {
 	Refills int64            `json:"refills,omitempty"`
 	TooLate int64            `json:"refills_too_late,omitempty"`
 	Until   string           `json:"until,omitempty"`
+	// Archived is the number of events of the audit that were archived, in Objects objects.
+	Archived int64 `json:"archived,omitempty"`
+	Objects  int64 `json:"archive_objects,omitempty"`
 }
 
 func newAggregateBody(a *dynamodb.Aggregated) *aggregateBody {
 	body := &aggregateBody{
 		Records: a.Records, Counted: a.Counted, Hours: a.Hours, Totals: a.Totals, Skipped: a.Skipped,
 		Splits: a.Splits, Raised: a.Raised, Failed: a.SplitsFailed, Gaps: a.Gaps,
-		Refills: a.Refills, TooLate: a.RefillsLost,
+		Refills: a.Refills, TooLate: a.RefillsLost, Archived: a.Archived, Objects: a.Objects,
 	}
 	if !a.Until.IsZero() {
 		body.Until = a.Until.UTC().Format(time.RFC3339)
@@ -81,6 +88,10 @@ func (body *aggregateBody) table(b *bytes.Buffer) {
 	if body.Failed > 0 {
 		t.Add("writes of splits failed", text.FormatInt(body.Failed))
 	}
+	if body.Objects > 0 {
+		t.Add("audit events archived", text.FormatInt(body.Archived))
+		t.Add("objects written", text.FormatInt(body.Objects))
+	}
 	for _, reason := range slices.Sorted(maps.Keys(body.Skipped)) {
 		t.Add("skipped: "+reason, text.FormatInt(body.Skipped[reason]))
 	}
@@ -100,8 +111,9 @@ func (body *aggregateBody) table(b *bytes.Buffer) {
 // aggregateOptions are the flags of aggregate.
 type aggregateOptions struct {
 	dynamodb.AggregateOptions
-	store string
-	log   serveOptions // its flags of the log
+	store   string
+	archive string
+	log     serveOptions // its flags of the log
 }
 
 func (o *aggregateOptions) flags(cmd *cobra.Command) {
@@ -115,6 +127,8 @@ func (o *aggregateOptions) flags(cmd *cobra.Command) {
 		"keep usage for `N` days, unless the configuration of a namespace has another number")
 	f.DurationVar(&o.Interval, "interval", 5*time.Second,
 		"how often to read the stream; a longer time makes fewer writes")
+	f.StringVar(&o.archive, "archive", "",
+		"`URL` of a bucket for the audit events that expire, like s3://BUCKET/PREFIX")
 	f.Var(o.log.format, "log-format", "format of the log")
 	f.StringVar(&o.log.logLevel, "log-level", "info",
 		"lowest `LEVEL` to log: debug, info, warn or error")
@@ -128,7 +142,8 @@ func aggregateCommand(a *console.App) *cobra.Command {
 		Long:  aggregateHelp,
 		Example: `  weir aggregate --store dynamodb://limits?region=eu-central-1
   weir aggregate --once --store dynamodb://limits
-  weir aggregate --take-over --store dynamodb://limits`,
+  weir aggregate --take-over --store dynamodb://limits
+  weir aggregate --archive s3://my-bucket/limits --store dynamodb://limits`,
 		Args: console.Arguments(0, 0, ""),
 	}
 	o.flags(cmd)
@@ -150,6 +165,11 @@ func aggregateCommand(a *console.App) *cobra.Command {
 		}
 		if o.Logger, err = o.log.logger(a.Streams.Err); err != nil {
 			return console.UsageError(cmd, "%w", err)
+		}
+		if o.archive != "" {
+			if o.Archive, err = openArchive(cmd, o.archive); err != nil {
+				return err
+			}
 		}
 		found, err := table.Aggregate(cmd.Context(), &o.AggregateOptions)
 		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid && found == nil {

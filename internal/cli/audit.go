@@ -45,7 +45,7 @@ func auditCommand(a *console.App) *cobra.Command {
 
 func listAuditCommand(a *console.App) *cobra.Command {
 	q := &weir.AuditQuery{}
-	var from, to string
+	var from, to, archived string
 	cmd := &cobra.Command{
 		Use:   "list [ENTITY]",
 		Short: "List the changes at a place, the newest first",
@@ -56,12 +56,18 @@ resource's own limits, and without either those of the system.
 The column BY names who made a change: the owner of the bearer token on a server, or what
 the store knows of a program that opened it.
 
+With --archive the changes are those that weir aggregate --archive has put into an S3 bucket,
+because their time on the table had ended. The URL is s3://BUCKET/PREFIX, with or without
+?region=, ?endpoint=, and ?namespace=NAME (default "default") or ?namespace_id=ID. If an object
+is damaged, it is reported, the rest is listed, and the exit code is 1.
+
 CSV. With --output csv the columns are event_id, timestamp, action, entity, resource,
 principal and details, which are JSON.`,
 		Example: `  weir audit list acme
   weir audit list acme --from 2026-10-01 --to 2026-11-01
   weir audit list --resource gpt-4o --output csv
-  weir audit list --store dynamodb://limits --size 20`,
+  weir audit list --store dynamodb://limits --size 20
+  weir audit list acme --archive s3://my-bucket/limits --from 2025-10-01`,
 		Args:              console.Arguments(0, 1, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -72,6 +78,8 @@ principal and details, which are JSON.`,
 	flags.StringVar(&to, "to", "", "only changes before this `TIME`")
 	flags.StringVar(&q.After, "after", "", "start after the event with this `ID`")
 	flags.IntVar(&q.Size, "size", auditListDefault, "print at most `N` events")
+	flags.StringVar(&archived, "archive", "",
+		"`URL` of an archive to list instead, like s3://BUCKET/PREFIX")
 	plan := func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
@@ -97,7 +105,7 @@ principal and details, which are JSON.`,
 			return listAudit(ctx, c.Records, q)
 		}, nil
 	}
-	return connect.ListCommand(a, cmd, plan)
+	return orFromArchive(a, connect.ListCommand(a, cmd, plan), plan, q, &archived)
 }
 
 // listAudit reads pages until the list has q.Size events.
@@ -112,22 +120,30 @@ func listAudit(
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range page.Events {
-			body.Events = append(body.Events, auditEventBody{
-				EventID: e.ID, Timestamp: timeText(e.At), Action: e.Action, Entity: e.Entity,
-				Resource: e.Resource, Principal: e.Principal, Details: e.Details,
-			})
-		}
+		body.add(page.Events...)
 		asked.After, body.Next = page.Next, page.Next
 		if page.Next == "" || len(body.Events) >= q.Size {
 			break
 		}
 	}
+	return body.answer(), nil
+}
+
+func (body *auditBody) add(events ...weir.AuditEvent) {
+	for _, e := range events {
+		body.Events = append(body.Events, auditEventBody{
+			EventID: e.ID, Timestamp: timeText(e.At), Action: e.Action, Entity: e.Entity,
+			Resource: e.Resource, Principal: e.Principal, Details: e.Details,
+		})
+	}
+}
+
+func (body *auditBody) answer() *connect.Answer {
 	answer := &connect.Answer{Value: body, Table: body.table, CSV: body.rows}
 	if body.Next != "" {
 		answer.Notes = []string{"there is more: --after " + body.Next}
 	}
-	return answer, nil
+	return answer
 }
 
 func (body *auditBody) table(b *bytes.Buffer) {

@@ -79,15 +79,15 @@ func run(
 		}
 		printNotes(a, c.Notes)
 		if found != nil {
-			err = errors.Join(err, found.printError(found.print(a, output)))
+			err = errors.Join(err, found.printError(found.Print(a, output)))
 		}
 		return t.Hint(ServiceError(err))
 	})
 	return cmd
 }
 
-// print prints an answer.
-func (a *Answer) print(to *console.App, output *console.Choice) error {
+// Print prints an answer.
+func (a *Answer) Print(to *console.App, output *console.Choice) error {
 	if output.IsCSV() {
 		printNotes(to, a.Notes)
 		return to.PrintCSV(a.CSV())
