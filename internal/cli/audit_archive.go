@@ -20,7 +20,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// openArchive opens an archive to write to, and checks that its bucket exists.
+// openArchive opens an archive to write to, and checks that its bucket exists. A bucket that does
+// not answer may do so later.
 func openArchive(cmd *cobra.Command, url string) (*archive.Archive, error) {
 	l, err := archive.Parse(url)
 	if err != nil {
@@ -30,7 +31,10 @@ func openArchive(cmd *cobra.Command, url string) (*archive.Archive, error) {
 	if err != nil {
 		return nil, connect.ServiceError(err)
 	}
-	return ar, connect.ServiceError(ar.Check(cmd.Context()))
+	if err := ar.Check(cmd.Context()); err != nil && !errors.Is(err, weir.Unavailable) {
+		return nil, connect.ServiceError(err)
+	}
+	return ar, nil
 }
 
 // orFromArchive makes a command read an archive if a flag names one.
@@ -117,6 +121,7 @@ type archiveSearch struct {
 	of    *archive.Archive
 	q     *weir.AuditQuery
 	owner string
+	after string
 
 	mu    sync.Mutex // guards the fields below while objects are read in parallel
 	found []*aggregator.ArchivedEvent
@@ -126,6 +131,9 @@ type archiveSearch struct {
 
 func newArchiveSearch(ar *archive.Archive, q *weir.AuditQuery) *archiveSearch {
 	s := &archiveSearch{of: ar, q: q, owner: schema.AuditSystem}
+	if id, err := weir.ParseLeaseID(q.After); err == nil {
+		s.after = id.String() // it may be given in lower case
+	}
 	switch {
 	case q.At.Entity != "":
 		s.owner = q.At.Entity
@@ -168,7 +176,7 @@ func (s *archiveSearch) matches(e *aggregator.ArchivedEvent) bool {
 		s.q.At.Entity != "" && s.q.At.Resource != "" && e.Resource != s.q.At.Resource,
 		e.At.Before(s.q.From),
 		!s.q.To.IsZero() && !e.At.Before(s.q.To),
-		s.q.After != "" && e.ID >= s.q.After:
+		s.after != "" && e.ID >= s.after:
 		return false
 	}
 	return true

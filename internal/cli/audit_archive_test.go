@@ -139,7 +139,7 @@ func (w *archiveWorld) pages(want string) {
 		if page.Next == "" {
 			break
 		}
-		after = []string{"--after", page.Next}
+		after = []string{"--after", strings.ToLower(page.Next)}
 	}
 	if len(got) != len(all.Events) {
 		w.Fatalf("got %d events on pages, want %d", len(got), len(all.Events))
