@@ -268,6 +268,25 @@ func TestArchiveManualDelete(t *testing.T) {
 	}
 }
 
+// TestArchiveLongNamespace checks that an ID that no namespace can have is not looked up: the table
+// refuses such a key, and the records after it would wait for ever.
+func TestArchiveLongNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("x", 1500)
+	f := &fakeStream{shards: []fakeShard{{id: "s", records: []types.Record{
+		removal(1, start, long, "acme"), removal(2, start, w.ns, "acme"),
+	}}}}
+	b := &bucket{}
+	r := w.reader(func(o *stream.Options) { o.Source, o.EmptyReads, o.Archive = f, 4, b })
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if byID, _ := b.events(t); len(byID) != 2 {
+		t.Errorf("got %d events", len(byID))
+	}
+}
+
 // TestArchiveOff checks that without an archive nothing is written for such a record.
 func TestArchiveOff(t *testing.T) {
 	t.Parallel()
