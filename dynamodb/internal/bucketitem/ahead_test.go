@@ -30,7 +30,7 @@ type aheadPhase struct {
 func steady(rate int, want ...int) aheadTraffic {
 	minutes := 10
 	if rate > 100 {
-		minutes = soak.Amount(2, minutes)
+		minutes = soak.Amount(1, minutes)
 	}
 	return aheadTraffic{[]aheadPhase{{rate, time.Duration(minutes) * time.Minute}}, want, false}
 }
@@ -79,7 +79,7 @@ func aheadCases() map[string]aheadTraffic {
 		"800 writes a second": steady(800, 2),
 		"900 writes a second": steady(900, 2),
 		"growing traffic": {
-			[]aheadPhase{{900, time.Minute}, {1900, time.Minute}}, []int{2, 4}, false,
+			[]aheadPhase{{900, 20 * time.Second}, {1900, 20 * time.Second}}, []int{2, 4}, false,
 		},
 		"a rush right after a doubling": {
 			[]aheadPhase{{900, time.Second}, {8000, 2 * time.Second}}, []int{2, 4}, true,
@@ -133,7 +133,7 @@ func TestSplitAheadWrong(t *testing.T) {
 		judge   judge
 	}{
 		"by the writes of a batch": {
-			aheadTraffic{[]aheadPhase{{900, time.Minute}}, []int{2}, false}, judgeByBatch,
+			aheadTraffic{[]aheadPhase{{900, 15 * time.Second}}, []int{2}, false}, judgeByBatch,
 		},
 		"by the stored balance of wcu": {
 			aheadTraffic{[]aheadPhase{{50, time.Minute}}, nil, false}, judgeByBalance,
