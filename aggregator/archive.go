@@ -96,12 +96,13 @@ func ArchivedNamespaces(records []*Record) []string {
 type archiveEntry struct {
 	day      string
 	position Position
+	sequence string
 	line     []byte
 	fault    *Fault
 }
 
 func newArchiveEntry(r *Record, names map[string]string) (*archiveEntry, error) {
-	e := &archiveEntry{position: r.Position}
+	e := &archiveEntry{position: r.Position, sequence: r.Sequence}
 	line, day, err := parseArchived(r, names)
 	if err == nil {
 		e.line, err = json.Marshal(line) // the error is that of a number that is none
@@ -213,7 +214,7 @@ func newArchiveObject(shard string, entries []*archiveEntry) (*ArchiveObject, er
 	})
 	o := &ArchiveObject{
 		Key: fmt.Sprintf("%saudit-%s-%s-%s.jsonl.gz", entries[0].day, shard,
-			entries[0].position.Sequence(), entries[len(entries)-1].position.Sequence()),
+			entries[0].sequence, entries[len(entries)-1].sequence),
 		Events: len(entries),
 	}
 	var body bytes.Buffer

@@ -25,14 +25,3 @@ func NewPosition(label, sequence string) (Position, error) {
 	}
 	return Position(label + "#" + strings.Repeat("0", sequenceDigits-len(sequence)) + sequence), nil
 }
-
-// Sequence returns the sequence number of a record without leading zeros. DynamoDB Local writes
-// sequence numbers with leading zeros and AWS without: the same number is the same place in a shard,
-// but the text that the stream had, which its calls take, is not known any more.
-func (p Position) Sequence() string {
-	_, digits, _ := strings.Cut(string(p), "#")
-	if plain := strings.TrimLeft(digits, "0"); plain != "" || digits == "" {
-		return plain
-	}
-	return "0"
-}

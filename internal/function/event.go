@@ -24,34 +24,6 @@ type streamEvent struct {
 	DetailType string `json:"detail-type"`
 }
 
-// isolation collects the records that cannot be counted.
-type isolation struct {
-	shard   string
-	raw     map[string]json.RawMessage // by sequence number
-	reasons map[string]string          // why a record could not be decoded
-	records []*isolated
-}
-
-// isolated is a record that cannot be counted, as Lambda sent it.
-type isolated struct {
-	sequence string
-	reasons  []string
-	raw      json.RawMessage
-}
-
-// add adds a record, or one more of its limits.
-func (i *isolation) add(r *aggregator.Record, fault *aggregator.Fault) {
-	reason := fault.Error()
-	if why := i.reasons[r.Sequence]; why != "" {
-		reason = why
-	}
-	if n := len(i.records); n > 0 && i.records[n-1].sequence == r.Sequence {
-		i.records[n-1].reasons = append(i.records[n-1].reasons, reason)
-		return
-	}
-	i.records = append(i.records, &isolated{r.Sequence, []string{reason}, i.raw[r.Sequence]})
-}
-
 // read decodes the records of an event.
 func (f *Function) read(e *streamEvent) (*aggregator.Batch, *isolation, error) {
 	b := &aggregator.Batch{Shard: e.ShardID}

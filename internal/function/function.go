@@ -21,7 +21,6 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -29,6 +28,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/archive"
 	"github.com/weir-limiter/weir/store"
 )
 
@@ -36,6 +36,7 @@ import (
 const (
 	StoreEnv     = "WEIR_STORE"          // URL of the table: dynamodb://TABLE
 	RetentionEnv = "WEIR_RETENTION_DAYS" // as weir aggregate --retention-days
+	ArchiveEnv   = "WEIR_ARCHIVE"        // as weir aggregate --archive; nothing is archived if empty
 	RefillEnv    = "WEIR_REFILL"         // true, as weir aggregate --refill; false if empty
 	LevelEnv     = "WEIR_LOG_LEVEL"      // debug, info, warn or error; info if empty
 )
@@ -44,6 +45,8 @@ const (
 type Options struct {
 	// Table replaces the table. Default: the one that [StoreEnv] names.
 	Table *dynamodb.Table
+	// Archive replaces the archive. Default: the one that [ArchiveEnv] names.
+	Archive dynamodb.AuditArchive
 	// Now returns the present. Default: [time.Now].
 	Now func() time.Time
 }
@@ -66,39 +69,64 @@ func New(
 	if o == nil {
 		o = &Options{}
 	}
-	f := &Function{now: o.Now}
+	f := &Function{now: o.Now, table: o.Table}
 	if f.now == nil {
 		f.now = time.Now
 	}
-	var level slog.Level
-	if text := cmp.Or(env(LevelEnv), "info"); level.UnmarshalText([]byte(text)) != nil {
-		return nil, invalid(LevelEnv, text, "must be debug, info, warn or error")
+	err := f.configure(env, out)
+	if err != nil {
+		return nil, err
 	}
-	f.log = slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
-	var err error
-	if f.table = o.Table; f.table == nil {
-		if f.table, err = tableOf(env(StoreEnv)); err != nil {
+	if f.options.Archive = o.Archive; o.Archive == nil {
+		if f.options.Archive, err = openArchive(ctx, env(ArchiveEnv)); err != nil {
 			return nil, err
 		}
 	}
-	f.options.Logger = f.log
-	if text := env(RetentionEnv); text != "" {
-		days, err := strconv.Atoi(text)
-		if err != nil || days < 1 || days > weir.MaxRetentionDays {
-			return nil, invalid(RetentionEnv, text, "must be a number of days from 1 to "+
-				strconv.Itoa(weir.MaxRetentionDays))
-		}
-		f.options.RetentionDays = days
-	}
-	if text := cmp.Or(env(RefillEnv), "false"); text != "true" && text != "false" {
-		return nil, invalid(RefillEnv, text, "must be true or false")
-	}
-	f.options.Refill = env(RefillEnv) == "true"
 	if f.aggregator, err = f.table.Aggregator(ctx, &f.options); err != nil {
 		return nil, err
 	}
 	f.metrics = metrics{out: out, table: f.table.Name}
 	return f, nil
+}
+
+// configure reads the settings that need no call.
+func (f *Function) configure(env func(string) string, out io.Writer) (err error) {
+	var level slog.Level
+	if text := cmp.Or(env(LevelEnv), "info"); level.UnmarshalText([]byte(text)) != nil {
+		return invalid(LevelEnv, text, "must be debug, info, warn or error")
+	}
+	f.log = slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	f.options.Logger = f.log
+	if f.table == nil {
+		if f.table, err = tableOf(env(StoreEnv)); err != nil {
+			return err
+		}
+	}
+	if text := env(RetentionEnv); text != "" {
+		days, err := strconv.Atoi(text)
+		if err != nil || days < 1 || days > weir.MaxRetentionDays {
+			return invalid(RetentionEnv, text, "must be a number of days from 1 to "+
+				strconv.Itoa(weir.MaxRetentionDays))
+		}
+		f.options.RetentionDays = days
+	}
+	if text := cmp.Or(env(RefillEnv), "false"); text != "true" && text != "false" {
+		return invalid(RefillEnv, text, "must be true or false")
+	}
+	f.options.Refill = env(RefillEnv) == "true"
+	return nil
+}
+
+// openArchive returns the archive at a URL; nil if that is empty.
+func openArchive(ctx context.Context, url string) (dynamodb.AuditArchive, error) {
+	if url == "" {
+		return nil, nil
+	}
+	at, err := archive.Parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ArchiveEnv, err)
+	}
+	return archive.Open(ctx, at)
 }
 
 // tableOf returns the table of a URL.
@@ -184,7 +212,11 @@ func (f *Function) batch(
 	if n := len(b.Records); n > 0 {
 		m.lag = max(0, f.now().Sub(b.Records[n-1].At))
 	}
-	m.isolated = f.report(isolated)
+	m.isolated = int64(len(isolated.records))
+	if err := f.report(ctx, isolated); err != nil {
+		m.failures = 1
+		return nil, m, err
+	}
 	return answer, m, nil
 }
 
@@ -226,13 +258,4 @@ func (f *Function) pass(ctx context.Context) error {
 		f.log.Error("scheduled pass failed", "error", err)
 	}
 	return err
-}
-
-// report logs the records that cannot be counted. It returns their number.
-func (f *Function) report(i *isolation) int64 {
-	for _, r := range i.records {
-		f.log.Error("record isolated: it cannot be counted", "shard", i.shard, "sequence", r.sequence,
-			"reason", strings.Join(r.reasons, "; "), "record", r.raw)
-	}
-	return int64(len(i.records))
 }

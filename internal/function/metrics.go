@@ -30,7 +30,8 @@ func (m *measures) since(before, after *dynamodb.Aggregated) *measures {
 		Hours: after.Hours - before.Hours, Totals: after.Totals - before.Totals,
 		Gaps: after.Gaps - before.Gaps, Splits: after.Splits - before.Splits,
 		SplitsFailed: after.SplitsFailed - before.SplitsFailed,
-		Refills:      after.Refills - before.Refills, RefillsLost: after.RefillsLost - before.RefillsLost,
+		Archived:     after.Archived - before.Archived, Objects: after.Objects - before.Objects,
+		Refills: after.Refills - before.Refills, RefillsLost: after.RefillsLost - before.RefillsLost,
 	}
 	return m
 }
@@ -62,6 +63,7 @@ func (m *metrics) write(at time.Time, of *measures) {
 		{"FailedSplits", "Count", of.counted.SplitsFailed},
 		{"Refills", "Count", of.counted.Refills},
 		{"LateRefills", "Count", of.counted.RefillsLost},
+		{"ArchivedEvents", "Count", of.counted.Archived},
 		{"IsolatedRecords", "Count", of.isolated},
 		{"Failures", "Count", of.failures},
 	} {

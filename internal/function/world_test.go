@@ -37,6 +37,7 @@ type world struct {
 	client  *ddb.Client
 	streams *dynamodbstreams.Client
 	log     *lines
+	archive *memoryArchive // nil for none
 }
 
 func newWorld(t *testing.T) *world {
@@ -71,9 +72,11 @@ func (w *world) function(tune ...func(*ddb.Options)) *function.Function {
 	w.Helper()
 	o := *w.table.Options
 	o.Client = tune
-	f, err := function.New(w.Context(), func(string) string { return "" }, w.log, &function.Options{
-		Table: &dynamodb.Table{Name: w.table.Name, Options: &o},
-	})
+	options := &function.Options{Table: &dynamodb.Table{Name: w.table.Name, Options: &o}}
+	if w.archive != nil {
+		options.Archive = w.archive
+	}
+	f, err := function.New(w.Context(), func(string) string { return "" }, w.log, options)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -114,6 +117,27 @@ func (w *world) use(calls int, entities ...string) {
 			_, err = lease.Complete(w.Context(), weir.Costs{"tpm": int64(50 + 3*i)})
 		}
 		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// administer makes changes of the configuration, each of which is an event of the audit.
+func (w *world) administer(changes int) {
+	w.Helper()
+	s, err := dynamodb.Open(w.Context(), w.table.Name, w.table.Options)
+	if err != nil {
+		w.Fatal(err)
+	}
+	l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i := range changes {
+		if err := l.SetEntity(w.Context(), fmt.Sprintf("entity-%d", i), "", false); err != nil {
 			w.Fatal(err)
 		}
 	}

@@ -214,9 +214,12 @@ var rooms = []room{
 
 	{dir: "internal/schema", imports: []string{root, "kernel", awsSDK}},
 	{
-		dir:     "internal/function",
-		imports: []string{root, "aggregator", "dynamodb", "store", "internal/schema", awsLambda, awsSDK},
-		tests:   []string{"limiter", awsSmithy},
+		dir: "internal/function",
+		imports: []string{
+			root, "aggregator", "dynamodb", "store", "internal/archive", "internal/schema",
+			awsLambda, awsSDK,
+		},
+		tests: []string{"limiter", awsSmithy},
 	},
 	{dir: "internal/function/pack"},
 	{dir: "internal/archive", imports: []string{root, awsSDK, awsSmithy}},
