@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,7 @@ func TestAggregateUntilInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := run(ctx, &cancelOn{word: "msg=refilled", cancel: cancel}, "aggregate", "--interval", "10ms", "--refill")
-	if !strings.Contains(out, "refills           1\n") {
+	if !regexp.MustCompile(`(?m)^refills +1$`).MatchString(out) {
 		t.Errorf("got %s, want a refill", out)
 	}
 	if out := run(t.Context(), none, "usage", "list", "acme"); !strings.Contains(out, "acme    gpt-4o         1    4\n") {
