@@ -13,7 +13,10 @@ require (
 	golang.org/x/time v0.16.0
 )
 
-require github.com/go-json-experiment/json v1.27.2 // indirect
+require (
+	github.com/aws/aws-sdk-go-v2/service/dynamodbstreams v1.46.6 // indirect
+	github.com/go-json-experiment/json v1.27.2 // indirect
+)
 
 require (
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
