@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"strconv"
 	"time"
 
@@ -50,42 +49,18 @@ type AuditArchive interface {
 	Put(ctx context.Context, key string, body []byte) error
 }
 
-// Aggregated is what [Table.Aggregate] has counted.
-type Aggregated struct {
-	// Records is the number of records read, and Counted of those that changed usage.
-	Records, Counted int64
-	// Hours is the number of updates of the usage of an hour, and Totals of days and months.
-	Hours, Totals int64
-	// Archived is the number of events of the audit that were archived, and Objects of the
-	// objects with them. What is written again counts again.
-	Archived, Objects int64
-	// Skipped is the number of records that were left out, by reason.
-	Skipped map[string]int64
-	// Splits is the number of times that the shards of a hot bucket were doubled, Raised of other
-	// shards whose count was raised after a doubling, and SplitsFailed of writes for these that
-	// failed.
-	Splits, Raised, SplitsFailed int64
-	// Gaps is the number of times that were marked as incomplete.
-	Gaps int64
-	// Refills is the number of refills ahead of clients, and RefillsLost of those that came too late
-	// because the item had changed.
-	Refills, RefillsLost int64
-	// Until is the time up to which the whole stream was read; zero if it was not read to its end.
-	Until time.Time
-}
-
 // Aggregate counts usage from the table's stream, for all namespaces, until ctx ends. It splits
 // buckets whose items are about to take more writes than DynamoDB allows. It is safe to run twice at
 // the same time. Errors that may pass are logged, and it goes on. Errors are
 // [weir.Unsupported] for a table without a stream of old and new images, and [weir.Conflict] for one
 // whose usage the Python library's function counts.
-func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*Aggregated, error) {
+func (t *Table) Aggregate(ctx context.Context, o *AggregateOptions) (*aggregator.Summary, error) {
 	a, err := t.Aggregator(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	err = a.reader.Run(ctx)
-	return a.Aggregated(), err
+	return a.Summary(), err
 }
 
 // Aggregator counts usage from batches of the table's stream that its caller has read. The function
@@ -127,17 +102,8 @@ func (a *Aggregator) Count(ctx context.Context, b *aggregator.Batch) error {
 	return a.reader.Count(ctx, b)
 }
 
-// Aggregated returns what was counted so far.
-func (a *Aggregator) Aggregated() *Aggregated {
-	s := a.reader.Stats()
-	return &Aggregated{
-		Records: s.Records, Counted: s.Counted, Hours: s.Updates, Totals: s.Totals,
-		Skipped: maps.Clone(s.Skipped), Gaps: s.Gaps, Until: s.Until,
-		Splits: s.Splits, Raised: s.Raised, SplitsFailed: s.SplitsFailed,
-		Refills: s.Refills, RefillsLost: s.RefillsLost,
-		Archived: s.Archived, Objects: s.Objects,
-	}
-}
+// Summary returns what was done so far.
+func (a *Aggregator) Summary() *aggregator.Summary { return a.reader.Summary() }
 
 // DeleteUsage deletes all recorded usage of an entity, in the namespace of the table's options, and
 // returns the number of hours, days and months deleted. The entity need not exist any more. What is

@@ -8,6 +8,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/soak"
 )
@@ -15,7 +16,7 @@ import (
 // splitAhead returns a scenario with one bucket that the aggregator splits while weir processes use
 // it. The number of writes that it takes for hot is low, so that every machine reaches it. On
 // DynamoDB Local it is a number of writes in a minute.
-func splitAhead(rate, each, percent int, found *dynamodb.Aggregated) scenario {
+func splitAhead(rate, each, percent int, found *aggregator.Summary) scenario {
 	asked := int64(rate * each * meanCost * percent / 100)
 	return scenario{
 		name: "split ahead", offer: offer(rate, team), scarce: map[string]string{scarceLimit: team},
@@ -29,7 +30,7 @@ func splitAhead(rate, each, percent int, found *dynamodb.Aggregated) scenario {
 }
 
 // aggregate turns the table's stream on and aggregates until the returned function is called.
-func aggregate(f *fleet, o *dynamodb.AggregateOptions, found *dynamodb.Aggregated) (end func()) {
+func aggregate(f *fleet, o *dynamodb.AggregateOptions, found *aggregator.Summary) (end func()) {
 	f.t.Helper()
 	_, err := f.local.Client().UpdateTable(f.t.Context(), &ddb.UpdateTableInput{
 		TableName: &f.offer.Table, StreamSpecification: &types.StreamSpecification{
@@ -68,7 +69,7 @@ func aggregate(f *fleet, o *dynamodb.AggregateOptions, found *dynamodb.Aggregate
 func TestLiveSplitAhead(t *testing.T) {
 	t.Parallel()
 	each, seconds := soak.Amount(2, 3), soak.Amount(8, 25)
-	var found dynamodb.Aggregated
+	var found aggregator.Summary
 	f := play(t, splitAhead(20, each, 100, &found), each, seconds)
 	f.judge(t)
 	counts := make(map[int64]int)

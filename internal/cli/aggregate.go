@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
@@ -62,7 +63,7 @@ type aggregateBody struct {
 	Objects  int64 `json:"archive_objects,omitempty"`
 }
 
-func newAggregateBody(a *dynamodb.Aggregated) *aggregateBody {
+func newAggregateBody(a *aggregator.Summary) *aggregateBody {
 	body := &aggregateBody{
 		Records: a.Records, Counted: a.Counted, Hours: a.Hours, Totals: a.Totals, Skipped: a.Skipped,
 		Splits: a.Splits, Raised: a.Raised, Failed: a.SplitsFailed, Gaps: a.Gaps,

@@ -159,11 +159,11 @@ func (f *Function) Handle(ctx context.Context, event json.RawMessage) (any, erro
 	if err := json.Unmarshal(event, &e); err != nil {
 		return nil, fmt.Errorf("the event cannot be read: %w", err)
 	}
-	before := f.aggregator.Aggregated()
+	before := f.aggregator.Summary()
 	switch {
 	case e.Records != nil || e.ShardID != "":
 		answer, m, err := f.batch(ctx, &e)
-		f.metrics.write(f.now(), m.since(before, f.aggregator.Aggregated()))
+		f.metrics.write(f.now(), m.since(before, f.aggregator.Summary()))
 		if err != nil {
 			f.log.Error("batch failed, and is tried again", "shard", e.ShardID, "error", err)
 			return nil, err
@@ -241,7 +241,7 @@ func (f *Function) pass(ctx context.Context) error {
 	o.Once = true
 	a, err := f.table.Aggregate(ctx, &o)
 	if a == nil {
-		a = &dynamodb.Aggregated{}
+		a = &aggregator.Summary{}
 	}
 	m := &measures{}
 	if err == nil && ctx.Err() != nil {
@@ -253,7 +253,7 @@ func (f *Function) pass(ctx context.Context) error {
 	if !a.Until.IsZero() {
 		m.lag = max(0, f.now().Sub(a.Until))
 	}
-	f.metrics.write(f.now(), m.since(&dynamodb.Aggregated{}, a))
+	f.metrics.write(f.now(), m.since(&aggregator.Summary{}, a))
 	if err != nil {
 		f.log.Error("scheduled pass failed", "error", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/aggregator"
 )
 
 // metrics writes the metrics of an invocation as a line of the log that CloudWatch turns into metrics
@@ -20,12 +20,12 @@ type measures struct {
 	lag      time.Duration
 	isolated int64
 	failures int64
-	counted  dynamodb.Aggregated
+	counted  aggregator.Summary
 }
 
 // since adds what was counted between two instants.
-func (m *measures) since(before, after *dynamodb.Aggregated) *measures {
-	m.counted = dynamodb.Aggregated{
+func (m *measures) since(before, after *aggregator.Summary) *measures {
+	m.counted = aggregator.Summary{
 		Records: after.Records - before.Records, Counted: after.Counted - before.Counted,
 		Hours: after.Hours - before.Hours, Totals: after.Totals - before.Totals,
 		Gaps: after.Gaps - before.Gaps, Splits: after.Splits - before.Splits,

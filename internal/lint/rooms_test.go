@@ -123,7 +123,7 @@ var rooms = []room{
 	{
 		dir:     "dynamodb/livetest",
 		imports: []string{root, awsSDK, awsSmithy},
-		tests:   []string{"limiter", "dynamodb", "internal/schema", "memory", "httpapi"},
+		tests:   []string{"limiter", "aggregator", "dynamodb", "internal/schema", "memory", "httpapi"},
 	},
 	{
 		dir: "tigerbeetle",

@@ -45,8 +45,8 @@ func (r *Reader) archive(ctx context.Context, s *shard, records []*aggregator.Re
 			return notArchived(o.Key, err)
 		}
 		r.mu.Lock()
-		r.stats.Objects++
-		r.stats.Archived += int64(o.Events)
+		r.done.Objects++
+		r.done.Archived += int64(o.Events)
 		r.mu.Unlock()
 		for n, f := range o.Faults {
 			if n == maxLogged {

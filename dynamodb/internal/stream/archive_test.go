@@ -174,7 +174,7 @@ func TestArchiveFails(t *testing.T) {
 	}
 	hour := schema.Timestamp(weir.Hourly.Start(start))
 	w.judge(hours(w.usage()), map[string]int64{tallyKey(weir.Hourly, hour, "acme", "rpm"): 3})
-	t.Logf("%d calls of Put, each event %v times; %+v", b.puts, times, r.Stats())
+	t.Logf("%d calls of Put, each event %v times; %+v", b.puts, times, r.Summary())
 }
 
 // TestArchiveRefused checks that an error that does not pass ends the reader.
@@ -297,7 +297,7 @@ func TestArchiveOff(t *testing.T) {
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Stats(); len(w.checkpoints()) != 0 || s.Records != 1 || s.Objects != 0 {
+	if s := r.Summary(); len(w.checkpoints()) != 0 || s.Records != 1 || s.Objects != 0 {
 		t.Errorf("got the checkpoints %v, %+v", w.checkpoints(), s)
 	}
 }

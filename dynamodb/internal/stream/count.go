@@ -116,18 +116,18 @@ func (r *Reader) sift(s *shard, records []*aggregator.Record) *batch {
 		}
 	}
 	r.mu.Lock()
-	r.stats.Records += int64(len(records))
+	r.done.Records += int64(len(records))
 	r.mu.Unlock()
 	return b
 }
 
-// maxLogged bounds the malformed records of a batch that are logged. All are counted in [Stats].
+// maxLogged bounds the malformed records of a batch that are logged. All are counted in [aggregator.Summary].
 const maxLogged = 10
 
 func (r *Reader) skip(reason string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stats.Skipped[reason] += n
+	r.done.Skipped[reason] += n
 }
 
 // noteForeign notes and logs that another aggregator writes usage too.
@@ -137,7 +137,7 @@ func (r *Reader) noteForeign(record *aggregator.Record) {
 	if r.foreign.Before(record.At) {
 		r.foreign = record.At
 	}
-	if r.stats.Skipped[skippedForeign]++; r.stats.Skipped[skippedForeign] == 1 {
+	if r.done.Skipped[skippedForeign]++; r.done.Skipped[skippedForeign] == 1 {
 		r.log.Warn("another aggregator writes usage of this table: what both count is counted twice",
 			"item", record.Key.String(), "at", record.At)
 	}

@@ -118,30 +118,6 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Stats are counts of a Reader since it was made.
-type Stats struct {
-	// Records is the number of records read, and Counted of those that changed usage.
-	Records, Counted int64
-	// Updates is the number of usage items of hours that were written, and Totals of days and
-	// months.
-	Updates, Totals int64
-	// Archived is the number of events of the audit that were archived, and Objects of the
-	// objects with them. What is written again counts again.
-	Archived, Objects int64
-	// Skipped is the number of records that were left out, by reason.
-	Skipped map[string]int64
-	// Splits is the number of times that the shards of a bucket were doubled, Raised of the other
-	// shards whose count was raised, and SplitsFailed of writes for these that failed.
-	Splits, Raised, SplitsFailed int64
-	// Gaps is the number of gaps that were marked.
-	Gaps int64
-	// Refills is the number of refills written ahead of clients, RefillsLost of those that came too
-	// late because the item had changed, and RefillErrors of those that failed.
-	Refills, RefillsLost, RefillErrors int64
-	// Until is the time up to which the whole stream was read; zero if that is not known yet.
-	Until time.Time
-}
-
 // Reader counts the usage of a table.
 type Reader struct {
 	tables *tables.Table
@@ -173,7 +149,7 @@ type Reader struct {
 	wrote       time.Time
 	foreign     time.Time // of the last write of another aggregator
 	recheck     bool      // the version record has changed
-	stats       Stats
+	done        aggregator.Summary
 }
 
 // New returns a reader of a table.
@@ -188,12 +164,12 @@ func New(c *client.Client, o Options) *Reader {
 	}
 	return &Reader{
 		tables: &tables.Table{Client: c}, source: source, o: o, log: o.Logger,
-		stats: Stats{Skipped: make(map[string]int64)},
+		done: aggregator.Summary{Skipped: make(map[string]int64)},
 	}
 }
 
-// Stats returns the counts so far. It must not be called while the reader runs.
-func (r *Reader) Stats() Stats { return r.stats }
+// Summary returns what was done so far. It must not be called while the reader runs.
+func (r *Reader) Summary() *aggregator.Summary { return r.done.Clone() }
 
 // longestPause bounds the pause after an error.
 const longestPause = time.Minute
@@ -202,7 +178,7 @@ const longestPause = time.Minute
 // pass are logged, unless it runs once.
 func (r *Reader) Run(ctx context.Context) error {
 	for failed := 0; ; failed++ {
-		before := r.stats.Records
+		before := r.done.Records
 		err := r.session(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -210,7 +186,7 @@ func (r *Reader) Run(ctx context.Context) error {
 		case err == nil, r.o.Once, !mayPass(err):
 			return err
 		}
-		if r.stats.Records != before {
+		if r.done.Records != before {
 			failed = 0
 		}
 		pause := min(longestPause, time.Second<<min(failed, 6))
@@ -314,7 +290,7 @@ func (r *Reader) pass(ctx context.Context) (busy bool, err error) {
 			return false, err
 		}
 	}
-	r.stats.Until = r.watermark()
+	r.done.Until = r.watermark()
 	return busy, r.writeTotals(ctx)
 }
 
@@ -429,7 +405,7 @@ func laterOf(a, b time.Time) time.Time {
 func (r *Reader) mark(ctx context.Context, g *schema.Gap) error {
 	r.log.Warn("usage is incomplete", "from", g.From, "to", g.To, "reason", g.Reason)
 	r.mu.Lock()
-	r.stats.Gaps++
+	r.done.Gaps++
 	r.makeGood = r.makeGood || !g.From.IsZero()
 	r.missedStart = r.missedStart || g.From.IsZero()
 	r.mu.Unlock()

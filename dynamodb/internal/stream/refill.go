@@ -31,7 +31,7 @@ func (r *Reader) logRefills(refills []*aggregator.Refill, errs []error) {
 			continue
 		}
 		r.mu.Lock()
-		r.stats.RefillErrors++
+		r.done.RefillsFailed++
 		r.mu.Unlock()
 		if logged++; logged <= maxLogged {
 			r.log.Warn("bucket not refilled", "item", refills[i].Item.ID().PK(), "error", err)
@@ -59,9 +59,9 @@ func (r *Reader) refillItem(ctx context.Context, refill *aggregator.Refill) erro
 	defer r.mu.Unlock()
 	switch client.OutcomeOf(err).Kind {
 	case client.WriteApplied:
-		r.stats.Refills++
+		r.done.Refills++
 	case client.WriteRefused:
-		r.stats.RefillsLost++
+		r.done.RefillsLost++
 	default:
 		return client.Classify(err)
 	}

@@ -94,8 +94,8 @@ func TestRefillChanged(t *testing.T) {
 			want := w.stored(b)
 			r := w.refills()
 			r.Refill(t.Context(), []*aggregator.Record{record})
-			s := r.Stats()
-			if lost := s.RefillsLost == 1 && s.Refills == 0; lost == tc.want || s.RefillErrors != 0 {
+			s := r.Summary()
+			if lost := s.RefillsLost == 1 && s.Refills == 0; lost == tc.want || s.RefillsFailed != 0 {
 				t.Errorf("got %+v", s)
 			}
 			if tc.want {

@@ -60,7 +60,7 @@ type fleetRun struct {
 // beginning, with what clients that leave rf alone may have above the capacity, and gained in it.
 func (f *fleet) judge() *fleetRun {
 	f.Helper()
-	s := f.aggregator.Stats()
+	s := f.aggregator.Summary()
 	r := &fleetRun{
 		calls: len(f.calls), costs: make(map[string]cost), count: make(map[string]int64),
 		refills: s.Refills, lost: s.RefillsLost,

@@ -133,7 +133,7 @@ func TestRefillCommutes(t *testing.T) {
 		r := w.refills()
 		all.Go(func() { r.Refill(t.Context(), []*aggregator.Record{record}) })
 		all.Wait()
-		if s := r.Stats(); s.Refills != 1 || s.RefillsLost+s.RefillErrors != 0 {
+		if s := r.Summary(); s.Refills != 1 || s.RefillsLost+s.RefillsFailed != 0 {
 			t.Fatalf("round %d: got %+v", round, s)
 		}
 		after := w.bucket(b)
@@ -155,7 +155,7 @@ func TestRefillLock(t *testing.T) {
 	readers := []*stream.Reader{w.refills(), w.refills()}
 	refills := func() (wrote, lost int64) {
 		for _, r := range readers {
-			wrote, lost = wrote+r.Stats().Refills, lost+r.Stats().RefillsLost
+			wrote, lost = wrote+r.Summary().Refills, lost+r.Summary().RefillsLost
 		}
 		return wrote, lost
 	}
@@ -211,18 +211,18 @@ func TestRefillManyLimits(t *testing.T) {
 	r := w.refills()
 	more := w.lowItem(append(names, "one-more")...)
 	r.Refill(t.Context(), []*aggregator.Record{recordOf(more)})
-	if s := r.Stats(); s.RefillErrors+s.RefillsLost+s.Refills != 0 {
+	if s := r.Summary(); s.RefillsFailed+s.RefillsLost+s.Refills != 0 {
 		t.Errorf("%d limits: got %+v", len(more.Limits), s)
 	}
 	r.Refill(t.Context(), []*aggregator.Record{recordOf(b)})
-	if s := r.Stats(); s.Refills != 1 {
+	if s := r.Summary(); s.Refills != 1 {
 		t.Errorf("got %+v", s)
 	}
 }
 
-// TestRefillErrors checks that an error of a refill is logged and counted, and that the others are
+// TestRefillsFailed checks that an error of a refill is logged and counted, and that the others are
 // made.
-func TestRefillErrors(t *testing.T) {
+func TestRefillsFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	good, bad, gone := w.lowItem("rpm"), w.lowItem("rpm"), w.lowItem("rpm")
@@ -235,7 +235,7 @@ func TestRefillErrors(t *testing.T) {
 		o.Refill, o.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
 	})
 	r.Refill(t.Context(), []*aggregator.Record{recordOf(bad), recordOf(gone), recordOf(good)})
-	if s := r.Stats(); s.Refills != 1 || s.RefillsLost != 0 || s.RefillErrors != 1 {
+	if s := r.Summary(); s.Refills != 1 || s.RefillsLost != 0 || s.RefillsFailed != 1 {
 		t.Errorf("got %+v", s)
 	}
 	if text := log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "#bad#") {
@@ -245,7 +245,7 @@ func TestRefillErrors(t *testing.T) {
 		t.Error("refilled in a namespace that does not exist")
 	}
 	off := w.reader()
-	if off.Refill(t.Context(), []*aggregator.Record{recordOf(bad)}); off.Stats().Refills != 0 {
+	if off.Refill(t.Context(), []*aggregator.Record{recordOf(bad)}); off.Summary().Refills != 0 {
 		t.Error("refilled although the option is off")
 	}
 }
@@ -284,7 +284,7 @@ func TestRefillStream(t *testing.T) {
 	now := start.Add(10 * time.Second)
 	w.at(now)
 	refill := func(o *stream.Options) { o.Refill = true }
-	if s := w.count(refill); s.Refills != 1 || s.RefillsLost+s.RefillErrors != 0 {
+	if s := w.count(refill); s.Refills != 1 || s.RefillsLost+s.RefillsFailed != 0 {
 		t.Errorf("got %+v", s)
 	}
 	b := w.bucket(&schema.Bucket{Namespace: w.ns, Entity: "acme", Resource: resource})
@@ -313,7 +313,7 @@ func TestRefillStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The last write is of the time up to which the stream was read.
-	writes, s := w.calls.Snapshot().Writes(), r.Stats()
+	writes, s := w.calls.Snapshot().Writes(), r.Summary()
 	if writes > 1 || s.Refills != 0 || s.Records == 0 {
 		t.Errorf("got %d writes and %+v", writes, s)
 	}

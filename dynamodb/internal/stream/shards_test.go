@@ -88,7 +88,7 @@ func TestBadRecords(t *testing.T) {
 	w.judge(w.usage(), map[string]int64{
 		tallyKey(weir.Hourly, hour, "acme", "rpm"): 3, tallyKey(weir.Hourly, hour, "bot", "rpm"): 9,
 	})
-	s := r.Stats()
+	s := r.Summary()
 	if s.Skipped["malformed"] != 7 || s.Skipped["namespace that is not registered"] != 1 {
 		t.Errorf("got %+v", s)
 	}
@@ -117,7 +117,7 @@ func TestRefusedItem(t *testing.T) {
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Stats(); s.Counted != 1 || s.Skipped["refused by the table"] != 1 {
+	if s := r.Summary(); s.Counted != 1 || s.Skipped["refused by the table"] != 1 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -146,8 +146,8 @@ func TestDeletedNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	items := w.items()
-	if len(items) != 1 || r.Stats().Skipped["namespace that was deleted"] != 1 {
-		t.Fatalf("got %v and %+v", items, r.Stats())
+	if len(items) != 1 || r.Summary().Skipped["namespace that was deleted"] != 1 {
+		t.Fatalf("got %v and %+v", items, r.Summary())
 	}
 	if ttl, err := schema.Int64(items[0][schema.AttrTTL]); err != nil || ttl != start.Unix()+7*24*60*60 {
 		t.Errorf("got ttl %d, %v", ttl, err)

@@ -49,7 +49,7 @@ func (r *Reader) double(ctx context.Context, d aggregator.Doubling) {
 	switch client.OutcomeOf(err).Kind {
 	case client.WriteApplied:
 		r.mu.Lock()
-		r.stats.Splits++
+		r.done.Splits++
 		r.mu.Unlock()
 		r.log.Info("split a hot bucket", "bucket", d.Bucket.PK(), "shards", d.To)
 		r.raise(ctx, d)
@@ -63,7 +63,7 @@ func (r *Reader) double(ctx context.Context, d aggregator.Doubling) {
 func (r *Reader) raise(ctx context.Context, d aggregator.Doubling) {
 	raised, failed := bucketitem.RaiseOthers(ctx, r.tables.Client, d.Bucket, d.From, d.To)
 	r.mu.Lock()
-	r.stats.Raised += int64(raised)
+	r.done.Raised += int64(raised)
 	r.mu.Unlock()
 	for _, err := range failed {
 		r.splitFailed(d, err)
@@ -75,7 +75,7 @@ func (r *Reader) raise(ctx context.Context, d aggregator.Doubling) {
 
 func (r *Reader) splitFailed(d aggregator.Doubling, err error) {
 	r.mu.Lock()
-	r.stats.SplitsFailed++
+	r.done.SplitsFailed++
 	r.mu.Unlock()
 	r.log.Warn("a bucket was not split, or not on all of its shards", "bucket", d.Bucket.PK(),
 		"shards", d.To, "error", client.Classify(err))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 	"github.com/weir-limiter/weir/internal/soak"
@@ -16,7 +17,7 @@ import (
 
 // background runs a reader in the background until the returned function is called, which returns
 // its counts. passed gets a value after each pass.
-func (w *world) background(tune ...func(*stream.Options)) (passed <-chan struct{}, end func() stream.Stats) {
+func (w *world) background(tune ...func(*stream.Options)) (passed <-chan struct{}, end func() aggregator.Summary) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	passes, done := make(chan struct{}, 1), make(chan error, 1)
@@ -38,13 +39,13 @@ func (w *world) background(tune ...func(*stream.Options)) (passed <-chan struct{
 		}
 	})...)
 	go func() { done <- r.Run(ctx) }()
-	return passes, func() stream.Stats {
+	return passes, func() aggregator.Summary {
 		w.Helper()
 		cancel()
 		if err := <-done; err != nil {
 			w.Error(err)
 		}
-		return r.Stats()
+		return *r.Summary()
 	}
 }
 

@@ -228,7 +228,7 @@ func TestSplitOnce(t *testing.T) {
 	if err := r.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Stats(); s.Splits != 1 || s.Raised != 1 || calls.n != 2 {
+	if s := r.Summary(); s.Splits != 1 || s.Raised != 1 || calls.n != 2 {
 		t.Errorf("got %+v and %d writes, want a doubling and a raise", s, calls.n)
 	}
 	w.judgeCounts("acme", 4, 0, 1)

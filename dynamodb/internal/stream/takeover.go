@@ -73,7 +73,7 @@ func (r *Reader) takenOver(ctx context.Context, now time.Time) error {
 		return err
 	}
 	r.state = state
-	r.stats.Records = 0
-	clear(r.stats.Skipped)
+	r.done.Records = 0
+	clear(r.done.Skipped)
 	return nil
 }

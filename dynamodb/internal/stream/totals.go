@@ -41,7 +41,7 @@ func (r *Reader) writeNextTotal(ctx context.Context) error {
 	if r.dueMonth() {
 		of, at, attribute = weir.Monthly, &a.Months, schema.AttrMonths
 	}
-	written := r.stats.Totals
+	written := r.done.Totals
 	for resource := range r.state.resources {
 		if err := r.writeTotal(ctx, of, *at, resource); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (r *Reader) writeNextTotal(ctx context.Context) error {
 	if err := update(ctx, r.tables.Client, schema.AggregatorKey(), e); err != nil {
 		return err
 	}
-	r.log.Info("wrote the totals", "window", string(of), "of", schema.WindowKey(of, was), "items", r.stats.Totals-written)
+	r.log.Info("wrote the totals", "window", string(of), "of", schema.WindowKey(of, was), "items", r.done.Totals-written)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (r *Reader) putTotals(
 			continue
 		}
 		r.mu.Lock()
-		r.stats.Totals++
+		r.done.Totals++
 		r.wrote = r.o.Now()
 		r.mu.Unlock()
 	}

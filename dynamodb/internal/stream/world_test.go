@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
@@ -109,25 +110,25 @@ func (w *world) readerOf(c *client.Client, tune ...func(*stream.Options)) *strea
 }
 
 // count counts everything that is in the stream.
-func (w *world) count(tune ...func(*stream.Options)) stream.Stats {
+func (w *world) count(tune ...func(*stream.Options)) aggregator.Summary {
 	w.Helper()
 	return w.countBy(func() *stream.Reader { return w.reader(tune...) })
 }
 
 // countBy runs readers until one has read everything: a busy DynamoDB Local shows writes late in its
 // streams.
-func (w *world) countBy(reader func() *stream.Reader) stream.Stats {
+func (w *world) countBy(reader func() *stream.Reader) aggregator.Summary {
 	w.Helper()
 	end := w.at(w.clock.now())
-	total := stream.Stats{Skipped: make(map[string]int64)}
+	total := aggregator.Summary{Skipped: make(map[string]int64)}
 	for {
 		r := reader()
 		if err := r.Run(w.Context()); err != nil {
 			w.Fatal(err)
 		}
-		s := r.Stats()
+		s := r.Summary()
 		total.Records, total.Counted = total.Records+s.Records, total.Counted+s.Counted
-		total.Updates, total.Totals = total.Updates+s.Updates, total.Totals+s.Totals
+		total.Hours, total.Totals = total.Hours+s.Hours, total.Totals+s.Totals
 		total.Splits, total.Raised = total.Splits+s.Splits, total.Raised+s.Raised
 		total.SplitsFailed += s.SplitsFailed
 		total.Gaps, total.Until = total.Gaps+s.Gaps, s.Until

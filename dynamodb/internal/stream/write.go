@@ -77,8 +77,8 @@ func (r *Reader) writeBooking(ctx context.Context, b *aggregator.Booking) error 
 		case client.WriteApplied:
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.stats.Updates++
-			r.stats.Counted += int64(b.Records())
+			r.done.Hours++
+			r.done.Counted += int64(b.Records())
 			r.wrote = r.o.Now()
 			return nil
 		case client.WriteRefused:
