@@ -31,11 +31,11 @@ SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windo
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb function test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck check cover \
+.PHONY: help demo dynamodb-files function test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck check cover \
 	vet crossvet lint vuln api fix verify newest tools race-notice
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The program is built and then run directly, because `go run` would receive the interrupt too.
 demo: ## Start a server and replay an hour of real LLM traffic against it in half a minute (Ctrl-C ends it)
@@ -43,17 +43,23 @@ demo: ## Start a server and replay an hour of real LLM traffic against it in hal
 	$(GO) build -o .cache/weir ./cmd/weir
 	.cache/weir demo $(DEMO)
 
-dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends it
-	@mkdir -p .cache
-	$(GO) build -o .cache/dynamodblocal ./internal/testkit/dynamodblocal
-	.cache/dynamodblocal -port $(or $(PORT),8000)
+# Left out are the artifacts that only its tests use, or only a compiler. The native libraries are in its jar.
+dynamodb-files: ## Write the list of the jars that weir local fetches, with their sums, and compile its launcher (Java 17, Maven)
+	rm -rf .cache/dynamodb-files
+	mvn --quiet --batch-mode --file internal/testkit/dynamodb.pom.xml \
+		org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+		-DoutputDirectory='$(abspath .cache/dynamodb-files)' -Dmdep.useRepositoryLayout=true -DincludeTypes=jar \
+		-DexcludeArtifactIds=mockito-core,objenesis,hamcrest-core,jsr305,checker-qual,error_prone_annotations,j2objc-annotations,listenablefuture
+	cd .cache/dynamodb-files && find . -name '*.jar' | sed 's,^\./,,' | LC_ALL=C sort | xargs sha256sum > ../../internal/local/files.txt
+	cd internal/local/launcher && javac --release 17 -g:none -d . WeirLocal.java \
+		-cp "$$(find '$(abspath .cache/dynamodb-files)' -name '*.jar' | tr '\n' ':')"
 
 # The race detector takes most of the time of a test, so it is used only for packages whose code
 # shares memory between goroutines. The packages of UNWATCHED are tested without it, at the same time.
 # Among them are the suites, which the stores' tests run with it, and the command line, whose tests start
 # a thousand processes. `make test-long` tests them with it too.
 UNWATCHED := ./cmd/... ./conformance/... ./kernel/... ./manifest/... \
-	$(addprefix ./internal/,apijson chart cli clip connect console hash joined lab lab/live lab/replay lab/report lab/trace lint schema soak text)
+	$(addprefix ./internal/,apijson chart cli clip connect console hash joined lab lab/live lab/replay lab/report lab/trace lint local schema soak text)
 
 # The flags leave out whatever differs between two machines: paths, the commit, build IDs.
 function: ## Build .cache/weir-aggregator.zip, the Lambda function of a DynamoDB table (the same bytes everywhere)

@@ -231,7 +231,7 @@ var rooms = []room{
 			"grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
 			"internal/schema", "internal/server", "internal/lab", "internal/joined",
 			"internal/money", "internal/text", "internal/console", "internal/connect",
-			"internal/archive", "internal/chart",
+			"internal/archive", "internal/chart", "internal/local",
 			cobra, grpc, awsSDK,
 		},
 		tests: []string{
@@ -316,8 +316,11 @@ var rooms = []room{
 		},
 	},
 	{dir: "internal/soak"},
-	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},
-	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
+	{dir: "internal/local"},
+	{
+		dir:     "internal/testkit",
+		imports: []string{root, "internal/local", "internal/soak", awsSDK, awsSmithy},
+	},
 	{dir: "internal/testkit/recordstore", imports: []string{root, "limiter", "driver", "memory"}},
 	{
 		dir:     "internal/testkit/liveserver",
@@ -339,7 +342,7 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/dynamodblocal", "internal/testkit/liveserver",
+	"internal/testkit/liveserver",
 	"internal/testkit/recordstore",
 	"internal/soak",
 }

@@ -2,9 +2,12 @@ package testkit
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-limiter/weir/internal/local"
 )
 
 // moduleLine is the first line of this module's go.mod.
@@ -44,8 +47,8 @@ func moduleRoot() (string, error) {
 // successful. A call that arrives while another one builds waits for it. The file that marks a
 // folder as complete is written last, so no later call uses the folder of a build that failed or
 // was killed.
-func once(dir string, build func(dir string) error) error {
-	unlock, err := lock(dir + ".lock")
+func once(ctx context.Context, dir string, build func(dir string) error) error {
+	unlock, err := local.Lock(ctx, dir+".lock")
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			err := once(dir, func(dir string) error {
+			err := once(t.Context(), dir, func(dir string) error {
 				built.Add(1)
 				return os.WriteFile(filepath.Join(dir, "part"), nil, 0o600)
 			})
@@ -51,7 +51,7 @@ func TestOnceAfterFailure(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no network")
 	dir := filepath.Join(t.TempDir(), "thing")
-	err := once(dir, func(dir string) error {
+	err := once(t.Context(), dir, func(dir string) error {
 		return errors.Join(broken, os.WriteFile(filepath.Join(dir, "half"), nil, 0o600))
 	})
 	if !errors.Is(err, broken) {
@@ -68,7 +68,7 @@ func TestOnceAfterFailure(t *testing.T) {
 	}
 	builds := 0
 	for range 2 {
-		err := once(dir, func(dir string) error {
+		err := once(t.Context(), dir, func(dir string) error {
 			builds++
 			if _, err := os.Stat(filepath.Join(dir, "half")); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("got %v, want an empty folder", err)

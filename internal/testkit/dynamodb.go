@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/weir-limiter/weir/internal/local"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -65,7 +66,7 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	}
 	// Only one process of the test run starts a server at a time, so that no two choose the same
 	// free port.
-	unlock, err := lock(filepath.Join(dir, "start.lock"))
+	unlock, err := local.Lock(ctx, filepath.Join(dir, "start.lock"))
 	if err != nil {
 		return nil, err.Error()
 	}

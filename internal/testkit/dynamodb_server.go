@@ -7,9 +7,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/local"
 )
 
 const (
@@ -49,8 +50,10 @@ func StartDynamoDB(ctx context.Context, o *DynamoDBOptions) (*DynamoDBServer, er
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPort(ctx, o.Port); err != nil {
-		return nil, err
+	if o.Port != 0 {
+		if err := local.CheckPort(ctx, o.Port); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -62,7 +65,11 @@ func StartDynamoDB(ctx context.Context, o *DynamoDBOptions) (*DynamoDBServer, er
 				return nil, err
 			}
 		}
-		server, err := startDynamoDB(ctx, java, javaArgs(dir, port, o.Brief), port)
+		args, err := javaArgs(dir, port, o.Brief)
+		if err != nil {
+			return nil, err
+		}
+		server, err := startDynamoDB(ctx, java, args, port)
 		if err == nil {
 			return server, nil
 		}
@@ -92,17 +99,12 @@ func startDynamoDB(ctx context.Context, java string, args []string, port int) (*
 }
 
 // javaArgs are the arguments of a small server that writes nothing to disk.
-func javaArgs(dir string, port int, brief bool) []string {
-	args := []string{
-		"-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData",
-		"-Djava.library.path=" + dir, "-cp", filepath.Join(dir, "*"),
-		"software.amazon.dynamodb.services.local.main.ServerRunner",
-		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port),
-	}
+func javaArgs(dir string, port int, brief bool) ([]string, error) {
+	args, err := local.JavaArguments(dir, port, "")
 	if brief {
 		args = append([]string{"-XX:TieredStopAtLevel=1"}, args...)
 	}
-	return args
+	return args, err
 }
 
 // ready waits until the server answers, and makes sure that it is this one.
@@ -133,20 +135,6 @@ func (s *DynamoDBServer) Stop() { s.process.Stop() }
 
 // Done is closed when the server has ended.
 func (s *DynamoDBServer) Done() <-chan struct{} { return s.process.done }
-
-// checkPort fails if another process has a port. Without this check, that process would answer and
-// be mistaken for the new server, which ends because it cannot have the port. 0 means any port.
-func checkPort(ctx context.Context, port int) error {
-	if port == 0 {
-		return nil
-	}
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp4", net.JoinHostPort("0.0.0.0", strconv.Itoa(port))) // as DynamoDB Local
-	if err != nil {
-		return fmt.Errorf("port %d is taken, or cannot be used: %w", port, err)
-	}
-	return l.Close()
-}
 
 // freePort returns a free TCP port of 127.0.0.1.
 func freePort(ctx context.Context) (int, error) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir/internal/local"
 )
 
 func TestNamedDynamoDB(t *testing.T) {
@@ -53,28 +55,11 @@ func TestDynamoDBVariable(t *testing.T) {
 	}
 }
 
-func TestCheckJava(t *testing.T) {
-	t.Parallel()
-	for says, want := range map[string]string{
-		`openjdk version "17.0.15" 2025-04-15`:               "",
-		"openjdk version \"21\" 2023-09-19\nOpenJDK Runtime": "",
-		`java version "1.8.0_402"`:                           `"1"`,
-		`openjdk version "11.0.2" 2019-01-15`:                `"11"`,
-		"The operation couldn't be completed.":               "names no version",
-		"":                                                   "names no version",
-	} {
-		err := checkJava(says)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", says, err, want)
-		}
-	}
-}
-
 // needJava ends a test without Java, because the test starts a server even if WEIR_TEST_DYNAMODB
 // names one.
 func needJava(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if _, err := findJava(ctx); err != nil {
+	if _, err := local.FindJava(ctx, os.Getenv); err != nil {
 		Require(t, dynamodbTool, err.Error())
 	}
 }

@@ -50,7 +50,7 @@ func OpenPython(ctx context.Context, packages ...string) (*Venv, error) {
 		return nil, err
 	}
 	v := &Venv{filepath.Join(dir, venvKey(version, packages))}
-	return v, once(v.Dir, func(dir string) error {
+	return v, once(ctx, v.Dir, func(dir string) error {
 		makeVenv := exec.CommandContext(ctx, python, "-m", "venv", dir) //nolint:gosec // It was looked up.
 		if _, err := output(makeVenv); err != nil {
 			return err

@@ -1,0 +1,25 @@
+//go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd || windows)
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// tryLock fails, because a server cannot be kept on this system. Nothing else is reached then.
+func tryLock(string) (unlock func(), err error) {
+	return nil, fmt.Errorf("%w: weir cannot run a server in the background on %s",
+		errors.ErrUnsupported, runtime.GOOS)
+}
+
+func detached() *syscall.SysProcAttr { return nil }
+
+func askToEnd(p *os.Process) error { return p.Kill() }
+
+func bornAt(int) (string, error) { return "", errors.ErrUnsupported }
+
+func addressInUse(error) bool { return false }
