@@ -38,11 +38,13 @@ func suggestCommands(of *cobra.Command, name string) string {
 	return ": " + of.CommandPath() + " has " + listed(commandsOf(of), "and")
 }
 
-// commandsOf returns the names of the commands of a group.
+// commandsOf returns the names of the commands of a group, without hidden ones.
 func commandsOf(group *cobra.Command) []string {
 	var names []string
 	for _, c := range group.Commands() {
-		names = append(names, c.Name())
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
 	}
 	return names
 }
