@@ -1,6 +1,6 @@
 // Command dynamodb limits calls with a DynamoDB table: it creates one, sets limits, and reserves
-// until it is denied. Run `make dynamodb` in another terminal first, or use a table of Amazon's
-// with an empty -endpoint.
+// until it is denied. Run `weir local up` first, or use a table of Amazon's with an empty
+// -endpoint.
 package main
 
 import (
