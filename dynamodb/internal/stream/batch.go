@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/aggregator"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
@@ -26,6 +27,12 @@ func (r *Reader) Count(ctx context.Context, b *aggregator.Batch) error {
 	}
 	if len(b.Records) == 0 {
 		return nil
+	}
+	if b.Label > r.label {
+		return &weir.Error{
+			Code: weir.Unavailable, Field: "stream", Value: b.Label,
+			Reason: "is later than the stream that table " + r.tables.TableName + " has by now",
+		}
 	}
 	if b.Label != r.label {
 		r.skip("the stream was replaced", int64(len(b.Records)))
@@ -57,11 +64,12 @@ func (r *Reader) Count(ctx context.Context, b *aggregator.Batch) error {
 	return err
 }
 
-// resume begins a session, or goes on with it.
+// resume begins a session, or goes on with it. A later label is that of a new stream, whose batches
+// must not be left out.
 func (r *Reader) resume(ctx context.Context, label string) error {
 	age := r.o.Now().Sub(r.refreshed)
 	switch {
-	case r.state == nil, label != r.label && age >= refreshEvery:
+	case r.state == nil, label > r.label, label != r.label && age >= refreshEvery:
 		if err := r.start(ctx); err != nil {
 			return err
 		}

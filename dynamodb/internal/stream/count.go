@@ -219,7 +219,13 @@ func (r *Reader) markLost(ctx context.Context, namespace string, at time.Time, r
 	if known {
 		return nil
 	}
-	return r.mark(ctx, gap)
+	err := r.mark(ctx, gap)
+	if err != nil { // a batch that was counted in part goes on in this session
+		r.mu.Lock()
+		delete(r.marked, gap.Key())
+		r.mu.Unlock()
+	}
+	return err
 }
 
 // bases returns what was last counted of buckets whose first records may come after a gap.

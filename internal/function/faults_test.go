@@ -1,0 +1,74 @@
+package function_test
+
+import (
+	"bytes"
+	"testing"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// replaceStream turns the stream of the table off and on again: then it is another one.
+func (w *world) replaceStream() {
+	w.Helper()
+	for _, s := range []*ddbtypes.StreamSpecification{
+		{StreamEnabled: new(false)},
+		{StreamEnabled: new(true), StreamViewType: ddbtypes.StreamViewTypeNewAndOldImages},
+	} {
+		_, err := w.client.UpdateTable(w.Context(), &ddb.UpdateTableInput{
+			TableName: &w.table.Name, StreamSpecification: s,
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// TestNewStream checks that an instance which has just counted a batch of a stream counts those of
+// the stream that replaced it.
+func TestNewStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.use(5, "acme")
+	f := w.function()
+	(&mapping{w: w}).deliver(f, 10)
+	w.replaceStream()
+	w.use(5, "acme")
+	w.use(5, "globex")
+	(&mapping{w: w}).deliver(f, 10)
+	got := w.usage()
+	if len(got) != 2 {
+		t.Errorf("got the usage %v, want that of acme and globex", got)
+	}
+}
+
+// TestMarkFails checks that an hour is marked as incomplete although the first attempt to mark it
+// fails.
+func TestMarkFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.use(30, "acme", "globex")
+	faults := testkit.NewFaults(&testkit.FaultOptions{Seed: 7, Rules: []testkit.FaultRule{
+		{Fault: testkit.Refuse, PerMille: 1000, Match: func(r *testkit.FaultRequest) bool {
+			return r.Operation == "UpdateItem" && bytes.Contains(r.Body, []byte("/ENTITY#globex")) &&
+				bytes.Contains(r.Body, []byte(schema.SKUsagePrefix))
+		}},
+		{
+			Fault: testkit.Refuse, PerMille: 1000, Most: 1, Code: "AccessDeniedException",
+			Match: func(r *testkit.FaultRequest) bool {
+				return r.Operation == "PutItem" && bytes.Contains(r.Body, []byte("#GAP#"))
+			},
+		},
+	}})
+	m := &mapping{w: w, batch: 1000}
+	m.deliver(w.function(func(o *ddb.Options) { faults.Install(o) }), 10)
+	if m.failures != 1 {
+		t.Errorf("%d batches failed, want 1", m.failures)
+	}
+	if len(w.items(schema.SKAggregator+"#GAP#")) == 0 {
+		t.Error("the usage of globex is not counted, and no hour is marked as incomplete")
+	}
+}
