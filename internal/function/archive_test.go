@@ -165,7 +165,7 @@ func TestIsolatedKept(t *testing.T) {
 		if err := json.Unmarshal(text, &kept); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(key, "isolated/shardId-") || !strings.HasSuffix(key, ".json.gz") ||
+		if !strings.HasPrefix(key, "isolated/shardId-") || !strings.HasSuffix(key, ".jsonl.gz") ||
 			!strings.Contains(kept.Reason, "after the write") || !bytes.Equal(kept.Record, spoiled[0]) {
 			t.Errorf("got %s: %s", key, text)
 		}

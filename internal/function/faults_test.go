@@ -2,6 +2,8 @@ package function_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -70,5 +72,33 @@ func TestMarkFails(t *testing.T) {
 	}
 	if len(w.items(schema.SKAggregator+"#GAP#")) == 0 {
 		t.Error("the usage of globex is not counted, and no hour is marked as incomplete")
+	}
+}
+
+// TestManyIsolated checks that a batch of records that cannot be counted costs one object, so that
+// the function has the time to write it: a bucket may have a limit that no record of it can be
+// counted of.
+func TestManyIsolated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.use(50, "acme")
+	w.archive = &memoryArchive{}
+	spoiled := 0
+	m := &mapping{w: w, batch: 1000, change: func(records []json.RawMessage) {
+		for i, r := range records {
+			text := strings.ReplaceAll(string(r), `"b_rpm_tc":{"N":"`, `"b_rpm_tc":{"N":"x`)
+			if text != string(r) {
+				spoiled++
+				records[i] = json.RawMessage(text)
+			}
+		}
+	}}
+	m.deliver(w.function(), 10)
+	if len(w.archive.objects) > m.invocations {
+		t.Errorf("got %d objects of %d isolated records, want at most one of each of %d batches",
+			len(w.archive.objects), spoiled, m.invocations)
+	}
+	if spoiled == 0 || w.log.sum(t, "IsolatedRecords") != int64(spoiled) {
+		t.Errorf("%d records isolated, want %d", w.log.sum(t, "IsolatedRecords"), spoiled)
 	}
 }

@@ -2,10 +2,12 @@ package function
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-limiter/weir/aggregator"
@@ -39,38 +41,54 @@ func (i *isolation) add(r *aggregator.Record, fault *aggregator.Fault) {
 	i.records = append(i.records, &isolated{r.Sequence, []string{reason}, i.raw[r.Sequence]})
 }
 
-// report logs the records that cannot be counted, and keeps them in the archive if there is one.
+// report logs the records that cannot be counted, and keeps them in the archive if there is one: all
+// of a batch in one object, because a bucket may have a limit that no record of it can be counted of.
 func (f *Function) report(ctx context.Context, i *isolation) error {
 	for _, r := range i.records {
-		reason := strings.Join(r.reasons, "; ")
 		f.log.Error("record isolated: it cannot be counted", "shard", i.shard, "sequence", r.sequence,
-			"reason", reason, "record", r.raw)
-		if f.options.Archive == nil {
-			continue
-		}
-		body, err := isolatedObject(reason, r.raw)
-		if err != nil {
-			return err
-		}
-		key := fmt.Sprintf("isolated/%s-%s.json.gz", i.shard, r.sequence)
-		if err := f.options.Archive.Put(ctx, key, body); err != nil {
-			return fmt.Errorf("keep the record that cannot be counted: %w", err)
-		}
+			"reason", r.reason(), "record", r.raw)
+	}
+	if f.options.Archive == nil || len(i.records) == 0 {
+		return nil
+	}
+	key := i.key()
+	body, err := i.object()
+	if err != nil {
+		return err
+	}
+	if err := f.options.Archive.Put(ctx, key, body); err != nil {
+		return fmt.Errorf("keep the records that cannot be counted: %w", err)
 	}
 	return nil
 }
 
-// isolatedObject returns the object of a record that cannot be counted: its reason, and the record
-// as Lambda sent it.
-func isolatedObject(reason string, record json.RawMessage) ([]byte, error) {
+// reason returns why a record cannot be counted.
+func (r *isolated) reason() string { return strings.Join(r.reasons, "; ") }
+
+// key puts the records in the order of the shard, and returns the key of the object with them. A
+// batch that comes again with other borders does not replace an object by one that has less.
+func (i *isolation) key() string {
+	slices.SortStableFunc(i.records, func(a, b *isolated) int {
+		return cmp.Or(cmp.Compare(len(a.sequence), len(b.sequence)), cmp.Compare(a.sequence, b.sequence))
+	})
+	return fmt.Sprintf("isolated/%s-%s-%s.jsonl.gz", i.shard, i.records[0].sequence,
+		i.records[len(i.records)-1].sequence)
+}
+
+// object returns the object with the records: a line for each, with its reason, and the record as
+// Lambda sent it.
+func (i *isolation) object() ([]byte, error) {
 	var body bytes.Buffer
 	z := gzip.NewWriter(&body)
-	err := json.NewEncoder(z).Encode(struct {
-		Reason string          `json:"reason"`
-		Record json.RawMessage `json:"record"`
-	}{reason, record})
-	if err != nil {
-		return nil, err
+	lines := json.NewEncoder(z)
+	for _, r := range i.records {
+		err := lines.Encode(struct {
+			Reason string          `json:"reason"`
+			Record json.RawMessage `json:"record"`
+		}{r.reason(), r.raw})
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := z.Close(); err != nil {
 		return nil, err
