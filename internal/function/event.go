@@ -17,7 +17,8 @@ import (
 type streamEvent struct {
 	Records []json.RawMessage `json:"Records"`
 	ShardID string            `json:"shardId"`
-	State   map[string]string `json:"state"`
+	// State is what an earlier invocation of the window has handed on, perhaps of other code.
+	State json.RawMessage `json:"state"`
 	// StreamARN is set if there are no records, which have it too.
 	StreamARN string `json:"eventSourceARN"`
 

@@ -102,3 +102,27 @@ func TestManyIsolated(t *testing.T) {
 		t.Errorf("%d records isolated, want %d", w.log.sum(t, "IsolatedRecords"), spoiled)
 	}
 }
+
+// TestForeignState checks that the state of a window from other code is left out: the batch would
+// fail for as long as the stream keeps it.
+func TestForeignState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.use(5, "acme")
+	f := w.function()
+	shards, records := w.record()
+	for _, state := range []string{
+		`null`, `{}`, `[1]`, `"x"`, `{"writes": 5}`, `{"other": {"a": 1}}`, `{"writes": "{"}`,
+		`{"writes": "[{\"i\":\"x\"}]"}`,
+	} {
+		batch, err := json.Marshal(records[shards[0]])
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := f.Handle(t.Context(), json.RawMessage(
+			`{"shardId": "`+shards[0]+`", "state": `+state+`, "Records": `+string(batch)+`}`))
+		if err != nil || answer == nil {
+			t.Errorf("state %s: got %v, %v", state, answer, err)
+		}
+	}
+}

@@ -226,10 +226,16 @@ const writesState = "writes"
 // writes returns what earlier invocations know about the writes of the shard's items.
 func (f *Function) writes(e *streamEvent) *aggregator.Writes {
 	w := &aggregator.Writes{}
-	if text := e.State[writesState]; text != "" {
-		if err := w.UnmarshalJSON([]byte(text)); err != nil {
-			f.log.Warn("the state of the window cannot be read, and begins anew", "error", err)
-		}
+	if len(e.State) == 0 {
+		return w
+	}
+	var state map[string]string
+	err := json.Unmarshal(e.State, &state)
+	if text := state[writesState]; err == nil && text != "" {
+		err = w.UnmarshalJSON([]byte(text))
+	}
+	if err != nil {
+		f.log.Warn("the state of the window cannot be read, and begins anew", "error", err)
 	}
 	return w
 }
