@@ -177,6 +177,7 @@ const longestPause = time.Minute
 // Run counts until ctx ends, or, with the option Once, until everything is counted. Errors that may
 // pass are logged, unless it runs once.
 func (r *Reader) Run(ctx context.Context) error {
+	stuck := aggregator.Position("")
 	for failed := 0; ; failed++ {
 		before := r.done.Records
 		err := r.session(ctx)
@@ -186,9 +187,11 @@ func (r *Reader) Run(ctx context.Context) error {
 		case err == nil, r.o.Once, !mayPass(err):
 			return err
 		}
-		if r.done.Records != before {
+		at := unfinishedAt(err)
+		if r.done.Records != before && (at == "" || at != stuck) {
 			failed = 0
 		}
+		stuck = at
 		pause := min(longestPause, time.Second<<min(failed, 6))
 		r.log.Warn("counting was interrupted, and begins again from the last checkpoint",
 			"error", err, "pause", pause)
@@ -196,6 +199,14 @@ func (r *Reader) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // It was asked to end.
 		}
 	}
+}
+
+// unfinishedAt returns the position at which a batch could not be finished; empty for another error.
+func unfinishedAt(err error) aggregator.Position {
+	if u, ok := errors.AsType[*aggregator.UnfinishedError](err); ok {
+		return u.First.Position
+	}
+	return ""
 }
 
 // mayPass reports whether an error may be gone when the call is repeated.
