@@ -28,7 +28,7 @@ func (r *Reader) split(ctx context.Context, s *shard, records []*aggregator.Reco
 		}
 	}
 	for _, d := range aggregator.Doubled(records) {
-		if !r.isSplit(d) && r.maySplit(ctx, d) {
+		if !r.isSplit(d) && r.maySplit(ctx, d) && r.isDoubled(ctx, d) {
 			r.raise(ctx, d)
 		}
 	}
@@ -41,6 +41,21 @@ func (r *Reader) maySplit(ctx context.Context, d aggregator.Doubling) bool {
 		r.splitFailed(d, err)
 	}
 	return err == nil && n.skipped == ""
+}
+
+// isDoubled reports whether the bucket of a doubling that was made has its shard count, or more. It may
+// have been deleted and made again since, with fewer shards.
+func (r *Reader) isDoubled(ctx context.Context, d aggregator.Doubling) bool {
+	if d.From == 1 {
+		return true // there are no others to raise
+	}
+	items, err := r.tables.BatchGet(ctx, []schema.Key{d.Bucket.Key()}, true)
+	if err != nil {
+		r.splitFailed(d, err)
+		return false
+	}
+	n, err := schema.Int64(items[0][schema.AttrShardCount])
+	return err == nil && n >= int64(d.To)
 }
 
 // double doubles the shards of a bucket.
