@@ -35,15 +35,19 @@ func NothingCounted() *Base { return &Base{Counts: Counts{}} }
 // follow makes the change of a bucket begin at what was counted last, so that it is booked with all
 // that the records between the two would have added. If the item was deleted and created again in
 // between, it has counted from 0 since, and only that is booked: what was taken of the earlier item
-// is not known. Its count of writes shows that, because it never goes down while an item exists.
+// is not known. Its count of writes shows that, because it never goes down while an item exists. A
+// limit whose count could not be read then begins at this change.
 func (c *Change) follow(base *Base) {
 	if base == nil || base.Counts == nil || c.Position <= base.Position || c.Created {
 		return
 	}
 	before := make(Counts, len(c.Before))
 	again := c.Before[schema.WritesLimit] < base.Counts[schema.WritesLimit]
-	for limit := range c.Before {
-		if !again {
+	for limit, n := range c.Before {
+		switch {
+		case base.Counts[limit] == unreadCount:
+			before[limit] = n
+		case !again:
 			before[limit] = base.Counts[limit]
 		}
 	}

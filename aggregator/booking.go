@@ -88,6 +88,12 @@ func (c *Change) entry() entry {
 			e.units[limit] = n
 		}
 	}
+	if len(c.Unread) > 0 {
+		e.after = maps.Clone(c.After)
+		for _, limit := range c.Unread {
+			e.after[limit] = unreadCount
+		}
+	}
 	return e
 }
 

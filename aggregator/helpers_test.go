@@ -39,7 +39,8 @@ func position(n int) aggregator.Position {
 // modified returns the record of a write.
 func modified(n int, at time.Time, id schema.BucketID, before, after aggregator.Counts) *aggregator.Record {
 	r := &aggregator.Record{
-		Sequence: strconv.Itoa(n), Position: position(n), At: at, Kind: aggregator.Modified, Key: id.Key(), New: image(id, after),
+		Sequence: strconv.Itoa(n), Position: position(n), At: at, Kind: aggregator.Modified,
+		Key: id.Key(), New: image(id, after),
 	}
 	if before == nil {
 		r.Kind = aggregator.Inserted

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,8 @@ type Change struct {
 	// Created reports whether the write created the item.
 	Created       bool
 	Before, After Counts
+	// Unread are the limits whose counts cannot be read.
+	Unread []string
 	// Overdrawn are the limits that may go into debt and did, in order.
 	Overdrawn []string
 }
@@ -111,6 +114,7 @@ func Parse(r *Record) (*Change, []*Fault) {
 		f.Key = r.Key
 		delete(after, f.Limit)
 		delete(before, f.Limit)
+		c.Unread = append(c.Unread, f.Limit)
 	}
 	c.Before, c.After = before, after
 	c.Overdrawn = overdrawn(c, r.New)
@@ -200,6 +204,12 @@ func wholeUnits(milli int64) int64 {
 	return units
 }
 
+// unreadCount stands for a count that could not be read.
+const unreadCount = math.MinInt64
+
+// unreadText is how Counts encodes it.
+const unreadText = "?"
+
 // String encodes counts, in the order of the names: "rpm=5000 tpm=70000 wcu=3000".
 func (c Counts) String() string {
 	var b strings.Builder
@@ -210,7 +220,11 @@ func (c Counts) String() string {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(limit + "=" + strconv.FormatInt(c[limit], 10))
+		number := strconv.FormatInt(c[limit], 10)
+		if c[limit] == unreadCount {
+			number = unreadText
+		}
+		b.WriteString(limit + "=" + number)
 	}
 	return b.String()
 }
@@ -220,6 +234,10 @@ func ParseCounts(s string) (c Counts, ok bool) {
 	c = make(Counts)
 	for pair := range strings.FieldsSeq(s) {
 		limit, number, found := strings.Cut(pair, "=")
+		if number == unreadText && limit != "" {
+			c[limit] = unreadCount
+			continue
+		}
 		n, err := strconv.ParseInt(number, 10, 64)
 		if !found || limit == "" || err != nil {
 			return nil, false

@@ -145,13 +145,13 @@ func invalid(variable, value, reason string) error {
 	return &weir.Error{Code: weir.Invalid, Field: variable, Value: value, Reason: reason}
 }
 
-// margin is the part of an invocation's time that is left for the answer.
-const margin = 3 * time.Second
+// margin returns the part of an invocation's time that is left for the answer.
+func margin(left time.Duration) time.Duration { return min(3*time.Second, left/4) }
 
 // Handle handles an event. It returns an answer to a batch of the stream, and nothing to a schedule.
 func (f *Function) Handle(ctx context.Context, event json.RawMessage) (any, error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		short, cancel := context.WithDeadline(ctx, deadline.Add(-margin))
+		short, cancel := context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
 		defer cancel()
 		ctx = short
 	}

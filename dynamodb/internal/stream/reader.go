@@ -156,7 +156,8 @@ type Reader struct {
 func New(c *client.Client, o Options) *Reader {
 	o.fill()
 	if o.Now == nil {
-		o.Now = c.Now
+		// The clock on the wall goes on while an instance of a function is frozen.
+		o.Now = func() time.Time { return c.Now().Round(0) }
 	}
 	source := o.Source
 	if source == nil {
