@@ -30,7 +30,7 @@ func eventItem(
 ) schema.Item {
 	t.Helper()
 	at := start.Add(time.Duration(n) * time.Second)
-	id, err := schema.NewULID(at.UnixMilli(), bytes.NewReader([]byte(fmt.Sprintf("%010d", n))))
+	id, err := schema.NewULID(at.UnixMilli(), bytes.NewReader(fmt.Appendf(nil, "%010d", n)))
 	if err != nil {
 		t.Fatal(err)
 	}
