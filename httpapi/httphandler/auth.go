@@ -42,7 +42,8 @@ func (r Role) String() string {
 
 // Identity is the owner of a bearer token.
 type Identity struct {
-	// Name is the name of the caller in logs, and in the audit of its changes of the configuration.
+	// Name is the name of the caller in what [Options.Trail] and [Details] say for logs, and in the
+	// audit of its changes of the configuration.
 	Name string
 	// Role has the rights of the caller.
 	Role Role
@@ -53,7 +54,13 @@ type Identity struct {
 // callers get a problem with status 401 or 403.
 func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
+		c := &incoming{w: w, r: r, details: h.wantedDetails(r.Context())}
+		err := h.authenticate(c, least)
+		if c.details != nil {
+			c.details.asked(c)
+		}
+		if err != nil {
+			h.tellRefused(r.Context(), c, err)
 			h.fail(w, r, err)
 			return
 		}

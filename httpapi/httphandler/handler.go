@@ -123,6 +123,9 @@ func (h *Handler) handle(t *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := h.begin(w, r)
 		h.process(r.Context(), t, c)
+		if c.details != nil {
+			c.details.asked(c)
+		}
 		h.end(c)
 	})
 }
@@ -131,6 +134,7 @@ func (h *Handler) handle(t *route) http.Handler {
 func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 	if t.role > RoleNone {
 		if err := h.authenticate(c, t.role); err != nil {
+			h.tellRefused(ctx, c, err)
 			h.refuse(ctx, c, err)
 			return
 		}
@@ -144,8 +148,13 @@ func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 		t.plain.ServeHTTP(c.w, c.r)
 		return
 	}
+	if t.changes != nil && h.options.Trail != nil {
+		h.change(ctx, t, c)
+		return
+	}
 	body, err := h.carryOut(ctx, t, c)
 	if err != nil {
+		h.tellRefused(ctx, c, err)
 		h.refuse(ctx, c, err)
 		return
 	}

@@ -27,6 +27,7 @@ type incoming struct {
 	reader   *bodyReader
 	writer   *apijson.Writer
 	update   updateBody
+	details  *Details           // nil if none are wanted
 	made     weir.LeaseID       // the ID of the lease, if the server made the ID
 	limits   []weir.LimitStatus // the status after a reservation, for the RateLimit headers
 }
@@ -38,6 +39,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 		c = &incoming{in: make([]byte, 0, 512), reader: &bodyReader{}, writer: apijson.NewWriter()}
 	}
 	c.w, c.r, c.identity = w, r, Identity{Role: RoleAdmin}
+	c.details = h.wantedDetails(r.Context())
 	return c
 }
 

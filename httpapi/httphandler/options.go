@@ -45,6 +45,8 @@ type Options struct {
 	MaxArriving int
 	// Logger logs the failures that answers do not show. Default: nothing is logged.
 	Logger *slog.Logger
+	// Trail records what callers change, and which of them are refused. Default: no record.
+	Trail Trail
 	// Ready returns the reason that the service cannot answer, or nil, for /readyz. Default: always
 	// nil.
 	Ready func(context.Context) error

@@ -19,6 +19,8 @@ type route struct {
 	// query has the names of the allowed parameters.
 	query []string
 	serve endpoint
+	// changes is what the route changes of the configuration; nil if it changes nothing.
+	changes *changeOf
 	// plain replaces serve for a route that is not a part of the API.
 	plain http.Handler
 }
@@ -86,7 +88,10 @@ func adminRoutes() []route {
 		entity   = entities + "/{entity}"
 	)
 	admin := func(method, path string, serve endpoint, query ...string) route {
-		return route{method: method, path: path, role: RoleAdmin, query: query, serve: serve}
+		return route{
+			method: method, path: path, role: RoleAdmin, query: query, serve: serve,
+			changes: changes(method, path),
+		}
 	}
 	routes := []route{
 		admin("GET", system, (*Handler).getSystem),

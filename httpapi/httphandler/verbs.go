@@ -24,6 +24,7 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
 		return nil, err
 	}
 	lease, err := h.service.Reserve(ctx, &r.Request)
+	c.details.reserved(&r.Request, lease, err)
 	if err != nil {
 		return nil, r.reword(err)
 	}
@@ -50,6 +51,9 @@ func update(
 		*u = empty
 		if err := c.reader.update(c.in, u); err != nil {
 			return nil, err
+		}
+		if c.details != nil {
+			c.details.LeaseID = u.leaseID
 		}
 		receipt, err := do(ctx, h.service, u)
 		if err != nil {
