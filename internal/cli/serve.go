@@ -42,9 +42,11 @@ A client with the role read can only look, one with the role call can also reser
 and one with the role admin can also change limits.
 
 Once the server listens, it prints its URL on standard output. Everything else is logged to
-standard error. At level debug this includes each request and denial, with the names of
-entities. If OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces
-are sent there, by OTLP over HTTP.`
+standard error: each change of the configuration, with who made it and what was before and
+after, refused bearer tokens and roles with their address (bounded, then counted), reloads with
+their cause, start and stop. At level debug this includes each request and denial, with the
+names of entities. docs/server.md has a table of the lines. If OTEL_EXPORTER_OTLP_ENDPOINT or
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces are sent there, by OTLP over HTTP.`
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
@@ -229,7 +231,7 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 		return &weir.Error{Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: reason}
 	}
 	opening, m := &store.Options{OnError: o.StoreFaults.Note, PutInForce: o.putInForce}, &manifest.Manifest{}
-	o.Namespace = store.Namespace(at)
+	o.Store, o.Namespace = storeInLog(at), store.Namespace(at)
 	switch {
 	case connect.IsTable(at) && o.LimitsFile != "":
 		return nil, refused(connect.LimitsOnTable)
@@ -244,6 +246,9 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 			return nil, err
 		}
 		opening.Definitions = m.Definitions
+	}
+	if table, err := store.Table(at); err == nil {
+		o.Namespace = cmp.Or(table.Options.Namespace, "default") // there is no limits file
 	}
 	backend, err := store.Open(ctx, at, opening)
 	if err != nil && opening.Definitions != nil && !connect.IsURLError(err) {

@@ -28,7 +28,9 @@ func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	of := &source{
 		what: "tokens", files: []string{s.options.TokensFile}, options: []string{"tokens"},
 		most: maxTokenFile, modes: true,
-		load: func(_ context.Context, read []fileContent) error { return s.tokens.load(&read[0]) },
+		load: func(_ context.Context, read []fileContent) ([]slog.Attr, error) {
+			return s.tokens.load(&read[0])
+		},
 	}
 	if _, err := of.loadChanged(ctx); err != nil {
 		return of, err
@@ -86,17 +88,23 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 // firstLimits puts the limits file in force, unless the store was opened with it and has already
 // decided whether it is in force. The result is logged when the server listens, so that the log of a
 // server that cannot listen does not say that limits are in force.
-func (s *Server) firstLimits(ctx context.Context, read []fileContent) error {
+func (s *Server) firstLimits(ctx context.Context, read []fileContent) ([]slog.Attr, error) {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
+		m, err := manifest.Parse(read[0].name, read[0].data)
+		if err != nil {
+			return nil, err
+		}
+		s.loaded = m.Definitions
 		s.logFirstLimits = func(ctx context.Context) { s.announceLimits(ctx, read[0].name) }
-		return nil
+		return nil, nil // nothing is different yet
 	}
 	m, err := s.putInForce(ctx, &read[0])
 	if err != nil {
-		return err
+		return nil, err
 	}
+	s.loaded = m.Definitions
 	s.logFirstLimits = func(ctx context.Context) { s.logLimits(ctx, read[0].name, m) }
-	return nil
+	return nil, nil
 }
 
 // announceLimits logs whether the limits that the store was opened with are in force.
@@ -113,13 +121,15 @@ func (s *Server) announceLimits(ctx context.Context, file string) {
 }
 
 // loadLimits puts the limits file in force, and logs that.
-func (s *Server) loadLimits(ctx context.Context, read []fileContent) error {
+func (s *Server) loadLimits(ctx context.Context, read []fileContent) ([]slog.Attr, error) {
 	m, err := s.putInForce(ctx, &read[0])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.logLimits(ctx, read[0].name, m)
-	return nil
+	changes := limitChanges(s.loaded, m.Definitions)
+	s.loaded = m.Definitions
+	return changes, nil
 }
 
 // putInForce puts the limits file in force.
@@ -147,15 +157,16 @@ func (s *Server) logLimits(ctx context.Context, name string, m *manifest.Manifes
 }
 
 // loadCertificate puts the certificate and its key in force, and logs warnings about them.
-func (s *Server) loadCertificate(ctx context.Context, read []fileContent) error {
+func (s *Server) loadCertificate(ctx context.Context, read []fileContent) ([]slog.Attr, error) {
+	before := s.certificate.current.Load()
 	if err := s.certificate.load(&read[0], &read[1]); err != nil {
-		return err
+		return nil, err
 	}
 	for _, warning := range s.certificate.warnings(time.Now(), &read[1]) {
 		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, warning,
 			slog.String("certificate", read[0].name), slog.String("key", read[1].name))
 	}
-	return nil
+	return certificateChanges(before, s.certificate.current.Load()), nil
 }
 
 // adminNote returns how long a change of the configuration holds, unless it is permanent.

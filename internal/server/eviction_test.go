@@ -307,7 +307,7 @@ func TestRefusedConnectionsAreEvicted(t *testing.T) {
 		w.send(t, slowBody)
 	}
 	l := w.server.listener
-	eventually(t, "all are refused", func() bool { return strings.Count(w.log.String(), "status=401") == most })
+	eventually(t, "all are refused", func() bool { return strings.Count(w.log.String(), "status=401 took=") == most })
 	l.mu.Lock()
 	if l.pending.head != nil {
 		t.Error("a connection whose caller was refused has a request under way")

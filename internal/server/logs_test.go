@@ -20,13 +20,13 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// TestLogs checks that requests and denials are logged only at debug level, failures always, and
-// secrets never.
+// TestLogs checks that requests and denials are logged only at debug level, failures and refused
+// callers always, and secrets never.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]map[string]bool{
-		slog.LevelDebug: {"route=/v1/reserve": true, "msg=denied": true, "acme-corporation": true},
-		slog.LevelInfo:  {"route=/v1/reserve": false, "msg=denied": false, "acme-corporation": false},
+		slog.LevelDebug: {"msg=request": true, "msg=denied": true, "acme-corporation": true, "kind=token": true},
+		slog.LevelInfo:  {"msg=request": false, "msg=denied": false, "acme-corporation": false, "kind=token": true},
 	} {
 		dir := t.TempDir()
 		log := &logBuffer{}

@@ -136,6 +136,10 @@ func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 		}
 		if !namesLoopback(host) && !strings.EqualFold(host, given) {
 			w.Header().Set("Connection", "close")
+			s.trail.Refused(r.Context(), &httphandler.Refusal{
+				Kind: refusedHost, Request: r, Status: http.StatusMisdirectedRequest,
+				Reason: "Host " + shorten(host) + " must be a loopback address or localhost",
+			})
 			httphandler.Refuse(w, http.StatusMisdirectedRequest, &weir.Error{
 				Code: weir.PermissionDenied, Field: "Host", Value: shorten(host),
 				Reason: "must be a loopback address or localhost: this server has no bearer tokens " +

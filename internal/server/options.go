@@ -21,9 +21,11 @@ type Options struct {
 	ProbeListen string
 	// LimitsFile is the configuration of a store that keeps none itself. Default: none.
 	LimitsFile string
-	// Namespace is the store's: a limits file that names another one is refused. Default: the store
-	// has none.
+	// Namespace is the store's, for the log: a limits file that names another one is refused.
+	// Default: the store has none.
 	Namespace string
+	// Store is the store's name in the log, without secrets. Default: none.
+	Store string
 	// LimitsOpened are the contents of LimitsFile with which the store was opened. If the file is
 	// unchanged, it is not put in force when the server starts. Default: the store was opened
 	// without.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -382,8 +383,10 @@ func TestFileChangesDuringReload(t *testing.T) {
 	w := start(t, &Options{LimitsFile: file})
 	of := w.server.sources[0]
 	load := of.load
-	of.load = func(ctx context.Context, read []fileContent) error {
-		return errors.Join(replace(file, limitsOf(22)), load(ctx, read), replace(file, limitsOf(11)))
+	of.load = func(ctx context.Context, read []fileContent) ([]slog.Attr, error) {
+		err := replace(file, limitsOf(22))
+		changes, failed := load(ctx, read)
+		return changes, errors.Join(err, failed, replace(file, limitsOf(11)))
 	}
 	if err := replace(file, limitsOf(11)); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // statusRecorder records the status of an answer.
@@ -45,6 +47,7 @@ func (s *Server) instrument(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		traced, span := s.traces.startSpan(r)
+		traced, details := s.wantDetails(traced)
 		ctx := traced.Context()
 		rec := &statusRecorder{ResponseWriter: w}
 		ended := false
@@ -55,6 +58,7 @@ func (s *Server) instrument(next http.Handler) http.Handler {
 			served := servedRequest{
 				method: methodLabel(r.Method), route: routeLabel(traced.Pattern),
 				status: rec.status, took: time.Since(began), left: r.Context().Err() != nil,
+				details: details, request: traced,
 			}
 			span.end(&served)
 			s.metrics.observeRequest(&served)
@@ -67,13 +71,17 @@ func (s *Server) instrument(next http.Handler) http.Handler {
 }
 
 // servedRequest has the properties of a request that metrics, traces and logs record. Callers
-// cannot choose any of them freely, so labels and log lines made of them are bounded.
+// cannot choose any of them freely but the last two, so labels made of them are bounded.
 type servedRequest struct {
 	method, route string
 	status        int // 0 without an answer
 	took          time.Duration
 	// left is true if the client hung up before the answer.
 	left bool
+	// details and request are only for a log at debug level, and chosen freely. details is nil if the
+	// log has a higher level.
+	details *httphandler.Details
+	request *http.Request
 }
 
 // methodLabel returns a method as a label, without those that HTTP does not have.
@@ -107,12 +115,55 @@ func (m *metrics) observeRequest(r *servedRequest) {
 	told.took.Observe(r.took.Seconds())
 }
 
+// wantDetails returns the request with details for the handler to fill in, if the log is at debug
+// level. At a higher level it costs nothing but the look at the level.
+func (s *Server) wantDetails(r *http.Request) (*http.Request, *httphandler.Details) {
+	if !s.requestLog.Enabled(r.Context(), slog.LevelDebug) {
+		return r, nil
+	}
+	ctx, details := httphandler.ContextWithDetails(r.Context())
+	return r.WithContext(ctx), details
+}
+
+// logRequest logs a request at debug level, and a failure as a warning.
 func (s *Server) logRequest(ctx context.Context, r *servedRequest) {
 	level := slog.LevelDebug
 	expected := r.route == "/readyz" && s.ending.Load() // 503 is the right answer
 	if r.status >= http.StatusInternalServerError && !expected && !r.left {
 		level = slog.LevelWarn
 	}
-	s.requestLog.LogAttrs(ctx, level, "request", slog.String("method", r.method),
-		slog.String("route", r.route), slog.Int("status", r.status), slog.Duration("took", r.took))
+	if level == slog.LevelDebug && r.details == nil {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("method", r.method), slog.String("route", r.route), slog.Int("status", r.status),
+		slog.Duration("took", r.took),
+	}
+	if r.details != nil {
+		attrs = append(attrs, detailAttrs(r)...)
+	}
+	s.requestLog.LogAttrs(ctx, level, "request", attrs...)
 }
+
+// detailAttrs returns the fields of a request that only the log at debug level has.
+func detailAttrs(r *servedRequest) []slog.Attr {
+	d := r.details
+	who := askerOf(r.request, &d.By)
+	attrs := append(who.attrs(), slog.String("path", safePath(r.request)))
+	add := func(name, value string, most int) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, shown(withoutToken(r.request, value), most)))
+		}
+	}
+	if !d.LeaseID.IsZero() {
+		add("lease_id", d.LeaseID.String(), mostName)
+	}
+	add("entity", d.Entity, mostName)
+	add("resource", d.Resource, mostName)
+	add("charged", strings.Join(d.Charged, ","), mostLimits)
+	add("denied", strings.Join(d.Denied, ","), mostLimits)
+	return attrs
+}
+
+// mostLimits bounds the names of limits in one line, in bytes.
+const mostLimits = 512

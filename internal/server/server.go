@@ -82,9 +82,11 @@ type Server struct {
 	logFirstLimits func(context.Context)
 	// requestLog limits how often it logs a line, for lines that callers can cause at will.
 	requestLog *slog.Logger
+	trail      *trail
 
-	reloading sync.Mutex // guards the sources
+	reloading sync.Mutex // guards the sources and loaded
 	sources   []*source
+	loaded    *weir.Definitions // those of the limits file in force; nil without a file
 	ending    atomic.Bool
 }
 
@@ -98,6 +100,7 @@ func New(ctx context.Context, b driver.Store, o *Options) (*Server, error) {
 	}
 	s := &Server{
 		options: options, metrics: newMetrics(options.Version), requestLog: throttled(options.Logger),
+		trail: newTrail(options.Logger),
 	}
 	if err := s.open(ctx, b); err != nil {
 		return nil, err
@@ -213,7 +216,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay available to requests whose bodies are not slow.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
-		Logger:      s.requestLog, Ready: s.ready, StatusPage: statuspage.Page(), Now: s.options.Limiter.Now,
+		Logger:      s.requestLog, Trail: s.trail, Ready: s.ready, StatusPage: statuspage.Page(), Now: s.options.Limiter.Now,
 		LetIn: recordAuthenticated, HungUp: hungUp, Version: s.options.Version,
 	}
 	if s.tokens != nil {
@@ -259,10 +262,15 @@ func (s *Server) Run(ctx context.Context) error {
 	s.http = s.newHTTP(calm, s.listener, all)
 	stopProbes := s.serveProbes(calm, probes)
 	watching, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
+	watched, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
 		s.watch(watching)
+	}()
+	trailing, stopTrail := context.WithCancel(calm)
+	go func() {
+		defer close(told)
+		s.trail.run(trailing)
 	}()
 	served := make(chan error, 1)
 	go func() { served <- serveHTTP(s.http, s.listener) }()
@@ -279,6 +287,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	err = errors.Join(err, stopProbes()) // probes are answered until now
 	stop()
+	stopTrail()
+	<-told
 	s.awaitWatch(calm, watched)
 	err = errors.Join(err, s.limiter.Close())
 	s.traces.shutdown(calm)
@@ -309,11 +319,21 @@ func (s *Server) announce(ctx context.Context) {
 	if s.volatile && s.options.LimitsFile == "" {
 		log.LogAttrs(ctx, slog.LevelWarn, "no limits file: nothing is admitted until an admin sets limits")
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", s.URL()),
-		slog.String("address", s.listener.Addr().String()))
+	attrs := append([]slog.Attr{slog.String("url", s.URL())}, s.identityAttrs()...)
+	log.LogAttrs(ctx, slog.LevelInfo, "listening", append(attrs,
+		slog.Int("bearer_tokens", s.tokens.count()), slog.Bool("tls", s.certificate != nil))...)
 	if s.probes != nil {
 		log.LogAttrs(ctx, slog.LevelInfo, "listening for probes",
 			slog.String("address", s.probes.Addr().String()))
+	}
+}
+
+// identityAttrs returns the fields that tell the server from others.
+func (s *Server) identityAttrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("address", s.listener.Addr().String()), slog.String("version", s.options.Version),
+		slog.String("store", cmp.Or(s.options.Store, none)),
+		slog.String("namespace", cmp.Or(s.options.Namespace, none)),
 	}
 }
 
@@ -363,7 +383,9 @@ func (s *Server) shutDown(ctx context.Context) error {
 			slog.Int64("requests", s.listener.active.Load()), slog.Int64("connections", s.listener.open.Load()))
 		err = s.http.Close()
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "shut down", slog.Duration("took", time.Since(began)))
+	s.trail.flush(ctx)
+	log.LogAttrs(ctx, slog.LevelInfo, "shut down",
+		append([]slog.Attr{slog.Duration("took", time.Since(began))}, s.identityAttrs()...)...)
 	if err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}

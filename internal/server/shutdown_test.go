@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -314,10 +315,10 @@ func TestShutdownStuckFiles(t *testing.T) {
 	of := w.server.sources[0]
 	of.tried = fileDigest{} // so that it is loaded
 	of.inForce = fileDigest{}
-	of.load = func(context.Context, []fileContent) error {
+	of.load = func(context.Context, []fileContent) ([]slog.Attr, error) {
 		close(asked)
 		<-release
-		return nil
+		return nil, nil
 	}
 	w.server.reloading.Unlock()
 	select {

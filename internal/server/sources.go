@@ -24,8 +24,11 @@ type source struct {
 	// onlyChanges is true if the same contents are not put in force again, because something else
 	// may have changed what is in force since.
 	onlyChanges bool
-	// load puts what was read in force. With an error it changes nothing.
-	load func(ctx context.Context, read []fileContent) error
+	// load puts what was read in force, and returns what is different from before, as fields for the
+	// log. With an error it changes nothing.
+	load func(ctx context.Context, read []fileContent) ([]slog.Attr, error)
+	// changes are the fields that load returned last.
+	changes []slog.Attr
 	// tried is the fingerprint with which load was last called, seen the one that the watch saw
 	// last, and inForce the one that load last put in force.
 	tried, seen, inForce fileDigest
@@ -53,7 +56,7 @@ func (s *source) loadChanged(ctx context.Context) (changed bool, err error) {
 	case s.onlyChanges && now == s.inForce:
 		return false, nil
 	}
-	if err := s.load(ctx, states); err != nil {
+	if s.changes, err = s.load(ctx, states); err != nil {
 		return false, &FileError{Err: err}
 	}
 	s.inForce = now
@@ -82,32 +85,35 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // Reload reads every file again: limits, bearer tokens and certificate. It logs all mistakes and
 // returns them, joined; if there is one, what was in force before stays in force. Limits are not
-// put in force again if they have not changed after they were last put in force. It may be called
-// at any time.
+// put in force again if they have not changed after they were last put in force. The log names a
+// signal as the cause. It may be called at any time.
 func (s *Server) Reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	var errs []error
 	for _, of := range s.sources {
-		errs = append(errs, s.reload(ctx, of))
+		errs = append(errs, s.reload(ctx, of, causeSignal))
 	}
 	return errors.Join(errs...)
 }
 
 // reload reads a source again, and logs and counts the result.
-func (s *Server) reload(ctx context.Context, of *source) error {
+func (s *Server) reload(ctx context.Context, of *source, cause reloadCause) error {
 	changed, err := of.loadChanged(ctx)
 	s.metrics.reloaded(of.what, time.Now(), err)
+	because := slog.String("cause", string(cause))
 	for _, line := range mistakes(err) {
 		s.options.Logger.LogAttrs(ctx, slog.LevelError, "reload refused",
-			slog.String("what", of.what), slog.String("error", line))
+			slog.String("what", of.what), slog.String("error", line), because)
 	}
 	switch {
 	case err != nil:
 	case changed:
-		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "reloaded", slog.String("what", of.what))
+		attrs := append([]slog.Attr{slog.String("what", of.what), because}, of.changes...)
+		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "reloaded", attrs...)
 	default:
-		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "nothing has changed", slog.String("what", of.what))
+		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "nothing has changed",
+			slog.String("what", of.what), because)
 	}
 	return err
 }
@@ -137,7 +143,7 @@ func (s *Server) checkFiles(ctx context.Context) {
 	for _, of := range s.sources {
 		now := of.currentFingerprint()
 		if now != of.tried && now == of.seen {
-			_ = s.reload(ctx, of) // the error is logged and counted
+			_ = s.reload(ctx, of, causeFileChange) // the error is logged and counted
 		} else {
 			of.seen = now
 		}

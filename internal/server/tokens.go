@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"runtime"
@@ -38,17 +39,29 @@ type tokenSet struct {
 	current atomic.Pointer[[]tokenEntry]
 }
 
-// load puts the bearer tokens of a file in force. With an error it changes nothing.
-func (t *tokenSet) load(file *fileContent) error {
+// load puts the bearer tokens of a file in force, and returns what is different from before. With an
+// error it changes nothing.
+func (t *tokenSet) load(file *fileContent) ([]slog.Attr, error) {
 	if err := checkPrivate(file.name, file.mode); err != nil {
-		return err
+		return nil, err
 	}
 	entries, err := parseTokens(file.name, file.data)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.current.Store(&entries)
-	return nil
+	var before []tokenEntry
+	if old := t.current.Swap(&entries); old != nil {
+		before = *old
+	}
+	return tokenChanges(before, entries), nil
+}
+
+// count returns how many bearer tokens are in force: 0 if t is nil or nothing was loaded.
+func (t *tokenSet) count() int {
+	if t == nil || t.current.Load() == nil {
+		return 0
+	}
+	return len(*t.current.Load())
 }
 
 // callers returns how many bearer tokens may reserve: 0 if t is nil or nothing was loaded.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -50,7 +51,9 @@ func readTokens(t *testing.T, file string) (*tokenSet, error) {
 	held := &tokenSet{}
 	_, err := (&source{
 		files: []string{file}, options: []string{"tokens"}, most: maxTokenFile, modes: true,
-		load: func(_ context.Context, read []fileContent) error { return held.load(&read[0]) },
+		load: func(_ context.Context, read []fileContent) ([]slog.Attr, error) {
+			return held.load(&read[0])
+		},
 	}).loadChanged(t.Context())
 	return held, err
 }
