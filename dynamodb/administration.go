@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver/declare"
 )
 
 // WriteLimits replaces the limits of a place. The other attributes of the place's item stay. The
@@ -126,4 +127,35 @@ func (s *Store) UsageGaps(
 	ctx context.Context, now time.Time, q *weir.UsageQuery,
 ) ([]weir.UsageGap, error) {
 	return s.admin.UsageGaps(ctx, now, q)
+}
+
+// DeclaredNamespace returns the store's namespace, which a limits file for it must name.
+func (s *Store) DeclaredNamespace() string { return s.options.Namespace }
+
+// ReadDefinitions returns the whole configuration of the namespace. The names of entities come from
+// an index, which shows a new one after a moment; those in also are read in any case.
+func (s *Store) ReadDefinitions(
+	ctx context.Context, also *declare.Managed,
+) (*declare.Definitions, error) {
+	return s.admin.ReadDefinitions(ctx, also)
+}
+
+// ReadDeclared returns the record of the places that a limits file manages. It is the item in which
+// the Python library's provisioner keeps them too.
+func (s *Store) ReadDeclared(ctx context.Context) (*declare.Record, error) {
+	return s.admin.ReadDeclared(ctx)
+}
+
+// WriteDeclared replaces that record, on condition that it is as it was read.
+func (s *Store) WriteDeclared(
+	ctx context.Context, now time.Time, read, d *declare.Record,
+) error {
+	return s.admin.WriteDeclared(ctx, now, read, d)
+}
+
+// LiveSubjects yields the subjects that have a bucket item. It reads an index.
+func (s *Store) LiveSubjects(
+	ctx context.Context, _ time.Time, of weir.Subject,
+) iter.Seq2[weir.Subject, error] {
+	return s.admin.LiveSubjects(ctx, of)
 }

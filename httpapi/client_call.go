@@ -34,8 +34,10 @@ type apiCall struct {
 	body   any    // nil for none
 	most   int64  // the largest body of a reply, in bytes
 	tries  int    // bounds the attempts; 0 for the bound of the options
-	denies bool   // 429 may be a denial
-	lease  weir.LeaseID
+	// timeout bounds one attempt; 0 for the bound of the options.
+	timeout time.Duration
+	denies  bool // 429 may be a denial
+	lease   weir.LeaseID
 	// accept parses the body of a reply with status 200. An error means that a weir server did not
 	// write the body.
 	accept func(body []byte) error
@@ -158,7 +160,7 @@ func withoutLastTenth(ctx context.Context) (context.Context, context.CancelFunc)
 
 // send makes one attempt and reads the whole reply, so that the connection can be used again.
 func (c *Client) send(ctx context.Context, k *apiCall) (*reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(k.timeout, c.options.Timeout))
 	defer cancel()
 	var body io.Reader
 	if k.body != nil {

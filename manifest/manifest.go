@@ -98,6 +98,13 @@ func (m *Manifest) CheckNamespace(namespace string) error {
 	}}
 }
 
+// Has reports whether the file has a field or an entry at a path, such as "system.on_unavailable". A
+// default that the file leaves out is not there.
+func (m *Manifest) Has(path string) bool {
+	_, ok := m.at[path]
+	return ok
+}
+
 // find returns the position of the longest prefix of a path that the file has.
 func (m *Manifest) find(path string) (position, bool) {
 	for path != "" {

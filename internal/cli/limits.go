@@ -34,11 +34,14 @@ mistakes; the exit code is 1 if any file has a mistake.`
 
 func limitsCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
-		Use:     "limits",
-		Short:   "Work with limits files",
-		Example: "  weir limits check limits.yaml",
+		Use:   "limits",
+		Short: "Check limits files, and keep what is stored equal to one",
+		Example: `  weir limits check limits.yaml
+  weir limits plan limits.yaml --store dynamodb://limits
+  weir limits apply limits.yaml --store dynamodb://limits`,
 	})
-	cmd.AddCommand(limitsCheckCommand(a))
+	cmd.AddCommand(limitsCheckCommand(a), limitsPlanCommand(a), limitsDiffCommand(a),
+		limitsApplyCommand(a), limitsExportCommand(a))
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
@@ -43,7 +44,7 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 		}
 	}
 	backend, err := store.Open(ctx, t.store, &store.Options{
-		Definitions: m.Definitions, ReadOnly: t.does == Reads, Follow: true,
+		Definitions: m.Definitions, ReadOnly: t.does == Reads || t.does == Compares, Follow: true,
 	})
 	if err != nil {
 		if IsURLError(err) {
@@ -58,7 +59,7 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 	if err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
-	return &Connection{Service: lim, Admin: lim, Records: lim, Close: lim.Close}, nil
+	return &Connection{Service: lim, Admin: lim, Records: lim, Limits: declared.New(lim), Close: lim.Close}, nil
 }
 
 // IsURLError reports whether a store was not opened because of its URL.
@@ -83,6 +84,10 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 		return console.UsageError(cmd,
 			"--store memory: takes its limits from the limits file, and a change would "+
 				"be lost at the end of the command: change the file, or a server's limits with --server")
+	case t.does == Compares && !IsTable(t.store):
+		return console.UsageError(cmd,
+			"--store %s: this store takes its limits from a limits file, and has no others to compare "+
+				"or export: name a DynamoDB table, or a server with --server", t.store)
 	case memory && t.limits == "":
 		return console.UsageError(cmd,
 			"give the store's limits with --limits FILE: a snapshot does not contain them")
@@ -129,7 +134,7 @@ const LimitsOfCluster = "must name a limits file: a TigerBeetle cluster does not
 
 // LimitsOnTable is the reason in the error of a table with a limits file.
 const LimitsOnTable = "cannot be used with a DynamoDB table, which has its own limits: " +
-	"change them with weir system, resource and entity set-limits"
+	"change them with weir limits apply, or with weir system, resource and entity set-limits"
 
 // snapshotFile returns the file that a memory store's URL names. A malformed name is refused when
 // the store is opened, before anything is created.

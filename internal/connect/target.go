@@ -52,6 +52,9 @@ const (
 	Reserves
 	// Configures is for commands that change limits and entities.
 	Configures
+	// Compares is for commands that read the whole configuration of a store, and what a limits file
+	// manages in it.
+	Compares
 )
 
 // Target is the server or the store that a command acts on.
@@ -133,6 +136,7 @@ type Connection struct {
 	Service weir.Service
 	Admin   httpapi.Admin
 	Records httpapi.Records
+	Limits  httpapi.LimitsAdmin
 	Close   func() error
 	// OnServer reports whether the connection is to a server.
 	OnServer bool

@@ -46,10 +46,11 @@ var rooms = []room{
 		tests: []string{"limiter", "memory"},
 	},
 	{dir: "driver", imports: []string{root, "kernel"}, tests: []string{"limiter", "conformance"}},
+	{dir: "driver/declare", imports: []string{root}},
 	{
 		dir: "limiter",
 		imports: []string{
-			root, "driver", "kernel", "internal/clip", "internal/hash", "internal/identifier",
+			root, "driver", "driver/declare", "kernel", "internal/clip", "internal/hash", "internal/identifier",
 			"internal/leaseid",
 		},
 		tests: []string{"memory", "manifest", "conformance", "conformance/broken", "conformance/model"},
@@ -64,13 +65,13 @@ var rooms = []room{
 
 	{
 		dir:     "memory",
-		imports: []string{root, "driver", "kernel", "internal/hash"},
+		imports: []string{root, "driver", "driver/declare", "kernel", "internal/hash"},
 		tests:   []string{"limiter", "conformance", "manifest"},
 	},
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "aggregator", "driver", "kernel", "internal/schema", "internal/sharding",
+			root, "aggregator", "driver", "driver/declare", "kernel", "internal/schema", "internal/sharding",
 			awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client",
@@ -86,7 +87,7 @@ var rooms = []room{
 	{
 		dir: "dynamodb/internal/admin",
 		imports: []string{
-			root, "driver", "internal/schema", awsSDK, "dynamodb/internal/bucketitem",
+			root, "driver", "driver/declare", "internal/schema", awsSDK, "dynamodb/internal/bucketitem",
 			"dynamodb/internal/tables", "dynamodb/internal/config", "dynamodb/internal/client",
 			"dynamodb/internal/stream",
 		},
@@ -114,7 +115,7 @@ var rooms = []room{
 	},
 	{
 		dir:     "dynamodb/internal/config",
-		imports: []string{root, "internal/schema", awsSDK, "dynamodb/internal/client"},
+		imports: []string{root, "driver/declare", "internal/schema", awsSDK, "dynamodb/internal/client"},
 	},
 	{
 		dir:     "dynamodb/internal/client",
@@ -252,12 +253,17 @@ var rooms = []room{
 		imports: []string{root, "limiter", "httpapi", "internal/apijson"},
 		tests:   []string{"memory", "httpapi/httphandler", "internal/testkit/recordstore"},
 	},
+	{
+		dir:     "internal/declared",
+		imports: []string{root, "limiter", "driver/declare", "httpapi", "manifest", "internal/clip"},
+		tests:   []string{"memory", "dynamodb", "internal/schema", awsSDK},
+	},
 	{dir: "internal/console", imports: []string{root, "internal/text", cobra, xTerm}},
 	{
 		dir: "internal/connect",
 		imports: []string{
 			root, "limiter", "store", "memory", "httpapi", "manifest", "internal/console",
-			"internal/text", cobra,
+			"internal/declared", "internal/text", cobra,
 		},
 	},
 	{

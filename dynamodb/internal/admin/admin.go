@@ -24,9 +24,11 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
+	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // Admin changes and lists the contents of one namespace.
@@ -74,6 +76,8 @@ type Change struct {
 	// sets it.
 	retention int64
 	events    int
+	// claim is the condition of an apply of a limits file; nil for other changes.
+	claim *client.Expression
 }
 
 // errMoved reports that an item has changed after it was read for a plan.
@@ -93,11 +97,19 @@ func (a *Admin) ChangeConfig(
 			Transaction: client.Transaction{Table: a.Client.TableName},
 			namespace:   a.config.Namespace, now: now, principal: principal,
 		}
+		if id := declare.ClaimOf(ctx); id != "" {
+			if err := a.requireClaim(ctx, t, id); err != nil {
+				return err
+			}
+		}
 		if err := plan(ctx, t); err != nil {
 			return err
 		}
 		if len(t.Items) == 0 {
 			return nil
+		}
+		if t.claim != nil {
+			t.Check(schema.ProvisionerKey(a.config.Namespace), t.claim)
 		}
 		if err := a.send(ctx, now, t); !errors.Is(err, errMoved) {
 			return err

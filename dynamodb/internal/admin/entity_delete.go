@@ -33,6 +33,9 @@ func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) er
 		return err
 	}
 	defer a.running.End()
+	if err := a.checkClaim(ctx); err != nil {
+		return err
+	}
 	d, err := a.deletable(ctx, name)
 	if errors.Is(err, weir.NotFound) {
 		return cmp.Or(a.finishDeletion(ctx, now, name), err)

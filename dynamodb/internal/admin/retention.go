@@ -20,9 +20,15 @@ func (a *Admin) ReadRetention(ctx context.Context) (*weir.Retention, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &weir.Retention{}
+	r := retentionOf(c)
+	return &r, nil
+}
+
+// retentionOf returns the settings in a system's configuration, which may be nil.
+func retentionOf(c *schema.Config) weir.Retention {
+	r := weir.Retention{}
 	if c == nil {
-		return r, nil
+		return r
 	}
 	if c.UsageRetentionDays != 0 {
 		r.UsageDays = new(c.UsageRetentionDays)
@@ -31,7 +37,7 @@ func (a *Admin) ReadRetention(ctx context.Context) (*weir.Retention, error) {
 		r.AuditDays = new(c.RetentionDays)
 	}
 	r.TTLMultiplier = c.TTLMultiplier
-	return r, nil
+	return r
 }
 
 // WriteRetention changes the settings that r has. The limits and the policy of the system stay. The

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver/declare"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// The reasons why a limits file cannot say a setting.
+const (
+	foreignAccess  = "switches the limits off or on here, which a limits file cannot say"
+	foreignCascade = "says for this place alone whether to charge the parent, which a limits file cannot say"
+	foreignLimit   = "is a part of a limit that weir does not have"
+	foreignItem    = "cannot be read"
+)
+
+// Foreign returns the settings of a level that a limits file cannot say.
+func (l *Level) Foreign(at weir.Subject) []declare.Foreign {
+	if l.config == nil {
+		if l.Fault == nil {
+			return nil
+		}
+		return []declare.Foreign{{
+			Path: pathOf(at), At: at, Reason: foreignItem + ": " + l.Fault.Error(), HidesWeaker: true,
+		}}
+	}
+	c := l.config
+	path := placeName(c)
+	var found []declare.Foreign
+	add := func(path, attribute, reason string, hides bool) {
+		found = append(found, declare.Foreign{
+			Path: path, At: at, Attribute: attribute, Reason: reason, HidesWeaker: hides,
+		})
+	}
+	if c.Access != schema.AccessInherit {
+		add(path, schema.AttrDisabled, foreignAccess, false)
+	}
+	if c.Cascade != nil {
+		add(path, schema.AttrCascade, foreignCascade, false)
+	}
+	for i := range c.Limits {
+		stored := &c.Limits[i]
+		limit := path + ".limits." + stored.Name
+		for _, field := range stored.Unjudged {
+			add(limit, schema.LimitAttribute(stored.Name, field), foreignLimit, true)
+		}
+		if _, err := toLimit(stored, path); err != nil && len(stored.Unjudged) == 0 {
+			add(limit, schema.LimitAttribute(stored.Name, schema.FieldCapacity), "has values that weir cannot enforce", true)
+		}
+	}
+	for _, attribute := range c.Unjudged {
+		switch attribute {
+		case schema.AttrDisabled:
+			add(path, attribute, foreignAccess, false)
+		default:
+			add(path, attribute, foreignLimit, true)
+		}
+	}
+	return found
+}
+
+// pathOf returns a place as a limits file names it.
+func pathOf(at weir.Subject) string {
+	return placeName(&schema.Config{Entity: at.Entity, Resource: at.Resource})
+}
