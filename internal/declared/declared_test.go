@@ -3,6 +3,7 @@ package declared_test
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,10 +62,15 @@ type admin struct {
 func (w *world) open(principal string, change ...func(o *dynamodb.Options)) *admin {
 	w.Helper()
 	o := *w.table.Options
-	o.Principal, o.Now = principal, w.now
+	o.Principal, o.Now, o.ProcessLeases = principal, w.now, true
 	for _, f := range change {
 		f(&o)
 	}
+	network := http.DefaultTransport
+	if o.HTTP != nil {
+		network = o.HTTP.Transport
+	}
+	o.HTTP = &http.Client{Transport: undated{network}}
 	s, err := dynamodb.Open(w.Context(), w.table.Name, &o)
 	if err != nil {
 		w.Fatal(err)
@@ -75,6 +81,17 @@ func (w *world) open(principal string, change ...func(o *dynamodb.Options)) *adm
 	}
 	w.Cleanup(func() { _ = l.Close() })
 	return &admin{l, declared.New(l), w}
+}
+
+// undated removes the date from answers, so that the table's clock does not correct the test's.
+type undated struct{ http.RoundTripper }
+
+func (u undated) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := u.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Header.Del("Date")
+	}
+	return answer, err
 }
 
 func (a *admin) plan(text string) *httpapi.LimitsPlan {

@@ -1,0 +1,127 @@
+package declared_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// before and after are files between which every sort of change lies: limits at each level, an entity
+// that gets another parent, one that swaps places with its parent, one that is created, one that is
+// deleted with its child, the policy and the retention.
+const (
+	before = `version: 1
+system: {on_unavailable: allow, retention: {audit_days: 30}, limits: {rpm: {capacity: 600}, tpm: {capacity: 900}}}
+resources:
+  a: {limits: {rpm: {capacity: 100}}}
+  b: {limits: {rpm: {capacity: 100}}}
+  c: {limits: {rpm: {capacity: 100}}}
+entities:
+  top: {}
+  mid: {parent: top, resources: {a: {limits: {rpm: {capacity: 50}}}}}
+  low: {parent: mid, cascade: true, resources: {_default_: {limits: {rpm: {capacity: 20}}}}}
+  old: {resources: {a: {limits: {rpm: {capacity: 5}}}, b: {limits: {rpm: {capacity: 6}}}}}
+  old-child: {parent: old, cascade: true, resources: {c: {limits: {rpm: {capacity: 7}}}}}
+  same: {resources: {a: {limits: {rpm: {capacity: 8}}}}}
+`
+	after = `version: 1
+system: {on_unavailable: block, retention: {audit_days: 60}, limits: {rpm: {capacity: 601}}}
+resources:
+  a: {limits: {rpm: {capacity: 100}, tpm: {capacity: 1000, refill_amount: 10}}}
+  b: {limits: {rpm: {capacity: 99}}}
+  d: {limits: {rpm: {capacity: 100}}}
+entities:
+  top: {parent: low}
+  mid: {parent: top, cascade: true, resources: {a: {limits: {rpm: {capacity: 51}}}}}
+  low: {resources: {a: {limits: {rpm: {capacity: 20}}}}}
+  new: {parent: mid, resources: {b: {limits: {rpm: {capacity: 9}}}, _default_: {limits: {rpm: {capacity: 3}}}}}
+  same: {resources: {a: {limits: {rpm: {capacity: 8}}}}}
+`
+)
+
+// prepare applies the first file in a namespace, and uses some buckets.
+func (w *world) prepare(namespace string) {
+	w.Helper()
+	a := w.open("ann", inNamespace(namespace))
+	a.apply(before)
+	for _, s := range [][2]string{{"low", "a"}, {"low", "b"}, {"old-child", "c"}, {"old", "a"}, {"mid", "a"}, {"same", "a"}} {
+		a.use(s[0], s[1])
+	}
+}
+
+func inNamespace(name string) func(o *dynamodb.Options) {
+	return func(o *dynamodb.Options) { o.Namespace = name }
+}
+
+func through(network http.RoundTripper) func(o *dynamodb.Options) {
+	return func(o *dynamodb.Options) { o.HTTP = &http.Client{Transport: network} }
+}
+
+// TestKilledApply kills applies at random requests, and applies the file again by somebody else. The
+// table is then as after one apply that was not interrupted: every item, and the audit too, which
+// has each change once.
+func TestKilledApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.prepare(w.namespace("whole"))
+	whole := &lifeline{}
+	all := w.open("ann", inNamespace("whole"), through(whole))
+	opened := whole.seen
+	all.apply(after)
+	requests := whole.seen - opened
+	want := w.scanned("whole")
+
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	finished := 0
+	const runs = 50
+	for run := range runs {
+		name := w.namespace(fmt.Sprintf("run-%d", run))
+		w.prepare(name)
+		at, lost := 1+random.IntN(requests), random.IntN(2) == 0
+		if !w.killed(name, at, lost) {
+			finished++
+		}
+		next := w.open("bob", inNamespace(name))
+		p, err := next.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: after, Yes: true, TakeOver: true})
+		if err != nil || p.Failed > 0 {
+			t.Fatalf("seed %d, killed at request %d (%v): then %+v, %v", seed, at, lost, p, err)
+		}
+		w.wantEqual(next, after)
+		if d := difference(w.scanned(name), want); d != "" {
+			t.Errorf("seed %d, killed at request %d (lost: %v): not as after one apply:\n%s", seed, at, lost, d)
+		}
+	}
+	t.Logf("seed %d: %d applies of %d requests, %d of them had ended", seed, runs, requests, finished)
+	if finished > runs/2 {
+		t.Errorf("%d of %d applies were not killed", finished, runs)
+	}
+}
+
+// killed applies the file until the process is killed, and reports whether it was.
+func (w *world) killed(namespace string, at int, lost bool) bool {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	defer cancel()
+	network := &lifeline{}
+	a := w.open("ann", inNamespace(namespace), through(network))
+	network.mu.Lock()
+	network.at, network.lost, network.kill = network.seen+at, lost, cancel
+	network.mu.Unlock()
+	p, err := a.ApplyLimits(ctx, &httpapi.LimitsFile{Text: after, Yes: true})
+	if err == nil {
+		w.Logf("killed at %d: ended with %d failed", at, p.Failed)
+		return false
+	}
+	if !errors.Is(err, context.Canceled) {
+		w.Errorf("killed at request %d: got %v", at, err)
+	}
+	return true
+}
