@@ -153,6 +153,12 @@ func (s *Store) WriteDeclared(
 	return s.admin.WriteDeclared(ctx, now, read, d)
 }
 
+// FollowConfig writes the limits in force to the bucket items of subjects. Processes with the Python
+// library go by the items.
+func (s *Store) FollowConfig(ctx context.Context, now time.Time, subjects []weir.Subject) error {
+	return s.admin.FollowConfig(ctx, now, subjects)
+}
+
 // LiveSubjects yields the subjects that have a bucket item. It reads an index.
 func (s *Store) LiveSubjects(
 	ctx context.Context, _ time.Time, of weir.Subject,

@@ -91,6 +91,9 @@ func (s *Store) editConfig(
 ) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
+	if err := s.checkClaim(ctx); err != nil {
+		return err
+	}
 	before := s.config.Load()
 	d := *before
 	d.Entities = maps.Clone(d.Entities)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver/declare"
 )
 
 // The configuration is not in the file, only the audit of its changes. It is given when the store is
@@ -111,6 +112,45 @@ func (s *SnapshotStore) ReadAudit(
 	ctx context.Context, q *weir.AuditQuery,
 ) iter.Seq2[weir.AuditEvent, error] {
 	return s.store.ReadAudit(ctx, q)
+}
+
+// DeclaredNamespace is [Store.DeclaredNamespace].
+func (s *SnapshotStore) DeclaredNamespace() string { return s.store.DeclaredNamespace() }
+
+// ReadDefinitions is [Store.ReadDefinitions].
+func (s *SnapshotStore) ReadDefinitions(
+	ctx context.Context, also *declare.Managed,
+) (*declare.Definitions, error) {
+	return s.store.ReadDefinitions(ctx, also)
+}
+
+// ReadDeclared is [Store.ReadDeclared].
+func (s *SnapshotStore) ReadDeclared(ctx context.Context) (*declare.Record, error) {
+	return s.store.ReadDeclared(ctx)
+}
+
+// WriteDeclared is [Store.WriteDeclared]. The record is not written to the snapshot.
+func (s *SnapshotStore) WriteDeclared(
+	ctx context.Context, now time.Time, read, d *declare.Record,
+) error {
+	if err := s.checkWritable(); err != nil {
+		return err
+	}
+	return s.store.WriteDeclared(ctx, now, read, d)
+}
+
+// LiveSubjects is [Store.LiveSubjects].
+func (s *SnapshotStore) LiveSubjects(
+	ctx context.Context, now time.Time, of weir.Subject,
+) iter.Seq2[weir.Subject, error] {
+	return s.store.LiveSubjects(ctx, now, of)
+}
+
+// FollowConfig is [Store.FollowConfig].
+func (s *SnapshotStore) FollowConfig(
+	ctx context.Context, now time.Time, subjects []weir.Subject,
+) error {
+	return s.store.FollowConfig(ctx, now, subjects)
 }
 
 // checkWritable refuses a change if the store was opened for reading only.

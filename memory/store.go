@@ -47,6 +47,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/internal/hash"
 )
 
@@ -92,11 +93,13 @@ func (o *Options) withDefaults() (Options, error) {
 type Store struct {
 	seed    hash.Hash
 	config  atomic.Pointer[weir.Definitions]
-	editing sync.Mutex // serializes changes of config
+	editing sync.Mutex // serializes changes of config, and guards declared
 	stripes [stripeCount]stripe
 	sweeper sweeper
 	usage   *usageHours // nil if no usage is recorded
 	audit   auditLog
+	// declared says what of the configuration a limits file manages.
+	declared declare.Record
 }
 
 // Open returns an empty store, or every mistake in the options, joined; each is a [*weir.Error] with
@@ -150,6 +153,7 @@ func (s *Store) WriteConfig(ctx context.Context, now time.Time, d *weir.Definiti
 	if err := s.configure(d); err != nil {
 		return err
 	}
+	s.declared = declare.Record{Revision: s.declared.Revision + 1} // of the configuration before
 	s.audit.add(ctx, now, describeConfig(before, s.config.Load())...)
 	return nil
 }

@@ -42,6 +42,10 @@ type Store interface {
 	LiveSubjects(
 		ctx context.Context, now time.Time, of weir.Subject,
 	) iter.Seq2[weir.Subject, error]
+	// FollowConfig brings the state of subjects to their configuration now, instead of when they
+	// are used next, for other programs that go by the state alone. After an error some of them
+	// follow when they are used.
+	FollowConfig(ctx context.Context, now time.Time, subjects []weir.Subject) error
 }
 
 // ErrClaimLost means that another apply has taken over, or that the record was changed by another

@@ -56,10 +56,45 @@ func (l *Limits) ApplyLimits(
 	if err := a.run(declare.WithClaim(ctx, a.record.Apply.ID)); err != nil {
 		return nil, err
 	}
+	a.follow(ctx)
 	if err := a.finish(ctx); err != nil {
 		return nil, asError(err)
 	}
 	return &p.out, nil
+}
+
+// follow brings the state of live subjects to the changed limits. The limits of an entity on one
+// resource are left out, because their change has done it. An apply that continues an interrupted
+// one does it for all that the file manages, because the other may not have come to it. A failure
+// changes nothing for weir, which reads the configuration anyway, and is told in the note.
+func (a *apply) follow(ctx context.Context) {
+	changed := map[weir.Subject]bool{}
+	for _, s := range a.steps {
+		single := s.at.Entity != "" && s.at.Resource != weir.DefaultResource
+		if s.kind == stepLimits && s.done && !single {
+			changed[s.at] = true
+		}
+	}
+	continues := a.plan.record.Apply != nil
+	if len(changed) == 0 && !continues {
+		return
+	}
+	managed := &a.record.Managed
+	var subjects []weir.Subject
+	err := a.plan.eachLive(ctx, a.target, func(s weir.Subject, places []weir.Subject) {
+		if slices.ContainsFunc(places, func(at weir.Subject) bool {
+			return changed[at] || continues && managed.Has(at)
+		}) {
+			subjects = append(subjects, s)
+		}
+	})
+	if err == nil {
+		err = a.target.FollowConfig(ctx, a.target.now(), subjects)
+	}
+	if err != nil {
+		a.plan.out.Note = "the limits are set, but not all buckets in use have them yet, and programs with the " +
+			"Python library go by the buckets: " + err.Error()
+	}
 }
 
 // claim puts the mark of this apply into the record. The managed set becomes that of before and

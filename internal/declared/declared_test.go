@@ -29,15 +29,22 @@ var start = time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	local := testkit.DynamoDB(t)
-	config := local.Config()
-	w := &world{T: t, table: &dynamodb.Table{
-		Name:    "declared." + rand.Text()[:16],
-		Options: &dynamodb.Options{Config: &config, Endpoint: local.Endpoint()},
-	}}
+	w := unmadeWorld(t)
 	if _, err := w.table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// unmadeWorld is a world whose table another program will make.
+func unmadeWorld(t *testing.T) *world {
+	t.Helper()
+	local := testkit.DynamoDB(t)
+	config := local.Config()
+	w := &world{T: t, table: &dynamodb.Table{
+		Name:    "declared-" + rand.Text()[:16],
+		Options: &dynamodb.Options{Config: &config, Endpoint: local.Endpoint()},
+	}}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -170,4 +172,10 @@ func (a *admin) use(entity, resource string) {
 	if err != nil {
 		a.w.Fatalf("reserve for %s on %s: %v", entity, resource, err)
 	}
+}
+
+// within bounds the run of another program.
+func within(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), 2*time.Minute)
 }

@@ -19,22 +19,19 @@ func (p *plan) reach(ctx context.Context, t *target) error {
 	if len(p.changes) == 0 {
 		return nil
 	}
-	hidden := foreignPlaces(p.stored.Foreign)
 	reached := map[weir.Subject]map[string]bool{} // by place
 	own := map[string]bool{}                      // entities with state
-	for s, err := range t.LiveSubjects(ctx, t.now(), weir.Subject{}) {
-		if err != nil {
-			return err
-		}
+	err := p.eachLive(ctx, t, func(s weir.Subject, places []weir.Subject) {
 		own[s.Entity] = true
-		for _, d := range []*weir.Definitions{p.stored.Definitions, p.wanted} {
-			if at, ok := applying(d, hidden, s); ok {
-				if reached[at] == nil {
-					reached[at] = map[string]bool{}
-				}
-				reached[at][s.Entity] = true
+		for _, at := range places {
+			if reached[at] == nil {
+				reached[at] = map[string]bool{}
 			}
+			reached[at][s.Entity] = true
 		}
+	})
+	if err != nil {
+		return err
 	}
 	for i := range p.changes {
 		c := &p.changes[i]
@@ -46,6 +43,27 @@ func (p *plan) reach(ctx context.Context, t *target) error {
 		case c.Entity != "":
 			p.out.Changes[i].Live = liveOf(nil)
 		}
+	}
+	return nil
+}
+
+// eachLive calls visit with each subject that has state, and the places whose limits apply to it
+// before the plan and after it.
+func (p *plan) eachLive(
+	ctx context.Context, t *target, visit func(s weir.Subject, places []weir.Subject),
+) error {
+	hidden := foreignPlaces(p.stored.Foreign)
+	for s, err := range t.LiveSubjects(ctx, t.now(), weir.Subject{}) {
+		if err != nil {
+			return err
+		}
+		var places []weir.Subject
+		for _, d := range []*weir.Definitions{p.stored.Definitions, p.wanted} {
+			if at, ok := applying(d, hidden, s); ok && !slices.Contains(places, at) {
+				places = append(places, at)
+			}
+		}
+		visit(s, places)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -265,4 +266,18 @@ func (a *Admin) LiveSubjects(
 			}
 		}
 	}
+}
+
+// FollowConfig writes the limits in force to the bucket items of subjects, and goes on after an error.
+func (a *Admin) FollowConfig(ctx context.Context, now time.Time, subjects []weir.Subject) error {
+	if err := a.running.Enter(); err != nil {
+		return err
+	}
+	defer a.running.End()
+	errs := make([]error, len(subjects))
+	err := client.Parallel(len(subjects), func(i int) error {
+		errs[i] = a.buckets.Reread(ctx, now.UnixMilli(), subjects[i])
+		return ctx.Err()
+	})
+	return errors.Join(err, errors.Join(errs...))
 }

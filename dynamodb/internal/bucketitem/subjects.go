@@ -364,7 +364,7 @@ func (s *Store) ApplyConfigChange(ctx context.Context, c ConfigChange) error {
 		s.Subjects.ForEach(func(p *Subject) { p.invalidate(&c) })
 	}
 	if c.Kind == LimitsChanged && at.Entity != "" && at.Resource != weir.DefaultResource {
-		return s.reread(ctx, c.Now.UnixMilli(), at)
+		return s.Reread(ctx, c.Now.UnixMilli(), at)
 	}
 	return nil
 }
@@ -383,9 +383,9 @@ func (p *Subject) invalidate(c *ConfigChange) {
 	}
 }
 
-// reread reads the configuration of a subject again and writes it to those of the subject's bucket
+// Reread reads the configuration of a subject again and writes it to those of the subject's bucket
 // items that exist.
-func (s *Store) reread(ctx context.Context, now int64, of weir.Subject) error {
+func (s *Store) Reread(ctx context.Context, now int64, of weir.Subject) error {
 	p := s.Subject(of)
 	defer p.Release()
 	images, err := p.ReadAll(ctx, now)

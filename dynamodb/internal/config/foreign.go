@@ -1,6 +1,8 @@
 package config
 
 import (
+	"strings"
+
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -10,9 +12,25 @@ import (
 const (
 	foreignAccess  = "switches the limits off or on here, which a limits file cannot say"
 	foreignCascade = "says for this place alone whether to charge the parent, which a limits file cannot say"
-	foreignLimit   = "is a part of a limit that weir does not have"
 	foreignItem    = "cannot be read"
 )
+
+// foreignField returns what an attribute of a limit is, by the last part of its name.
+func foreignField(field string) string {
+	what := "is a part of a limit that weir does not know"
+	switch field {
+	case schema.AttrSched, schema.AttrRSched, schema.AttrSchedTZ:
+		what = "is a schedule"
+	case schema.FieldSoft:
+		what = "makes the limit soft"
+	case schema.FieldRefill:
+		what = "is 0: the limit is a quota that only a schedule fills"
+	}
+	return what + ", which a limits file cannot say"
+}
+
+// windowPrefix begins the attributes of a limit with a window that begins with its first use.
+const windowPrefix = "w_"
 
 // Foreign returns the settings of a level that a limits file cannot say.
 func (l *Level) Foreign(at weir.Subject) []declare.Foreign {
@@ -42,18 +60,24 @@ func (l *Level) Foreign(at weir.Subject) []declare.Foreign {
 		stored := &c.Limits[i]
 		limit := path + ".limits." + stored.Name
 		for _, field := range stored.Unjudged {
-			add(limit, schema.LimitAttribute(stored.Name, field), foreignLimit, true)
+			add(limit, schema.LimitAttribute(stored.Name, field), foreignField(field), true)
 		}
 		if _, err := toLimit(stored, path); err != nil && len(stored.Unjudged) == 0 {
 			add(limit, schema.LimitAttribute(stored.Name, schema.FieldCapacity), "has values that weir cannot enforce", true)
 		}
 	}
+	last := ""
 	for _, attribute := range c.Unjudged {
-		switch attribute {
-		case schema.AttrDisabled:
+		end := strings.LastIndexByte(attribute, '_')
+		switch {
+		case attribute == schema.AttrDisabled:
 			add(path, attribute, foreignAccess, false)
-		default:
-			add(path, attribute, foreignLimit, true)
+		case !strings.HasPrefix(attribute, windowPrefix) || end < len(windowPrefix):
+			add(path, attribute, foreignField(attribute), true)
+		case attribute[:end] != last: // the attributes of one limit are adjacent
+			last = attribute[:end]
+			add(path+".limits."+last[len(windowPrefix):], last,
+				"is a limit with a window that begins with its first use, which a limits file cannot say", true)
 		}
 	}
 	return found
