@@ -26,9 +26,9 @@ func (c *Client) PlanLimits(ctx context.Context, f *LimitsFile) (*LimitsPlan, er
 	return answer, out.err
 }
 
-// ApplyLimits applies a limits file; see [LimitsAdmin]. The client sends it once. If the answer is
-// lost, the error has code [weir.Unavailable], and the server goes on: apply the file again to learn
-// the outcome. A server makes all changes of an apply even if the client leaves.
+// ApplyLimits applies a limits file; see [LimitsAdmin]. The client sends it once. If the answer
+// is lost, the error has code [weir.Unavailable], and the server goes on: apply the file again to
+// learn the outcome. A server makes all changes of an apply even if the client leaves.
 func (c *Client) ApplyLimits(ctx context.Context, f *LimitsFile) (*LimitsPlan, error) {
 	k := post(limitsPath+"/apply", f)
 	k.most, k.timeout, k.tries = maxListReply, applyTimeout, 1

@@ -8,8 +8,8 @@ import (
 )
 
 // DeclaredStore returns the store as one that a limits file can be applied to, and the limiter's
-// clock. If it is none, the error has code [weir.Unsupported]. The changes themselves are made by the
-// methods of the Limiter, with a context of [declare.WithClaim].
+// clock. If it is none, the error has code [weir.Unsupported]. The changes themselves are made by
+// the methods of the Limiter, with a context of [declare.WithClaim].
 func (l *Limiter) DeclaredStore() (s declare.Store, now func() time.Time, err error) {
 	if s, ok := l.store.(declare.Store); ok {
 		return s, l.options.Now, nil
@@ -19,6 +19,6 @@ func (l *Limiter) DeclaredStore() (s declare.Store, now func() time.Time, err er
 }
 
 // CheckDefinitions returns the errors, joined, with which the store or the limiter would refuse
-// normalized definitions, such as a kind of limit that the store does not have. The field of each is
-// its path in a limits file.
+// normalized definitions, such as a kind of limit that the store does not have. The field of each
+// is its path in a limits file.
 func (l *Limiter) CheckDefinitions(d *weir.Definitions) error { return l.checkDefinitions(d) }

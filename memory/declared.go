@@ -10,8 +10,8 @@ import (
 )
 
 // The record of the places that a limits file manages is kept beside the configuration. It is not
-// in a snapshot, which does not have the configuration either, and a configuration that is replaced
-// as a whole begins without it.
+// in a snapshot, which does not have the configuration either, and a configuration that is
+// replaced as a whole begins without it.
 
 var _ declare.Store = (*Store)(nil)
 
@@ -47,8 +47,8 @@ func (s *Store) WriteDeclared(
 	return nil
 }
 
-// checkClaim returns an error if a change is part of an apply that was taken over. The caller holds
-// editing.
+// checkClaim returns an error if a change is part of an apply that was taken over. The caller
+// holds editing.
 func (s *Store) checkClaim(ctx context.Context) error {
 	id := declare.ClaimOf(ctx)
 	if id == "" || s.declared.Apply != nil && s.declared.Apply.ID == id {

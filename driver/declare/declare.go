@@ -1,6 +1,6 @@
 // Package declare has the seam between a limits file and a store: what a store keeps so that a
-// file can be applied to it. It is apart from package driver because only a few stores need it. It
-// has types and no state; a claim travels in the context of a change.
+// file can be applied to it. It is apart from package driver because only a few stores need it.
+// It has types and no state; a claim travels in the context of a change.
 package declare
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Store is an ability of a store: it records which part of its configuration a limits file manages,
-// so that a file can be applied again and again. The rest of the configuration is left alone. The
-// limiter finds it by type assertion.
+// Store is an ability of a store: it records which part of its configuration a limits file
+// manages, so that a file can be applied again and again. The rest of the configuration is left
+// alone. The limiter finds it by type assertion.
 //
 // Two applies never change the configuration at the same time. An apply begins by putting its
 // [Mark] into the record, on condition that the record is as it read it. It makes its changes

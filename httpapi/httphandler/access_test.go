@@ -86,6 +86,10 @@ func routeRequests() map[string]struct {
 		add(admin, "PUT "+place.path, place.target, limits)
 		add(admin, "DELETE "+place.path, place.target, "")
 	}
+	file := `{"text":"version: 1\nresources: {r: {limits: {rpm: {capacity: 3}}}}\n"}`
+	add(admin, "POST /v1/admin/limits/plan", "", file)
+	add(admin, "POST /v1/admin/limits/apply", "", file)
+	add(admin, "GET /v1/admin/limits/export", "", "")
 	add(admin, "GET /v1/admin/entities", "", "")
 	add(admin, "GET /v1/admin/entities/{entity}", "/v1/admin/entities/acme", "")
 	add(admin, "PUT /v1/admin/entities/{entity}", "/v1/admin/entities/new", `{}`)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
@@ -19,7 +20,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 	t.Parallel()
 	w := newExampleWorld(t)
 	h := New(w.limiter, &Options{
-		Admin: w.limiter, Records: w.records, Activity: w.activity.Report,
+		Admin: w.limiter, Limits: declared.New(w.limiter), Records: w.records, Activity: w.activity.Report,
 		StatusPage: statuspage.Page(), Now: w.clock, MaxBody: 1000,
 		Authenticate: func(token string) (Identity, bool) {
 			if token == "panic" {

@@ -66,6 +66,13 @@ func wireSchemas() []wireSchema {
 		{httpapi.ActivityDenial{}, "ActivityDenial", isAnswer},
 		{httpapi.ActivityExceeded{}, "ActivityExceeded", isAnswer},
 		{httpapi.ActivityEntity{}, "ActivityEntity", isAnswer},
+		{httpapi.LimitsFile{}, "LimitsFileRequest", isRequest},
+		{httpapi.LimitsPlan{}, "LimitsPlan", isAnswer},
+		{httpapi.LimitsChange{}, "LimitsChange", isAnswer},
+		{httpapi.LiveEntities{}, "LiveEntities", isAnswer},
+		{httpapi.LimitsNote{}, "LimitsNote", isAnswer},
+		{httpapi.LimitsRefusal{}, "LimitsRefusal", isAnswer},
+		{httpapi.LimitsExport{}, "LimitsExport", isAnswer},
 		// A body that is put is a part of the answer.
 		{struct {
 			Limits map[string]apijson.Limit `json:"limits"`
@@ -166,7 +173,7 @@ func wireMembers(t reflect.Type) map[string]wireMember {
 		members[name] = wireMember{
 			jsonType: jsonType(field.Type),
 			// A put of an entity omits its name, but the answer has it.
-			always:  option != "omitempty" || name == "entity" && t == reflect.TypeFor[apijson.Entity](),
+			always:  option != "omitempty" && option != "omitzero" || name == "entity" && t == reflect.TypeFor[apijson.Entity](),
 			mayMiss: name == "costs", // a charge without costs takes slots
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
@@ -16,6 +17,7 @@ import (
 func fullHandler(w *exampleWorld) *Handler {
 	return New(w.limiter, &Options{
 		Admin: w.limiter, AdminNote: "holds until the next reload or restart", Activity: w.activity.Report,
+		Limits:  declared.New(w.limiter),
 		Records: w.records, StatusPage: statuspage.Page(), Now: w.clock,
 		Authenticate: func(token string) (Identity, bool) {
 			return Identity{Name: "test", Role: RoleAdmin}, token == exampleToken

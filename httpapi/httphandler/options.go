@@ -28,6 +28,9 @@ type Options struct {
 	// AdminNote is the member "note" in answers to changes of the configuration, such as "holds
 	// until the next reload or restart". Default: none.
 	AdminNote string
+	// Limits compares limits files with the configuration and applies them, for the routes below
+	// /v1/admin/limits. Default: these routes answer 404.
+	Limits httpapi.LimitsAdmin
 	// Records reads the usage and the audit, for GET /v1/usage and GET /v1/audit. Default: these
 	// routes answer 404.
 	Records httpapi.Records

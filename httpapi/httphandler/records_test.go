@@ -256,6 +256,7 @@ func TestRecordsOfOtherStores(t *testing.T) {
 // changeAdmin is an [httpapi.Admin] that records who makes changes.
 type changeAdmin struct {
 	httpapi.Admin
+	httpapi.LimitsAdmin
 
 	names []string
 }
@@ -285,6 +286,18 @@ func (a *changeAdmin) SetEntity(ctx context.Context, _, _ string, _ bool) error 
 
 func (a *changeAdmin) DeleteEntity(ctx context.Context, _ string) error { return a.note(ctx) }
 
+func (a *changeAdmin) PlanLimits(
+	ctx context.Context, _ *httpapi.LimitsFile,
+) (*httpapi.LimitsPlan, error) {
+	return &httpapi.LimitsPlan{}, a.note(ctx)
+}
+
+func (a *changeAdmin) ApplyLimits(
+	ctx context.Context, _ *httpapi.LimitsFile,
+) (*httpapi.LimitsPlan, error) {
+	return &httpapi.LimitsPlan{}, a.note(ctx)
+}
+
 // TestPrincipal checks that every change of the configuration carries the name of its caller, and
 // that an address is not taken for a name.
 func TestPrincipal(t *testing.T) {
@@ -294,7 +307,7 @@ func TestPrincipal(t *testing.T) {
 		want   string
 	}{{true, "somebody"}, {false, ""}} {
 		admin := &changeAdmin{}
-		o := &httphandler.Options{Admin: admin}
+		o := &httphandler.Options{Admin: admin, Limits: admin}
 		if c.tokens {
 			o.Authenticate = roleTokens
 		}

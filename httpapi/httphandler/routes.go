@@ -64,6 +64,13 @@ func (h *Handler) routes() []route {
 			get("/v1/resources/{resource}/capacity", RoleRead, (*Handler).capacity))
 		routes = append(routes, adminRoutes()...)
 	}
+	if h.options.Limits != nil {
+		const limits = "/v1/admin/limits"
+		routes = append(routes,
+			route{method: "POST", path: limits + "/plan", role: RoleAdmin, serve: (*Handler).planLimits},
+			route{method: "POST", path: limits + "/apply", role: RoleAdmin, serve: (*Handler).applyLimits},
+			get(limits+"/export", RoleAdmin, (*Handler).exportLimits))
+	}
 	if h.options.Records != nil {
 		routes = append(routes,
 			get("/v1/usage", RoleRead, (*Handler).usage,

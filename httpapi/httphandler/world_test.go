@@ -16,6 +16,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
@@ -95,6 +96,7 @@ func (w *handlerWorld) serve(store driver.Store) {
 	}
 	w.options.Now = w.clock
 	w.options.Admin = w.limiter
+	w.options.Limits = declared.New(w.limiter)
 	w.options.Records = recordstore.Month().Open(w.t, w.clock)
 	w.handler = httphandler.New(w.limiter, w.options)
 }

@@ -66,13 +66,11 @@ func fileCommand(
 			return nil, console.FailedError(err)
 		}
 		f.Name, f.Text = console.InputName(args[0]), string(data)
-		m, err := manifest.Parse(f.Name, data)
-		if err != nil {
+		if _, err := manifest.Parse(f.Name, data); err != nil {
 			return nil, console.FailedError(err)
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			answer, err := do(ctx, c, f)
-			return answer, m.Locate(err)
+			return do(ctx, c, f)
 		}, nil
 	})
 }

@@ -140,9 +140,9 @@ func (a *apply) lost(ctx context.Context, err error) error {
 	}
 }
 
-// run makes the steps. It returns an error only if the caller has left. A step that fails is tried
-// again after the others, because they may have made room for it: a cascade can be too deep only
-// until another entity has moved.
+// run makes the steps. It returns an error only if the caller has left. A step that fails is
+// tried again after the others, because they may have made room for it: a cascade can be too deep
+// only until another entity has moved.
 func (a *apply) run(ctx context.Context) error {
 	left := a.steps
 	for {

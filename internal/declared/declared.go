@@ -1,12 +1,13 @@
-// Package declared keeps a store's configuration as a limits file declares it. It works with every
-// store that is a [declare.Store], through the methods of a limiter.
+// Package declared keeps a store's configuration as a limits file declares it. It works with
+// every store that is a [declare.Store], through the methods of a limiter.
 //
-// The store has a record of the places that a file manages. A place that is in the file is created
-// or updated, one that was managed and is no longer in the file is deleted, and one that was never
-// managed is left alone (target.go). The difference between what is and what would be is a plan
-// (plan.go, reach.go). An apply claims the record, makes the changes one by one under the claim, and
-// writes the new set of managed places (apply.go, steps.go). An apply that was interrupted leaves its
-// mark in the record; the next one continues, because it plans from what the store has then.
+// The store has a record of the places that a file manages. A place that is in the file is
+// created or updated, one that was managed and is no longer in the file is deleted, and one that
+// was never managed is left alone (target.go). The difference between what is and what would be
+// is a plan (plan.go, reach.go). An apply claims the record, makes the changes one by one under
+// the claim, and writes the new set of managed places (apply.go, steps.go). An apply that was
+// interrupted leaves its mark in the record; the next one continues, because it plans from what
+// the store has then.
 package declared
 
 import (
@@ -22,12 +23,13 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// Limits compares limits files with the store of a limiter and applies them. It has no state of its
-// own: what an apply must know is in the store.
+// Limits compares limits files with the store of a limiter and applies them. It has no state of
+// its own: what an apply must know is in the store.
 type Limits struct{ limiter *limiter.Limiter }
 
 var _ httpapi.LimitsAdmin = (*Limits)(nil)
@@ -68,21 +70,38 @@ func (l *Limits) parse(t *target, f *httpapi.LimitsFile) (*file, error) {
 	}
 	m, err := manifest.Parse(name, []byte(f.Text))
 	if err != nil {
-		return nil, err
+		return nil, located(err)
 	}
 	if namespace := t.DeclaredNamespace(); namespace != "" {
 		if err := m.CheckNamespace(namespace); err != nil {
-			return nil, err
+			return nil, located(err)
 		}
 	}
 	if err := l.limiter.CheckDefinitions(m.Definitions); err != nil {
-		return nil, m.Locate(err)
+		return nil, located(m.Locate(err))
 	}
 	hash, err := hashOf(m)
 	if err != nil {
 		return nil, err
 	}
 	return &file{f, m.Definitions, managedBy(m), hash}, nil
+}
+
+// located returns the mistakes in a file as errors that say where they are in the reason, because
+// the API has no other place for that.
+func located(err error) error {
+	var errs []error
+	for _, one := range joined.Errors(err) {
+		at, ok := errors.AsType[*manifest.Error](one)
+		e, known := errors.AsType[*weir.Error](one)
+		if ok && known {
+			c := *e
+			c.Reason += fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
+			one = &c
+		}
+		errs = append(errs, one)
+	}
+	return errors.Join(errs...)
 }
 
 // managedBy returns the places that a file has.

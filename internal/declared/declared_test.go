@@ -42,7 +42,7 @@ func unmadeWorld(t *testing.T) *world {
 	local := testkit.DynamoDB(t)
 	config := local.Config()
 	w := &world{T: t, table: &dynamodb.Table{
-		Name:    "declared-" + rand.Text()[:16],
+		Name: "declared-" + rand.Text()[:16], NoStream: true,
 		Options: &dynamodb.Options{Config: &config, Endpoint: local.Endpoint()},
 	}}
 	t.Cleanup(func() {
@@ -177,8 +177,8 @@ entities:
       gpt-4o: {limits: {rpm: {capacity: 100}}}
 `
 
-// TestApply checks that an apply makes exactly what the plan says, that the same file is then equal,
-// and that a place which the next file leaves out is deleted.
+// TestApply checks that an apply makes exactly what the plan says, that the same file is then
+// equal, and that a place which the next file leaves out is deleted.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -38,8 +38,8 @@ func (l *Limits) ExportLimits(ctx context.Context) (*httpapi.LimitsExport, error
 	return out, nil
 }
 
-// sayable returns a configuration without the parents that a limits file cannot say: those that are
-// not declared and those in a cycle, which another program may have stored.
+// sayable returns a configuration without the parents that a limits file cannot say: those that
+// are not declared and those in a cycle, which another program may have stored.
 func sayable(d *weir.Definitions) (*weir.Definitions, []httpapi.LimitsNote) {
 	var notes []httpapi.LimitsNote
 	out := *d

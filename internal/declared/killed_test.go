@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// before and after are files between which every sort of change lies: limits at each level, an entity
-// that gets another parent, one that swaps places with its parent, one that is created, one that is
-// deleted with its child, the policy and the retention.
+// before and after are files between which every sort of change lies: limits at each level, an
+// entity that gets another parent, one that swaps places with its parent, one that is created,
+// one that is deleted with its child, the policy and the retention.
 const (
 	before = `version: 1
 system: {on_unavailable: allow, retention: {audit_days: 30}, limits: {rpm: {capacity: 600}, tpm: {capacity: 900}}}
@@ -64,9 +64,9 @@ func through(network http.RoundTripper) func(o *dynamodb.Options) {
 	return func(o *dynamodb.Options) { o.HTTP = &http.Client{Transport: network} }
 }
 
-// TestKilledApply kills applies at random requests, and applies the file again by somebody else. The
-// table is then as after one apply that was not interrupted: every item, and the audit too, which
-// has each change once.
+// TestKilledApply kills applies at random requests, and applies the file again by somebody else.
+// The table is then as after one apply that was not interrupted: every item, and the audit too,
+// which has each change once.
 func TestKilledApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

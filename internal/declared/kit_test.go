@@ -21,8 +21,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// scanned returns the items of a namespace as sorted lines of JSON, without what is random or differs
-// from one run to the next: IDs, marks of entities, and who made a change.
+// scanned returns the items of a namespace as sorted lines of JSON, without what is random or
+// differs from one run to the next: IDs, marks of entities, and who made a change.
 func (w *world) scanned(namespace string) []string {
 	w.Helper()
 	n, err := w.table.Namespace(w.Context(), namespace)

@@ -33,8 +33,8 @@ type plan struct {
 	out httpapi.LimitsPlan
 }
 
-// plan reads the store and compares it with a file. The record is read first, so that an apply that
-// changes the store meanwhile also changes the record.
+// plan reads the store and compares it with a file. The record is read first, so that an apply
+// that changes the store meanwhile also changes the record.
 func (t *target) plan(ctx context.Context, f *file) (*plan, error) {
 	record, err := t.ReadDeclared(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (p *plan) refuse(now time.Time) {
 	}{{gone, limits, "limits"}, {goneEntities, entities, "entities"}} {
 		if n.gone*mostDeleted > n.of {
 			p.out.Refusals = append(p.out.Refusals, httpapi.LimitsRefusal{Allowed: "yes", Reason: fmt.Sprintf(
-				"it would delete %d of the %d %s that a file manages, more than a fifth: "+
+				"it would delete %d of the %d %s that the file manages, more than a fifth: "+
 					"if that is meant, repeat it with --yes", n.gone, n.of, n.what)})
 		}
 	}
@@ -185,9 +185,10 @@ func underWay(m *declare.Mark) httpapi.LimitsRefusal {
 	}
 }
 
-// count returns the numbers of stored limits and entities that were managed before.
+// count returns the numbers of stored limits and entities that were managed before, or that the
+// file has.
 func (p *plan) count(d *weir.Definitions) (limits, entities int) {
-	managed := &p.record.Managed
+	managed := p.record.Managed.Union(&p.file.sets)
 	if managed.System {
 		limits += len(d.System)
 	}

@@ -82,8 +82,9 @@ func (w *world) acquired(entity, resource string, n int) int {
 	return admitted
 }
 
-// TestDrift lets the Python library and an administrator change what a file has declared. The plan
-// shows both values of each, and an apply puts them right, with the audit of what it has changed.
+// TestDrift lets the Python library and an administrator change what a file has declared. The
+// plan shows both values of each, and an apply puts them right, with the audit of what it has
+// changed.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,8 +228,8 @@ func (a *admin) reserveUntilDenied(entity, resource string) int {
 	return 1000
 }
 
-// TestLiveBuckets lowers limits of buckets that are in use, at each level. The new limits apply on
-// weir's side and on the Python library's, which caches nothing here.
+// TestLiveBuckets lowers limits of buckets that are in use, at each level. The new limits apply
+// on weir's side and on the Python library's, which caches nothing here.
 func TestLiveBuckets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -321,8 +322,8 @@ func TestForeignSettings(t *testing.T) {
 	}
 }
 
-// TestPythonProvisioner refuses to apply where the Python library's provisioner manages limits, and
-// takes over what it manages if asked.
+// TestPythonProvisioner refuses to apply where the Python library's provisioner manages limits,
+// and takes over what it manages if asked.
 func TestPythonProvisioner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -77,8 +77,8 @@ entities:
   old: {parent: top, resources: {a: {limits: {rpm: {capacity: 5}}}}}
 `
 
-// TestTwoApplies lets two administrators apply different files at once, fifty times. Both have made
-// their plans before either claims the record. One wins, the other says who has won, and the
+// TestTwoApplies lets two administrators apply different files at once, fifty times. Both have
+// made their plans before either claims the record. One wins, the other says who has won, and the
 // store has one of the files, never parts of both.
 func TestTwoApplies(t *testing.T) {
 	t.Parallel()
@@ -125,8 +125,8 @@ func TestTwoApplies(t *testing.T) {
 	t.Logf("won: %v", won)
 }
 
-// TestTakenOver pauses an apply in the middle of its changes. Another one is refused at first, then
-// takes over and ends. When the first goes on, it changes nothing more.
+// TestTakenOver pauses an apply in the middle of its changes. Another one is refused at first,
+// then takes over and ends. When the first goes on, it changes nothing more.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

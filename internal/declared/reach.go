@@ -13,8 +13,8 @@ import (
 // mostLiveNames bounds the names of live entities that a change lists.
 const mostLiveNames = 10
 
-// reach finds which live entities each change reaches: those with state in the store for which the
-// place of the change is the one that applies, before the change or after it.
+// reach finds which live entities each change reaches: those with state in the store for which
+// the place of the change is the one that applies, before the change or after it.
 func (p *plan) reach(ctx context.Context, t *target) error {
 	if len(p.changes) == 0 {
 		return nil
@@ -87,8 +87,8 @@ func foreignPlaces(settings []declare.Foreign) map[weir.Subject]bool {
 	return places
 }
 
-// applying returns the place whose limits apply to a subject. Limits that the definitions leave out
-// hide weaker ones too.
+// applying returns the place whose limits apply to a subject. Limits that the definitions leave
+// out hide weaker ones too.
 func applying(
 	d *weir.Definitions, hidden map[weir.Subject]bool, s weir.Subject,
 ) (weir.Subject, bool) {

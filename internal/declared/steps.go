@@ -14,8 +14,8 @@ import (
 // stepKind is what a step writes.
 type stepKind int
 
-// The kinds, in the order in which an apply makes them: an entity is declared before its limits are
-// set, and deleted after everything else, because entities that are moved may have been its
+// The kinds, in the order in which an apply makes them: an entity is declared before its limits
+// are set, and deleted after everything else, because entities that are moved may have been its
 // children.
 const (
 	stepEntity stepKind = iota
@@ -92,8 +92,8 @@ func (p *plan) kindOf(c *manifest.Change) (stepKind, weir.Subject) {
 }
 
 // sort puts steps in the order in which they can be made. Parents are declared before their
-// children, so that all ancestors of an entity have their new parents when the entity gets its own,
-// and no cycle arises on the way. Children are deleted before their parents.
+// children, so that all ancestors of an entity have their new parents when the entity gets its
+// own, and no cycle arises on the way. Children are deleted before their parents.
 func (p *plan) sort(list []*step) {
 	depth := func(of map[string]weir.EntityDefinition, name string) int {
 		n := 0
@@ -146,8 +146,8 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 	return l.SetLimits(ctx, s.at, d.System)
 }
 
-// managed returns the places that the file manages after the steps: those that it has, except that a
-// place whose step has failed stays what it was.
+// managed returns the places that the file manages after the steps: those that it has, except
+// that a place whose step has failed stays what it was.
 func (p *plan) managed(steps []*step) declare.Managed {
 	old, after := &p.record.Managed, p.file.sets.Union(&declare.Managed{})
 	for _, s := range steps {

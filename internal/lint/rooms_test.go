@@ -171,8 +171,8 @@ var rooms = []room{
 		dir:     "httpapi/httphandler",
 		imports: []string{root, "httpapi", "internal/apijson", "internal/money", jsonV2},
 		tests: []string{
-			"limiter", "driver", "memory", "manifest", "internal/server/statuspage",
-			"internal/testkit/recordstore",
+			"limiter", "driver", "memory", "manifest", "internal/declared",
+			"internal/server/statuspage", "internal/testkit/recordstore",
 		},
 	},
 	{
@@ -243,7 +243,7 @@ var rooms = []room{
 	{
 		dir: "internal/server",
 		imports: []string{
-			root, "limiter", "driver", "httpapi", "httpapi/httphandler",
+			root, "limiter", "driver", "httpapi", "httpapi/httphandler", "internal/declared",
 			"internal/server/statuspage", "manifest", goYAML, prometheus, otel,
 		},
 		tests: []string{"memory"},
@@ -254,9 +254,12 @@ var rooms = []room{
 		tests:   []string{"memory", "httpapi/httphandler", "internal/testkit/recordstore"},
 	},
 	{
-		dir:     "internal/declared",
-		imports: []string{root, "limiter", "driver/declare", "httpapi", "manifest", "internal/clip"},
-		tests:   []string{"memory", "dynamodb", "internal/schema", awsSDK},
+		dir: "internal/declared",
+		imports: []string{
+			root, "limiter", "driver/declare", "httpapi", "manifest", "internal/clip",
+			"internal/joined",
+		},
+		tests: []string{"memory", "dynamodb", "internal/schema", awsSDK},
 	},
 	{dir: "internal/console", imports: []string{root, "internal/text", cobra, xTerm}},
 	{

@@ -178,8 +178,8 @@ func applyMark(value types.AttributeValue) (m *ApplyMark, reason string) {
 	return m, ""
 }
 
-// RequireAsRead are the attributes that a writer of the record must find as it read them. The Python
-// library writes the item anew, without the revision.
+// RequireAsRead are the attributes that a writer of the record must find as it read them. The
+// Python library writes the item anew, without the revision.
 func (*Provisioner) RequireAsRead() []string {
 	return []string{attrAppliedHash, attrLastApplied, attrDeclaredRevision, attrApply}
 }

@@ -55,6 +55,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 	"github.com/weir-limiter/weir/limiter"
 )
@@ -213,6 +214,7 @@ func (s *Server) URL() string {
 func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httphandler.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Records: s.limiter, Activity: s.activity.Report,
+		Limits:  declared.New(s.limiter),
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay available to requests whose bodies are not slow.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),

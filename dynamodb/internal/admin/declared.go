@@ -141,8 +141,8 @@ func (a *Admin) declaredItem(d *declare.Record) *schema.Provisioner {
 	return p
 }
 
-// putDeclared puts the record. It may be sent again after a lost answer: the item then shows whether
-// the first one was applied, because no other write has its revision and its mark.
+// putDeclared puts the record. It may be sent again after a lost answer: the item then shows
+// whether the first one was applied, because no other write has its revision and its mark.
 func (a *Admin) putDeclared(
 	ctx context.Context, read, item schema.Item, d *declare.Record,
 ) error {
@@ -211,8 +211,8 @@ func sizeOf(m *declare.Managed) int {
 	return n
 }
 
-// checkClaim returns an error if the call is part of an apply that was taken over. It is for writes
-// outside of transactions.
+// checkClaim returns an error if the call is part of an apply that was taken over. It is for
+// writes outside of transactions.
 func (a *Admin) checkClaim(ctx context.Context) error {
 	if id := declare.ClaimOf(ctx); id != "" {
 		return a.requireClaim(ctx, &Change{}, id)
@@ -268,7 +268,8 @@ func (a *Admin) LiveSubjects(
 	}
 }
 
-// FollowConfig writes the limits in force to the bucket items of subjects, and goes on after an error.
+// FollowConfig writes the limits in force to the bucket items of subjects, and goes on after an
+// error.
 func (a *Admin) FollowConfig(ctx context.Context, now time.Time, subjects []weir.Subject) error {
 	if err := a.running.Enter(); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 // namesAtOnce is the number of names that are asked for in one query of the index.
 const namesAtOnce = 1000
 
-// ReadDefinitions returns the whole configuration. The names of entities come from an index, which
-// lags behind; those in also are read in any case. Every place is then read consistently.
+// ReadDefinitions returns the whole configuration. The names of entities come from an index,
+// which lags behind; those in also are read in any case. Every place is then read consistently.
 func (a *Admin) ReadDefinitions(
 	ctx context.Context, also *declare.Managed,
 ) (*declare.Definitions, error) {

@@ -163,6 +163,7 @@ MEANING = [
         (r"after", r"must be the next of a page of the same query"),
         (r"entity", r"must be given, or a resource"),
         (r"cascade", r"needs a parent|would reach more"),
+        (r".*", r"(?s).*\(line \d+, column \d+\)$"),  # a mistake in a limits file
     )
 ]
 
