@@ -256,7 +256,16 @@ func writeApplied(b *bytes.Buffer, p *httpapi.LimitsPlan) {
 		fmt.Fprintf(b, ", %s failed", text.FormatInt(int64(p.Failed)))
 	}
 	b.WriteString("\n\n")
-	writeChanges(b, p.Changes)
+	t := text.Table{Heads: []string{"ACTION", "PLACE", "LEVEL", "WAS", "IS"}}
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		action := c.Action
+		if c.Error != "" {
+			action = "FAILED"
+		}
+		t.Add(action, c.Path, string(c.Level), dashed(c.Was), dashed(c.Is))
+	}
+	t.Write(b)
 	writePlanNotes(b, p)
 }
 
@@ -267,16 +276,12 @@ func ofNamespace(p *httpapi.LimitsPlan) string {
 	return "namespace " + text.Printable(p.Namespace) + ": "
 }
 
-// writeChanges prints changes as a table.
+// writeChanges prints planned changes as a table.
 func writeChanges(b *bytes.Buffer, changes []httpapi.LimitsChange) {
 	t := text.Table{Heads: []string{"ACTION", "PLACE", "LEVEL", "IS", "WOULD BE", "REACHES"}}
 	for i := range changes {
 		c := &changes[i]
-		action := c.Action
-		if c.Error != "" {
-			action = "FAILED"
-		}
-		t.Add(action, c.Path, string(c.Level), dashed(c.Was), dashed(c.Is), reaches(c.Live))
+		t.Add(c.Action, c.Path, string(c.Level), dashed(c.Was), dashed(c.Is), reaches(c.Live))
 	}
 	t.Write(b)
 }

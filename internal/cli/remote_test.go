@@ -23,6 +23,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
@@ -96,6 +97,7 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = records.Close() })
 	o := &httphandler.Options{
 		Admin: lim, AdminNote: "holds until the next reload or restart", Records: records, Now: clock.now,
+		Limits: declared.New(lim),
 	}
 	if slices.Contains(args, "-tokens") {
 		o.Authenticate = authenticateRole

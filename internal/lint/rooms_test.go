@@ -236,8 +236,8 @@ var rooms = []room{
 			cobra, grpc, awsSDK,
 		},
 		tests: []string{
-			"conformance", "httpapi/httphandler", "internal/testkit/liveserver",
-			"internal/testkit/recordstore", testscript,
+			"conformance", "httpapi/httphandler", "internal/declared",
+			"internal/testkit/liveserver", "internal/testkit/recordstore", testscript,
 		},
 	},
 	{
