@@ -132,16 +132,16 @@ func (s *Store) UsageGaps(
 // DeclaredNamespace returns the store's namespace, which a limits file for it must name.
 func (s *Store) DeclaredNamespace() string { return s.options.Namespace }
 
-// ReadDefinitions returns the whole configuration of the namespace. The names of entities come from
-// an index, which shows a new one after a moment; those in also are read in any case.
+// ReadDefinitions returns the whole configuration of the namespace. The names of entities come
+// from an index, which shows a new one after a moment; those in also are read in any case.
 func (s *Store) ReadDefinitions(
 	ctx context.Context, also *declare.Managed,
 ) (*declare.Definitions, error) {
 	return s.admin.ReadDefinitions(ctx, also)
 }
 
-// ReadDeclared returns the record of the places that a limits file manages. It is the item in which
-// the Python library's provisioner keeps them too.
+// ReadDeclared returns the record of the places that a limits file manages. It is the item in
+// which the Python library's provisioner keeps them too.
 func (s *Store) ReadDeclared(ctx context.Context) (*declare.Record, error) {
 	return s.admin.ReadDeclared(ctx)
 }
@@ -153,8 +153,8 @@ func (s *Store) WriteDeclared(
 	return s.admin.WriteDeclared(ctx, now, read, d)
 }
 
-// FollowConfig writes the limits in force to the bucket items of subjects. Processes with the Python
-// library go by the items.
+// FollowConfig writes the limits in force to the bucket items of subjects. Processes with the
+// Python library go by the items.
 func (s *Store) FollowConfig(ctx context.Context, now time.Time, subjects []weir.Subject) error {
 	return s.admin.FollowConfig(ctx, now, subjects)
 }

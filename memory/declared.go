@@ -54,7 +54,8 @@ func (s *Store) checkClaim(ctx context.Context) error {
 	if id == "" || s.declared.Apply != nil && s.declared.Apply.ID == id {
 		return nil
 	}
-	return declare.ClaimLost("this apply was taken over, or the configuration was replaced: it changes nothing more")
+	return declare.ClaimLost("this apply was taken over, or the configuration was replaced: " +
+		"it changes nothing more")
 }
 
 // LiveSubjects yields the subjects that have something in use.
@@ -65,7 +66,8 @@ func (s *Store) LiveSubjects(
 		for i := range s.stripes {
 			var found []weir.Subject // so that no lock is held while the caller has them
 			s.stripes[i].inUse(now.UnixMilli(), func(s weir.Subject) bool {
-				return (of.Entity == "" || s.Entity == of.Entity) && (of.Resource == "" || s.Resource == of.Resource)
+				return (of.Entity == "" || s.Entity == of.Entity) &&
+					(of.Resource == "" || s.Resource == of.Resource)
 			}, func(s weir.Subject) bool {
 				found = append(found, s)
 				return true

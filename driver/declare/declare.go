@@ -144,7 +144,8 @@ type Managed struct {
 // Union returns the places that are in either set.
 func (m *Managed) Union(o *Managed) Managed {
 	u := Managed{
-		System: m.System || o.System, Policy: m.Policy || o.Policy, Retention: m.Retention || o.Retention,
+		System: m.System || o.System, Policy: m.Policy || o.Policy,
+		Retention: m.Retention || o.Retention,
 		Resources: union(m.Resources, o.Resources), Entities: union(m.Entities, o.Entities),
 		Limits: map[string][]string{},
 	}

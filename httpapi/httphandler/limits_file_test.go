@@ -15,7 +15,8 @@ func limitsBody(t *testing.T, text string, more ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return `{"name":"limits.yaml","text":` + strings.Join(append([]string{string(quoted)}, more...), ",") + "}"
+	members := append([]string{`"name":"limits.yaml"`, `"text":` + string(quoted)}, more...)
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 // TestLimitsFile plans, applies and exports a limits file. What the server had before stays, and an
@@ -44,7 +45,9 @@ func TestLimitsFile(t *testing.T) {
 	w.get("/v1/admin/resources/new/limits").want(t, 200, "limits", map[string]any{})
 	w.post("admin/limits/apply", limitsBody(t, file)).want(t, 200, "note", note, "failed", nil)
 	w.get("/v1/admin/resources/new/limits").want(t, 200, "limits", map[string]any{
-		"rpm": map[string]any{"kind": "bucket", "capacity": 3.0, "refill_amount": 3.0, "refill_period": 60.0},
+		"rpm": map[string]any{
+			"kind": "bucket", "capacity": 3.0, "refill_amount": 3.0, "refill_period": 60.0,
+		},
 	})
 	w.get("/v1/admin/entities/acme").want(t, 200) // no file manages it
 	w.post("admin/limits/apply", limitsBody(t, file)).want(t, 200, "changes", []any{}, "note", nil)

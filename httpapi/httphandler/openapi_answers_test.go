@@ -20,7 +20,8 @@ func TestOpenAPIAnswers(t *testing.T) {
 	t.Parallel()
 	w := newExampleWorld(t)
 	h := New(w.limiter, &Options{
-		Admin: w.limiter, Limits: declared.New(w.limiter), Records: w.records, Activity: w.activity.Report,
+		Admin: w.limiter, Records: w.records, Activity: w.activity.Report,
+		Limits:     declared.New(w.limiter),
 		StatusPage: statuspage.Page(), Now: w.clock, MaxBody: 1000,
 		Authenticate: func(token string) (Identity, bool) {
 			if token == "panic" {

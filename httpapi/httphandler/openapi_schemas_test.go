@@ -173,7 +173,8 @@ func wireMembers(t reflect.Type) map[string]wireMember {
 		members[name] = wireMember{
 			jsonType: jsonType(field.Type),
 			// A put of an entity omits its name, but the answer has it.
-			always:  option != "omitempty" && option != "omitzero" || name == "entity" && t == reflect.TypeFor[apijson.Entity](),
+			always: option != "omitempty" && option != "omitzero" ||
+				name == "entity" && t == reflect.TypeFor[apijson.Entity](),
 			mayMiss: name == "costs", // a charge without costs takes slots
 		}
 	}

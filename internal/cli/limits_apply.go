@@ -16,23 +16,23 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-const limitsPlanHelp = `Compare a limits file with what is stored, and print what weir limits apply would
-change: what is, what would be, at which level, and which entities with units in use the change
+const limitsPlanHelp = `Compare a limits file with what is stored, and print what weir limits
+apply would change: what is, what would be, at which level, and which entities with units in use the change
 reaches. The command changes nothing.
 
-The file manages what is in it. A place that was in the file when it was applied last, and no longer
-is, would be deleted. What no file ever had is left alone; weir limits diff lists it.
+The file manages what is in it. A place that was in the file when it was applied last,
+and no longer is, would be deleted. What no file ever had is left alone; weir limits diff lists it.
 
 The exit code is 0 if the plan could be made, also if there is something to change.`
 
-const limitsDiffHelp = `Compare a limits file with everything that is stored, including what no file manages.
-The command changes nothing.
+const limitsDiffHelp = `Compare a limits file with everything that is stored, including what no
+file manages. The command changes nothing.
 
 The exit code is 0 if both are equal, and 1 if they differ or could not be compared.`
 
-const limitsApplyHelp = `Make what is stored equal to a limits file. The command makes the changes that
-weir limits plan prints, and no others: only what differs is written, each change with its entry in
-the audit. What no file ever managed is left alone.
+const limitsApplyHelp = `Make what is stored equal to a limits file. The command makes the changes
+that weir limits plan prints, and no others: only what differs is written, each change with
+its entry in the audit. What no file ever managed is left alone.
 
 A change that fails does not end the others. Each is reported with its place, and the exit code is
 then 1. An apply that was interrupted is continued by the next one, which ends in the same state.
@@ -44,20 +44,24 @@ A file that would delete more than a fifth of the limits that it manages needs -
 Python library's provisioner manages limits, the command does nothing without --adopt, which takes
 over what that manages.`
 
-const limitsExportHelp = `Print what is stored as a limits file. weir limits diff of that file finds no
-difference.
+const limitsExportHelp = `Print what is stored as a limits file. weir limits diff of that file finds
+no difference.
 
 A table that the Python library also writes may have settings that the file cannot say, such as
-disabled, schedules, session windows and soft limits. The command then prints them to standard error
-and no file, and the exit code is 1. With --without-foreign it prints the file without them.`
+disabled, schedules, session windows and soft limits. The command then prints them to standard
+error and no file, and the exit code is 1. With --without-foreign it prints the file without them.`
+
+// fileAction is what a command does with a limits file.
+type fileAction func(
+	ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile,
+) (*connect.Answer, error)
 
 // fileCommand makes a command that sends a limits file.
 func fileCommand(
-	a *console.App, cmd *cobra.Command, does connect.Access, f *httpapi.LimitsFile,
-	do func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error),
+	a *console.App, cmd *cobra.Command, does connect.Access, f *httpapi.LimitsFile, do fileAction,
 ) *cobra.Command {
 	cmd.Args = console.Arguments(1, 1, "a limits file, or - for standard input")
-	return connect.Command(a, cmd, does, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+	plan := func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := console.RefuseEmpty(cmd, args, "FILE"); err != nil {
 			return nil, err
 		}
@@ -70,9 +74,10 @@ func fileCommand(
 			return nil, console.FailedError(err)
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			return do(ctx, c, f)
+			return do(ctx, c.Limits, f)
 		}, nil
-	})
+	}
+	return connect.Command(a, cmd, does, plan)
 }
 
 func limitsPlanCommand(a *console.App) *cobra.Command {
@@ -84,8 +89,8 @@ func limitsPlanCommand(a *console.App) *cobra.Command {
   weir limits plan limits.yaml --output json`,
 	}
 	return fileCommand(a, cmd, connect.Compares, &httpapi.LimitsFile{},
-		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
-			p, err := c.Limits.PlanLimits(ctx, f)
+		func(ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile) (*connect.Answer, error) {
+			p, err := limits.PlanLimits(ctx, f)
 			if err != nil {
 				return nil, err
 			}
@@ -101,8 +106,8 @@ func limitsDiffCommand(a *console.App) *cobra.Command {
 		Example: "  weir limits diff limits.yaml --store dynamodb://limits",
 	}
 	return fileCommand(a, cmd, connect.Compares, &httpapi.LimitsFile{},
-		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
-			p, err := c.Limits.PlanLimits(ctx, f)
+		func(ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile) (*connect.Answer, error) {
+			p, err := limits.PlanLimits(ctx, f)
 			if err != nil {
 				return nil, err
 			}
@@ -126,12 +131,13 @@ func limitsApplyCommand(a *console.App) *cobra.Command {
 	}
 	f := &httpapi.LimitsFile{}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.Yes, "yes", false, "apply the file even if it deletes more than a fifth of the limits")
-	flags.BoolVar(&f.TakeOver, "take-over", false, "end an apply that is under way or was interrupted")
-	flags.BoolVar(&f.Adopt, "adopt", false, "take over what the Python library's provisioner manages")
+	flags.BoolVar(&f.Yes, "yes", false, "let the file delete more than a fifth of the limits")
+	flags.BoolVar(&f.TakeOver, "take-over", false, "end an apply that was interrupted")
+	flags.BoolVar(&f.Adopt, "adopt", false,
+		"take over what the Python library's provisioner manages")
 	return fileCommand(a, cmd, connect.Configures, f,
-		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
-			p, err := c.Limits.ApplyLimits(ctx, f)
+		func(ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile) (*connect.Answer, error) {
+			p, err := limits.ApplyLimits(ctx, f)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +151,8 @@ func failedChanges(p *httpapi.LimitsPlan) error {
 	var errs []error
 	for i := range p.Changes {
 		if c := &p.Changes[i]; c.Error != "" {
-			errs = append(errs, fmt.Errorf("%s %s: %s", c.Action, c.Path, strings.TrimPrefix(c.Error, "weir: ")))
+			reason := strings.TrimPrefix(c.Error, "weir: ")
+			errs = append(errs, fmt.Errorf("%s %s: %s", c.Action, c.Path, reason))
 		}
 	}
 	return errors.Join(errs...)
@@ -162,8 +169,9 @@ func limitsExportCommand(a *console.App) *cobra.Command {
 		Args:              console.Arguments(0, 0, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().BoolVar(&without, "without-foreign", false, "leave out what a limits file cannot say")
-	return connect.Command(a, cmd, connect.Compares, func(*cobra.Command, []string) (connect.Action, error) {
+	cmd.Flags().BoolVar(&without, "without-foreign", false,
+		"leave out what a limits file cannot say")
+	plan := func(*cobra.Command, []string) (connect.Action, error) {
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 			e, err := c.Limits.ExportLimits(ctx)
 			if err != nil {
@@ -174,7 +182,8 @@ func limitsExportCommand(a *console.App) *cobra.Command {
 			}
 			return &connect.Answer{Value: e, Table: func(b *bytes.Buffer) { b.WriteString(e.Text) }}, nil
 		}, nil
-	})
+	}
+	return connect.Command(a, cmd, connect.Compares, plan)
 }
 
 // foreignError returns the error for settings that a limits file cannot say.
@@ -202,7 +211,8 @@ func writePlan(b *bytes.Buffer, p *httpapi.LimitsPlan) {
 		fmt.Fprintf(b, "%s%s\n\n", ofNamespace(p), text.Plural(n, "change", "changes"))
 		writeChanges(b, p.Changes)
 	case p.Record:
-		fmt.Fprintf(b, "%snothing to change, except the record of what the file manages\n", ofNamespace(p))
+		fmt.Fprintf(b, "%snothing to change, except the record of what the file manages\n",
+			ofNamespace(p))
 	default:
 		fmt.Fprintf(b, "%snothing to change\n", ofNamespace(p))
 	}
@@ -248,7 +258,8 @@ func writeApplied(b *bytes.Buffer, p *httpapi.LimitsPlan) {
 		fmt.Fprintf(b, "%snothing to change\n", ofNamespace(p))
 		return
 	case len(p.Changes) == 0:
-		fmt.Fprintf(b, "%snothing to change; the record of what the file manages was written\n", ofNamespace(p))
+		fmt.Fprintf(b, "%snothing to change; the record of what the file manages was written\n",
+			ofNamespace(p))
 		return
 	}
 	fmt.Fprintf(b, "%s%s", ofNamespace(p), text.Plural(p.Applied, "change made", "changes made"))
@@ -301,7 +312,8 @@ func reaches(live *httpapi.LiveEntities) string {
 	case live.Count == 0:
 		return "nobody"
 	case live.Count > len(live.Names):
-		return fmt.Sprintf("%s: %s …", text.FormatInt(int64(live.Count)), strings.Join(live.Names, ", "))
+		n := text.FormatInt(int64(live.Count))
+		return n + ": " + strings.Join(live.Names, ", ") + " …"
 	}
 	return fmt.Sprintf("%d: %s", live.Count, strings.Join(live.Names, ", "))
 }

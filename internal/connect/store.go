@@ -59,7 +59,9 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 	if err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
-	return &Connection{Service: lim, Admin: lim, Records: lim, Limits: declared.New(lim), Close: lim.Close}, nil
+	return &Connection{
+		Service: lim, Admin: lim, Records: lim, Limits: declared.New(lim), Close: lim.Close,
+	}, nil
 }
 
 // IsURLError reports whether a store was not opened because of its URL.

@@ -92,8 +92,8 @@ func (a *apply) follow(ctx context.Context) {
 		err = a.target.FollowConfig(ctx, a.target.now(), subjects)
 	}
 	if err != nil {
-		a.plan.out.Note = "the limits are set, but not all buckets in use have them yet, and programs with the " +
-			"Python library go by the buckets: " + err.Error()
+		a.plan.out.Note = "the limits are set, but not all buckets in use have them yet, and " +
+			"programs with the Python library go by the buckets: " + err.Error()
 	}
 }
 
@@ -132,11 +132,12 @@ func (a *apply) lost(ctx context.Context, err error) error {
 	case now.Apply != nil:
 		reason = underWay(now.Apply).Reason
 	case now.AppliedBy != "":
-		reason = fmt.Sprintf("%s has applied a file meanwhile, at %s: look at weir limits plan, and repeat",
+		reason = fmt.Sprintf("%s has applied a file meanwhile, at %s: "+
+			"look at weir limits plan, and repeat",
 			now.AppliedBy, now.AppliedAt.UTC().Format(time.RFC3339))
 	}
 	return &weir.Error{
-		Code: weir.Conflict, Field: "limits", Reason: "the file is not applied: " + reason, Err: declare.ErrClaimLost,
+		Code: weir.Conflict, Field: "limits", Reason: notApplied + reason, Err: declare.ErrClaimLost,
 	}
 }
 
@@ -205,7 +206,8 @@ func (a *apply) abandon(err error) {
 // finish writes the new set and removes the mark, unless the claim was lost.
 func (a *apply) finish(ctx context.Context) error {
 	a.report()
-	if slices.ContainsFunc(a.steps, func(s *step) bool { return errors.Is(s.err, declare.ErrClaimLost) }) {
+	lost := func(s *step) bool { return errors.Is(s.err, declare.ErrClaimLost) }
+	if slices.ContainsFunc(a.steps, lost) {
 		return nil
 	}
 	d := *a.record

@@ -136,7 +136,7 @@ func withLimits(levels map[string][]weir.Limit) []string {
 // hashOf returns the hash of what a file declares: files that differ only in their form have the
 // same.
 func hashOf(m *manifest.Manifest) (string, error) {
-	text, err := manifest.Format(m.Namespace, m.Definitions)
+	text, err := manifest.Format(manifest.DefaultNamespace, m.Definitions) // it has one store anyway
 	if err != nil {
 		return "", err
 	}

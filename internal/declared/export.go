@@ -47,7 +47,8 @@ func sayable(d *weir.Definitions) (*weir.Definitions, []httpapi.LimitsNote) {
 	drop := func(name, reason string) {
 		e := out.Entities[name]
 		notes = append(notes, httpapi.LimitsNote{
-			Path: "entities." + name, Attribute: "parent", Reason: "has the parent " + e.Parent + ", " + reason,
+			Path: "entities." + name, Attribute: "parent",
+			Reason: "is " + e.Parent + ", " + reason,
 		})
 		e.Parent, e.Cascade = "", false
 		out.Entities[name] = e

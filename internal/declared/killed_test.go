@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // before and after are files between which every sort of change lies: limits at each level, an
@@ -18,7 +19,10 @@ import (
 // one that is deleted with its child, the policy and the retention.
 const (
 	before = `version: 1
-system: {on_unavailable: allow, retention: {audit_days: 30}, limits: {rpm: {capacity: 600}, tpm: {capacity: 900}}}
+system:
+  on_unavailable: allow
+  retention: {audit_days: 30}
+  limits: {rpm: {capacity: 600}, tpm: {capacity: 900}}
 resources:
   a: {limits: {rpm: {capacity: 100}}}
   b: {limits: {rpm: {capacity: 100}}}
@@ -41,7 +45,9 @@ entities:
   top: {parent: low}
   mid: {parent: top, cascade: true, resources: {a: {limits: {rpm: {capacity: 51}}}}}
   low: {resources: {a: {limits: {rpm: {capacity: 20}}}}}
-  new: {parent: mid, resources: {b: {limits: {rpm: {capacity: 9}}}, _default_: {limits: {rpm: {capacity: 3}}}}}
+  new:
+    parent: mid
+    resources: {b: {limits: {rpm: {capacity: 9}}}, _default_: {limits: {rpm: {capacity: 3}}}}
   same: {resources: {a: {limits: {rpm: {capacity: 8}}}}}
 `
 )
@@ -51,7 +57,9 @@ func (w *world) prepare(namespace string) {
 	w.Helper()
 	a := w.open("ann", inNamespace(namespace))
 	a.apply(before)
-	for _, s := range [][2]string{{"low", "a"}, {"low", "b"}, {"old-child", "c"}, {"old", "a"}, {"mid", "a"}, {"same", "a"}} {
+	for _, s := range [][2]string{
+		{"low", "a"}, {"low", "b"}, {"old-child", "c"}, {"old", "a"}, {"mid", "a"}, {"same", "a"},
+	} {
 		a.use(s[0], s[1])
 	}
 }
@@ -81,7 +89,7 @@ func TestKilledApply(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	finished := 0
-	const runs = 50
+	runs := soak.Amount(20, 50)
 	for run := range runs {
 		name := w.namespace(fmt.Sprintf("run-%d", run))
 		w.prepare(name)
@@ -90,16 +98,18 @@ func TestKilledApply(t *testing.T) {
 			finished++
 		}
 		next := w.open("bob", inNamespace(name))
-		p, err := next.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: after, Yes: true, TakeOver: true})
+		file := &httpapi.LimitsFile{Text: after, Yes: true, TakeOver: true}
+		p, err := next.ApplyLimits(t.Context(), file)
 		if err != nil || p.Failed > 0 {
 			t.Fatalf("seed %d, killed at request %d (%v): then %+v, %v", seed, at, lost, p, err)
 		}
 		w.wantEqual(next, after)
 		if d := difference(w.scanned(name), want); d != "" {
-			t.Errorf("seed %d, killed at request %d (lost: %v): not as after one apply:\n%s", seed, at, lost, d)
+			t.Errorf("seed %d, killed at request %d (lost: %v): not as after one apply:\n%s",
+				seed, at, lost, d)
 		}
 	}
-	t.Logf("seed %d: %d applies of %d requests, %d of them had ended", seed, runs, requests, finished)
+	t.Logf("seed %d: %d applies of %d requests, %d had ended", seed, runs, requests, finished)
 	if finished > runs/2 {
 		t.Errorf("%d of %d applies were not killed", finished, runs)
 	}

@@ -3,13 +3,13 @@ package declared
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -19,6 +19,8 @@ const (
 	staleAfter = time.Minute
 	// mostDeleted is the part of the limits, as its reciprocal, that an apply may delete unasked.
 	mostDeleted = 5
+	// notApplied begins the reason of a refusal.
+	notApplied = "the file is not applied: "
 )
 
 // plan is the difference between a store and a file.
@@ -137,9 +139,8 @@ func (p *plan) refuse(now time.Time) {
 		what     string
 	}{{gone, limits, "limits"}, {goneEntities, entities, "entities"}} {
 		if n.gone*mostDeleted > n.of {
-			p.out.Refusals = append(p.out.Refusals, httpapi.LimitsRefusal{Allowed: "yes", Reason: fmt.Sprintf(
-				"it would delete %d of the %d %s that the file manages, more than a fifth: "+
-					"if that is meant, repeat it with --yes", n.gone, n.of, n.what)})
+			p.refuseUnless("yes", fmt.Sprintf("it would delete %d of the %d %s that the file manages, "+
+				"more than a fifth: if that is meant, repeat it with --yes", n.gone, n.of, n.what))
 		}
 	}
 }
@@ -155,7 +156,7 @@ func (p *plan) refuseOwner() {
 		has = append(has, "the limits of the system")
 	}
 	if n := len(r.Managed.Resources); n > 0 {
-		has = append(has, fmt.Sprintf("%d resources (%s)", n, strings.Join(r.Managed.Resources[:min(n, 10)], ", ")))
+		has = append(has, fmt.Sprintf("%d resources (%s)", n, clip.Names(r.Managed.Resources)))
 	}
 	if n := len(r.Managed.Limits); n > 0 {
 		has = append(has, fmt.Sprintf("the limits of %d entities", n))
@@ -166,10 +167,14 @@ func (p *plan) refuseOwner() {
 	if len(has) == 0 {
 		return // an empty record
 	}
-	p.out.Refusals = append(p.out.Refusals, httpapi.LimitsRefusal{Allowed: "adopt", Reason: fmt.Sprintf(
-		"%s manages limits here: %s. Stop applying with it, put what shall stay into the file "+
-			"(weir limits export writes all), and repeat with --adopt; what it manages and the file does not have is deleted",
-		r.Owner, strings.Join(has, ", "))})
+	p.refuseUnless("adopt", fmt.Sprintf("%s manages limits here: %s. Stop applying with it, put what "+
+		"shall stay into the file (weir limits export writes all), and repeat with --adopt; what it "+
+		"manages and the file does not have is deleted", r.Owner, strings.Join(has, ", ")))
+}
+
+// refuseUnless adds a refusal that a field of the request allows.
+func (p *plan) refuseUnless(allowed, reason string) {
+	p.out.Refusals = append(p.out.Refusals, httpapi.LimitsRefusal{Allowed: allowed, Reason: reason})
 }
 
 // underWay returns the refusal because of an apply.
@@ -180,8 +185,8 @@ func underWay(m *declare.Mark) httpapi.LimitsRefusal {
 	}
 	return httpapi.LimitsRefusal{
 		Allowed: "take_over", By: m.By, Since: m.At.UTC(),
-		Reason: fmt.Sprintf("%s is applying a file, and was at it at %s: wait a minute, or repeat with "+
-			"--take-over if that apply was interrupted", by, m.At.UTC().Format(time.RFC3339)),
+		Reason: fmt.Sprintf("%s is applying a file, and was at it at %s: wait a minute, or repeat "+
+			"with --take-over if that apply was interrupted", by, m.At.UTC().Format(time.RFC3339)),
 	}
 }
 
@@ -217,5 +222,7 @@ func (p *plan) err() error {
 	for _, r := range p.out.Refusals {
 		reasons = append(reasons, r.Reason)
 	}
-	return &weir.Error{Code: weir.Conflict, Field: "limits", Reason: "the file is not applied: " + strings.Join(slices.Compact(reasons), "; ")}
+	return &weir.Error{
+		Code: weir.Conflict, Field: "limits", Reason: notApplied + strings.Join(reasons, "; "),
+	}
 }

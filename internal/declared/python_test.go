@@ -31,7 +31,28 @@ func (s step) MarshalJSON() ([]byte, error) {
 
 // rpm returns a limit for the Python library.
 func rpm(capacity int) map[string]any {
-	return map[string]any{"name": "rpm", "capacity": capacity, "refill_amount": capacity, "refill_period_seconds": 60}
+	return map[string]any{
+		"name": "rpm", "capacity": capacity, "refill_amount": capacity, "refill_period_seconds": 60,
+	}
+}
+
+// setResource sets the limits of a resource.
+func setResource(resource string, limits ...any) step {
+	return step{"set_resource_defaults", map[string]any{"resource": resource, "limits": limits}}
+}
+
+// setLimits sets the limits of an entity on a resource.
+func setLimits(entity, resource string, limits ...any) step {
+	return step{"set_limits", map[string]any{
+		"entity_id": entity, "resource": resource, "limits": limits,
+	}}
+}
+
+// acquire takes one unit.
+func acquire(entity, resource string) step {
+	return step{"acquire", map[string]any{
+		"entity_id": entity, "resource": resource, "consume": map[string]any{"rpm": 1},
+	}}
 }
 
 // python runs steps on the world's table, and returns the results.
@@ -69,9 +90,7 @@ func (w *world) acquired(entity, resource string, n int) int {
 	w.Helper()
 	steps := make([]step, n)
 	for i := range steps {
-		steps[i] = step{"acquire", map[string]any{
-			"entity_id": entity, "resource": resource, "consume": map[string]any{"rpm": 1},
-		}}
+		steps[i] = acquire(entity, resource)
 	}
 	admitted := 0
 	for _, answer := range w.python(steps...) {
@@ -92,14 +111,15 @@ func TestDrift(t *testing.T) {
 	a := w.open("ann")
 	a.apply(first)
 	w.python(
-		step{"set_resource_defaults", map[string]any{"resource": "gpt-4o", "limits": []any{rpm(501)}}},
-		step{"set_limits", map[string]any{"entity_id": "acme-bot", "resource": "gpt-4o", "limits": []any{rpm(101)}}},
+		setResource("gpt-4o", rpm(501)),
+		setLimits("acme-bot", "gpt-4o", rpm(101)),
 		step{"delete_limits", map[string]any{"entity_id": "acme-bot"}},
-		step{"set_limits", map[string]any{"entity_id": "other", "resource": "gpt-4o", "limits": []any{rpm(9)}}},
+		setLimits("other", "gpt-4o", rpm(9)),
 	)
 	w.follow()
 	other := w.open("olga")
-	if err := other.SetLimits(t.Context(), weir.Subject{}, []weir.Limit{{Name: "rpm", Capacity: 601}}); err != nil {
+	raised := []weir.Limit{{Name: "rpm", Capacity: 601}}
+	if err := other.SetLimits(t.Context(), weir.Subject{}, raised); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.SetEntity(t.Context(), "acme-bot", "acme", false); err != nil {
@@ -140,27 +160,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestPythonTable takes over a table that the Python library has made and filled: the export has
-// everything, is equal to the table, and a change of it is seen by both libraries.
-func TestPythonTable(t *testing.T) {
-	t.Parallel()
-	w := unmadeWorld(t)
-	w.python(
-		step{"make_table", nil},
-		step{"set_system_defaults", map[string]any{"limits": []any{rpm(600)}, "on_unavailable": "allow"}},
-		step{"set_resource_defaults", map[string]any{"resource": "gpt-4o", "limits": []any{rpm(500)}}},
-		step{"create_entity", map[string]any{"entity_id": "acme"}},
-		step{"create_entity", map[string]any{"entity_id": "acme-bot", "parent_id": "acme", "cascade": true}},
-		step{"set_limits", map[string]any{"entity_id": "acme-bot", "resource": "gpt-4o", "limits": []any{rpm(100)}}},
-		step{"set_limits", map[string]any{"entity_id": "bare", "limits": []any{rpm(10)}}},
-		step{"acquire", map[string]any{"entity_id": "bare", "resource": "gpt-4o", "consume": map[string]any{"rpm": 1}}},
-	)
-	a := w.open("ann")
-	e, err := a.ExportLimits(t.Context())
-	if err != nil || len(e.Foreign) > 0 {
-		t.Fatalf("export: got %+v, %v", e, err)
-	}
-	want := `version: 1
+// pythonFile is the export of the table of TestPythonTable.
+const pythonFile = `version: 1
 namespace: default
 system:
   on_unavailable: allow
@@ -185,8 +186,33 @@ entities:
         limits:
           rpm: {capacity: 10}
 `
-	if e.Text != want {
-		t.Fatalf("export: got\n%s\nwant\n%s", e.Text, want)
+
+// TestPythonTable takes over a table that the Python library has made and filled: the export has
+// everything, is equal to the table, and a change of it is seen by both libraries.
+func TestPythonTable(t *testing.T) {
+	t.Parallel()
+	w := unmadeWorld(t)
+	w.python(
+		step{"make_table", nil},
+		step{"set_system_defaults", map[string]any{
+			"limits": []any{rpm(600)}, "on_unavailable": "allow",
+		}},
+		setResource("gpt-4o", rpm(500)),
+		step{"create_entity", map[string]any{"entity_id": "acme"}},
+		step{"create_entity", map[string]any{
+			"entity_id": "acme-bot", "parent_id": "acme", "cascade": true,
+		}},
+		setLimits("acme-bot", "gpt-4o", rpm(100)),
+		step{"set_limits", map[string]any{"entity_id": "bare", "limits": []any{rpm(10)}}},
+		acquire("bare", "gpt-4o"),
+	)
+	a := w.open("ann")
+	e, err := a.ExportLimits(t.Context())
+	if err != nil || len(e.Foreign) > 0 {
+		t.Fatalf("export: got %+v, %v", e, err)
+	}
+	if e.Text != pythonFile {
+		t.Fatalf("export: got\n%s\nwant\n%s", e.Text, pythonFile)
 	}
 	p := a.plan(e.Text)
 	if len(p.Changes)+len(p.Unmanaged) > 0 || !p.Record {
@@ -194,7 +220,8 @@ entities:
 	}
 	w.wantLines("apply of the export", a.apply(e.Text).Changes)
 
-	changed := strings.NewReplacer("capacity: 10}", "capacity: 4}", "capacity: 500", "capacity: 5").Replace(e.Text)
+	changed := strings.NewReplacer("capacity: 10}", "capacity: 4}", "capacity: 500", "capacity: 5").
+		Replace(e.Text)
 	p = a.plan(changed)
 	w.wantLines("plan", p.Changes, "update resources.gpt-4o.limits.rpm rpm:500>rpm:5",
 		"update entities.bare.resources._default_.limits.rpm rpm:10>rpm:4")
@@ -202,7 +229,7 @@ entities:
 		t.Errorf("reaches %+v, want bare", live)
 	}
 	if live := p.Changes[0].Live; live == nil || live.Count != 0 {
-		t.Errorf("the change of the resource reaches %+v, want nobody: bare has limits of its own", live)
+		t.Errorf("the change of the resource reaches %+v: bare has limits of its own", live)
 	}
 	a.apply(changed)
 	if err := a.reserveUntilDenied("new", "gpt-4o"); err != 5 {
@@ -217,7 +244,8 @@ entities:
 func (a *admin) reserveUntilDenied(entity, resource string) int {
 	a.w.Helper()
 	for n := range 1000 {
-		_, err := a.Reserve(a.w.Context(), &weir.Request{Entity: entity, Resource: resource, Costs: weir.Costs{"rpm": 1}})
+		r := &weir.Request{Entity: entity, Resource: resource, Costs: weir.Costs{"rpm": 1}}
+		_, err := a.Reserve(a.w.Context(), r)
 		if _, denied := errors.AsType[*weir.DeniedError](err); denied {
 			return n
 		}
@@ -279,16 +307,21 @@ func TestForeignSettings(t *testing.T) {
 	soft["soft"] = true
 	scheduled := rpm(6)
 	scheduled["schedule"] = []any{map[string]any{"cron": "* 9-17 * * *", "tz": "UTC", "scale": 0.5}}
-	window := map[string]any{"name": "day", "capacity": 7, "refill_amount": 0, "refill_period_seconds": 60, "reset_after": 3600}
+	window := map[string]any{
+		"name": "day", "capacity": 7, "refill_amount": 0, "refill_period_seconds": 60,
+		"reset_after": 3600,
+	}
 	w.python(
 		step{"make_table", nil},
-		step{"set_resource_defaults", map[string]any{"resource": "plain", "limits": []any{rpm(1)}}},
-		step{"set_resource_defaults", map[string]any{"resource": "soft", "limits": []any{soft}}},
-		step{"set_resource_defaults", map[string]any{"resource": "scheduled", "limits": []any{scheduled}}},
-		step{"set_resource_defaults", map[string]any{"resource": "window", "limits": []any{rpm(2), window}}},
+		setResource("plain", rpm(1)),
+		setResource("soft", soft),
+		setResource("scheduled", scheduled),
+		setResource("window", rpm(2), window),
 		step{"disable_resource", map[string]any{"resource": "off"}},
 		step{"bypass_resource", map[string]any{"resource": "bypassed"}},
-		step{"set_limits", map[string]any{"entity_id": "e", "resource": "r", "limits": []any{rpm(3)}, "cascade": false}},
+		step{"set_limits", map[string]any{
+			"entity_id": "e", "resource": "r", "limits": []any{rpm(3)}, "cascade": false,
+		}},
 	)
 	a := w.open("ann")
 	e, err := a.ExportLimits(t.Context())
@@ -316,7 +349,8 @@ func TestForeignSettings(t *testing.T) {
 		t.Errorf("the file has a limit that it cannot say:\n%s", e.Text)
 	}
 	// A file that sets the limits of such a place says what is lost.
-	p := a.plan("version: 1\nresources: {soft: {limits: {rpm: {capacity: 5}}}, off: {limits: {rpm: {capacity: 5}}}}\n")
+	p := a.plan("version: 1\nresources:\n" +
+		"  soft: {limits: {rpm: {capacity: 5}}}\n  off: {limits: {rpm: {capacity: 5}}}\n")
 	if len(p.Lost) != 1 || p.Lost[0].Path != "resources.soft.limits.rpm" {
 		t.Errorf("lost: got %+v, want the soft limit", p.Lost)
 	}
@@ -339,7 +373,8 @@ func TestPythonProvisioner(t *testing.T) {
 		}}},
 	}}})
 	a := w.open("ann")
-	const file = "version: 1\nsystem: {limits: {rpm: {capacity: 600}}}\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n"
+	const file = "version: 1\nsystem: {limits: {rpm: {capacity: 600}}}\n" +
+		"resources: {a: {limits: {rpm: {capacity: 1}}}}\n"
 	want := []string{
 		"delete resources.b.limits.rpm rpm:2>", "delete entities.e.resources.a.limits.rpm rpm:3>",
 	}

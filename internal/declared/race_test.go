@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // gate is a network that holds back one sort of request until it is opened.
@@ -77,14 +78,14 @@ entities:
   old: {parent: top, resources: {a: {limits: {rpm: {capacity: 5}}}}}
 `
 
-// TestTwoApplies lets two administrators apply different files at once, fifty times. Both have
+// TestTwoApplies lets two administrators apply different files at once, many times. Both have
 // made their plans before either claims the record. One wins, the other says who has won, and the
 // store has one of the files, never parts of both.
 func TestTwoApplies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	won := map[string]int{}
-	for run := range 50 {
+	for run := range soak.Amount(20, 50) {
 		name := w.namespace(fmt.Sprintf("run-%d", run))
 		w.open("carl", inNamespace(name)).apply(before)
 		files := map[string]string{"ann": after, "bob": other}
@@ -114,12 +115,16 @@ func TestTwoApplies(t *testing.T) {
 		}
 		won[winner]++
 		for principal, a := range answers {
-			if principal != winner && (!errors.Is(a.err, weir.Conflict) || !strings.Contains(a.err.Error(), winner)) {
+			if principal == winner {
+				continue
+			}
+			if !errors.Is(a.err, weir.Conflict) || !strings.Contains(a.err.Error(), winner) {
 				t.Errorf("run %d: the loser was told %v, want a conflict that names %s", run, a.err, winner)
 			}
 		}
 		if p := w.open("eye", inNamespace(name)).plan(files[winner]); !p.Nothing() {
-			t.Errorf("run %d: %s has won, and the store differs from that file:\n%s", run, winner, lines(p.Changes))
+			t.Errorf("run %d: %s has won, and the store differs from that file:\n%s",
+				run, winner, lines(p.Changes))
 		}
 	}
 	t.Logf("won: %v", won)
@@ -132,7 +137,7 @@ func TestTakenOver(t *testing.T) {
 	w := newWorld(t)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
-	for run := range 10 {
+	for run := range soak.Amount(6, 20) {
 		name := w.namespace(fmt.Sprintf("run-%d", run))
 		w.prepare(name)
 		g := newGate("TransactWriteItems", random.IntN(15))
@@ -150,7 +155,8 @@ func TestTakenOver(t *testing.T) {
 		if !takeOver {
 			w.advance(61 * time.Second)
 		}
-		p, err := b.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: other, Yes: true, TakeOver: takeOver})
+		file := &httpapi.LimitsFile{Text: other, Yes: true, TakeOver: takeOver}
+		p, err := b.ApplyLimits(t.Context(), file)
 		if err != nil || p.Failed > 0 {
 			t.Fatalf("seed %d: take over: %+v, %v", seed, p, err)
 		}
@@ -161,7 +167,8 @@ func TestTakenOver(t *testing.T) {
 			t.Errorf("seed %d: the paused apply: %+v, %v; want failed changes", seed, a.plan, a.err)
 		}
 		if d := difference(taken, w.scanned(name)); d != "" {
-			t.Errorf("seed %d: the paused apply has changed something after it was taken over:\n%s", seed, d)
+			t.Errorf("seed %d: the paused apply has changed something after it was taken over:\n%s",
+				seed, d)
 		}
 		w.wantEqualChanges(b, other)
 	}

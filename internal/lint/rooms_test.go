@@ -50,8 +50,8 @@ var rooms = []room{
 	{
 		dir: "limiter",
 		imports: []string{
-			root, "driver", "driver/declare", "kernel", "internal/clip", "internal/hash", "internal/identifier",
-			"internal/leaseid",
+			root, "driver", "driver/declare", "kernel", "internal/clip", "internal/hash",
+			"internal/identifier", "internal/leaseid",
 		},
 		tests: []string{"memory", "manifest", "conformance", "conformance/broken", "conformance/model"},
 	},
@@ -71,8 +71,8 @@ var rooms = []room{
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "aggregator", "driver", "driver/declare", "kernel", "internal/schema", "internal/sharding",
-			awsSDK, awsSmithy,
+			root, "aggregator", "driver", "driver/declare", "kernel", "internal/schema",
+			"internal/sharding", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client",
 			"dynamodb/internal/leaserecord",

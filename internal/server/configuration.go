@@ -46,7 +46,8 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 	if o.LimitsFile != "" {
 		if !s.volatile {
 			return &weir.Error{Code: weir.Unsupported, Field: "limits", Value: o.LimitsFile,
-				Reason: "this store keeps its own configuration: change it with weir limits apply, or with weir system, resource and entity set-limits"}
+				Reason: "this store keeps its own configuration: change it with weir limits apply, " +
+					"or with weir system, resource and entity set-limits"}
 		}
 		s.sources = append(s.sources, &source{
 			what: "limits", files: []string{o.LimitsFile}, options: []string{"limits"},

@@ -54,13 +54,14 @@ func (a *Admin) ReadDeclared(ctx context.Context) (*declare.Record, error) {
 		}
 	}
 	d.Hash = p.Hash
-	d.AppliedAt, _ = time.Parse(time.RFC3339, p.AppliedAt) // zero if another program wrote something else
+	d.AppliedAt, _ = time.Parse(time.RFC3339, p.AppliedAt) // zero if it is something else
 	// The union sorts names and drops repeated ones.
 	d.Managed = (&declare.Managed{}).Union(&declare.Managed{
 		System: p.System, Resources: p.Resources, Limits: withoutEmpty(p.Entities),
 	})
 	if own := p.Own; own != nil {
-		d.Managed.Entities, d.Managed.Policy, d.Managed.Retention = own.Entities, own.Policy, own.Retention
+		d.Managed.Entities = own.Entities
+		d.Managed.Policy, d.Managed.Retention = own.Policy, own.Retention
 		d.Again, d.Revision, d.AppliedBy = own.Again, own.Revision, own.AppliedBy
 		if own.Apply != nil {
 			d.Apply = &declare.Mark{ID: own.Apply.ID, By: own.Apply.By, At: time.UnixMilli(own.Apply.AtMS)}
@@ -81,8 +82,8 @@ func withoutEmpty(lists map[string][]string) map[string][]string {
 
 // pendingTasks returns the number of unfinished tasks of the Python library's provisioner.
 func (a *Admin) pendingTasks(ctx context.Context) (int, error) {
-	in := client.KeysOnly(client.Partition(schema.SystemPK(a.config.Namespace), schema.SKProvisioner+"#PENDING#", true))
-	items, err := a.Client.QueryAll(ctx, in)
+	pk, prefix := schema.SystemPK(a.config.Namespace), schema.SKProvisioner+"#PENDING#"
+	items, err := a.Client.QueryAll(ctx, client.KeysOnly(client.Partition(pk, prefix, true)))
 	return len(items), err
 }
 
@@ -100,7 +101,7 @@ func (a *Admin) WriteDeclared(
 	}
 	if n := sizeOf(&d.Managed); n > largestRecord {
 		return client.Fault(weir.Invalid, "limits", fmt.Sprint(n),
-			fmt.Sprintf("has too many names for a DynamoDB table: they can have at most %d bytes together", largestRecord))
+			fmt.Sprintf("has too many names for a DynamoDB table: at most %d bytes of them", largestRecord))
 	}
 	if d.Apply != nil && d.Apply.By == "" {
 		by, err := a.Principal(ctx)
@@ -165,8 +166,9 @@ func (a *Admin) putDeclared(
 		case client.WriteApplied:
 			return nil
 		case client.WriteRefused:
-			now, readErr := client.Get(ctx, a.Client, schema.ProvisionerKey(a.config.Namespace), true, schema.ParseProvisioner)
-			if readErr == nil && sameDeclared(now, d) {
+			key := schema.ProvisionerKey(a.config.Namespace)
+			now, err := client.Get(ctx, a.Client, key, true, schema.ParseProvisioner)
+			if err == nil && sameDeclared(now, d) {
 				return nil
 			}
 			return declare.ClaimLost("the record of the limits that a file manages has changed meanwhile")
@@ -250,7 +252,8 @@ func (a *Admin) LiveSubjects(
 	in := client.Indexed(schema.GSI4, ns, schema.BucketPrefix)
 	switch {
 	case of.Entity != "":
-		in = client.Indexed(schema.GSI3, schema.EntityPK(ns, of.Entity), schema.BucketPrefix+of.Resource)
+		pk := schema.EntityPK(ns, of.Entity)
+		in = client.Indexed(schema.GSI3, pk, schema.BucketPrefix+of.Resource)
 	case of.Resource != "":
 		in = client.Indexed(schema.GSI2, schema.ResourcePK(ns, of.Resource), schema.BucketPrefix)
 	}

@@ -85,7 +85,8 @@ func (a *Admin) readResources(
 		found[name] = true
 	}
 	prefix := schema.ResourcePK(ns, "")
-	for page, err := range a.Client.QueryPages(ctx, client.KeysOnly(client.Indexed(schema.GSI4, ns, prefix))) {
+	in := client.KeysOnly(client.Indexed(schema.GSI4, ns, prefix))
+	for page, err := range a.Client.QueryPages(ctx, in) {
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // The reasons why a limits file cannot say a setting.
 const (
 	foreignAccess  = "switches the limits off or on here, which a limits file cannot say"
-	foreignCascade = "says for this place alone whether to charge the parent, which a limits file cannot say"
+	foreignCascade = "says for one place whether to charge the parent, which a limits file cannot say"
 	foreignItem    = "cannot be read"
 )
 
@@ -63,7 +63,8 @@ func (l *Level) Foreign(at weir.Subject) []declare.Foreign {
 			add(limit, schema.LimitAttribute(stored.Name, field), foreignField(field), true)
 		}
 		if _, err := toLimit(stored, path); err != nil && len(stored.Unjudged) == 0 {
-			add(limit, schema.LimitAttribute(stored.Name, schema.FieldCapacity), "has values that weir cannot enforce", true)
+			attribute := schema.LimitAttribute(stored.Name, schema.FieldCapacity)
+			add(limit, attribute, "has values that weir cannot enforce", true)
 		}
 	}
 	last := ""
@@ -77,7 +78,7 @@ func (l *Level) Foreign(at weir.Subject) []declare.Foreign {
 		case attribute[:end] != last: // the attributes of one limit are adjacent
 			last = attribute[:end]
 			add(path+".limits."+last[len(windowPrefix):], last,
-				"is a limit with a window that begins with its first use, which a limits file cannot say", true)
+				"is a limit with a window from its first use, which a limits file cannot say", true)
 		}
 	}
 	return found

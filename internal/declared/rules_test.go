@@ -1,0 +1,256 @@
+package declared_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver/declare"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/declared"
+	"github.com/weir-limiter/weir/limiter"
+)
+
+// record returns the store's record.
+func record(t *testing.T, l *limiter.Limiter) *declare.Record {
+	t.Helper()
+	s, _, err := l.DeclaredStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.ReadDeclared(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// mustApply applies a file whose changes must not fail.
+func mustApply(t *testing.T, l *limiter.Limiter, text string) *httpapi.LimitsPlan {
+	t.Helper()
+	p, err := declared.New(l).ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: text, Yes: true})
+	if err != nil || p.Failed > 0 {
+		t.Fatalf("apply: %+v, %v", p, err)
+	}
+	return p
+}
+
+// TestUnmanagedIsLeftAlone sets limits beside a file. An apply neither changes nor deletes them,
+// also when the file no longer has the entity that they are of.
+func TestUnmanagedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := newMemory(t, nil)
+	mustApply(t, l, `version: 1
+resources: {a: {limits: {rpm: {capacity: 1}}}}
+entities:
+  top: {}
+  mid: {parent: top, resources: {a: {limits: {rpm: {capacity: 2}}}}}
+  low: {parent: mid}
+`)
+	nine := []weir.Limit{{Name: "rpm", Capacity: 9}}
+	for _, err := range []error{
+		l.SetLimits(t.Context(), weir.Subject{}, nine),
+		l.SetLimits(t.Context(), weir.Subject{Resource: "b"}, nine),
+		l.SetLimits(t.Context(), weir.Subject{Entity: "mid", Resource: "b"}, nine),
+		l.SetEntity(t.Context(), "own", "low", false),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := mustApply(t, l, "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n")
+	if got := lines(p.Changes); got != "delete entities.mid.resources.a.limits.rpm rpm:2>" {
+		t.Errorf("changes: got %s", got)
+	}
+	kept := map[string]string{
+		"entities.mid": "has limits that no file manages, on b",
+		"entities.low": "is the parent of own, which stays",
+		"entities.top": "is the parent of mid, which stays",
+	}
+	for _, n := range p.Kept {
+		if want := kept[n.Path]; want == "" || !strings.Contains(n.Reason, want) {
+			t.Errorf("kept: %+v", n)
+		}
+		delete(kept, n.Path)
+	}
+	if len(kept) > 0 {
+		t.Errorf("not said to be kept: %v", kept)
+	}
+	want := `create system.limits.rpm >rpm:9
+create resources.b.limits.rpm >rpm:9
+create entities.low
+create entities.low.parent >mid
+create entities.mid
+create entities.mid.parent >top
+create entities.mid.resources.b.limits.rpm >rpm:9
+create entities.own
+create entities.own.parent >low
+create entities.top`
+	p, err := declared.New(l).PlanLimits(t.Context(), &httpapi.LimitsFile{Text: "version: 1\n" +
+		"resources: {a: {limits: {rpm: {capacity: 1}}}}\n"})
+	if err != nil || lines(p.Unmanaged) != want || len(p.Changes) > 0 {
+		t.Errorf("left alone: got\n%s\nwant\n%s\n(%v)", lines(p.Unmanaged), want, err)
+	}
+}
+
+// TestRecord checks what the record has after each apply, and that an apply with nothing to do
+// writes nothing.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	l := newMemory(t, nil)
+	ctx := weir.WithPrincipal(t.Context(), "ann")
+	f := &httpapi.LimitsFile{Text: first[:strings.Index(first, "  retention")] +
+		first[strings.Index(first, "  limits: {rpm: {capacity: 600"):], Yes: true}
+	if _, err := declared.New(l).ApplyLimits(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	r := record(t, l)
+	want := declare.Managed{
+		System: true, Policy: true, Resources: []string{"gpt-4o"},
+		Limits:   map[string][]string{"acme-bot": {weir.DefaultResource, "gpt-4o"}},
+		Entities: []string{"acme", "acme-bot"},
+	}
+	if !r.Managed.Equal(&want) || r.Apply != nil || len(r.Again) > 0 || r.AppliedBy != "ann" ||
+		!strings.HasPrefix(r.Hash, "sha256:") {
+		t.Errorf("after the apply: %+v", r)
+	}
+	if _, err := declared.New(l).ApplyLimits(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	if again := record(t, l); again.Revision != r.Revision {
+		t.Errorf("an apply with nothing to do wrote the record: %+v", again)
+	}
+	// The store's configuration is replaced: what was managed is gone with it.
+	if err := l.Configure(t.Context(), &weir.Definitions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := record(t, l); !r.Managed.Empty() {
+		t.Errorf("after the configuration was replaced: %+v", r)
+	}
+}
+
+// TestNothingIsWritten counts the requests of an apply with nothing to do.
+func TestNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open("ann").apply(before)
+	written := w.scanned("default")
+	for _, operation := range []string{"PutItem", "UpdateItem", "TransactWriteItems"} {
+		g := newGate(operation, 1_000_000) // it counts, and holds back nothing
+		if p := w.open("bob", through(g)).apply(beforeAgain()); !p.Nothing() || g.seen > 0 {
+			t.Errorf("%d calls of %s: %+v", g.seen, operation, p)
+		}
+	}
+	if d := difference(written, w.scanned("default")); d != "" {
+		t.Errorf("an apply with nothing to do has written:\n%s", d)
+	}
+}
+
+// beforeAgain is the file before in another form.
+func beforeAgain() string { return "# the same\n" + before }
+
+// TestFailedChange applies a file with a change that the table refuses. The others are made, and
+// the place that failed is not managed, because it never was.
+func TestFailedChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.open("ann")
+	const file = `version: 1
+resources: {r: {limits: {rpm: {capacity: 1}}}}
+entities: {e: {resources: {ttl: {limits: {rpm: {capacity: 1}}}, ok: {limits: {rpm: {capacity: 2}}}}}}
+`
+	p, err := a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: file})
+	if err != nil || p.Applied != 3 || p.Failed != 1 {
+		t.Fatalf("got %+v, %v; want 3 changes made and 1 failed", p, err)
+	}
+	for _, c := range p.Changes {
+		if failed := c.Path == "entities.e.resources.ttl.limits.rpm"; failed != (c.Error != "") {
+			t.Errorf("%s: error %q", c.Path, c.Error)
+		}
+	}
+	want := declare.Managed{
+		Resources: []string{"r"}, Limits: map[string][]string{"e": {"ok"}}, Entities: []string{"e"},
+	}
+	if r := record(t, a.Limiter); !r.Managed.Equal(&want) || r.Apply != nil {
+		t.Errorf("the record: %+v", r)
+	}
+	w.wantLines("then", a.plan(file).Changes, "create entities.e.resources.ttl.limits.rpm >rpm:1")
+}
+
+// TestMemoryApplies lets two administrators apply different files to a store in memory at once.
+// One wins, or one after the other.
+func TestMemoryApplies(t *testing.T) {
+	t.Parallel()
+	conflicts := 0
+	for range 200 {
+		l := newMemory(t, nil)
+		files := [2]string{"version: 1\n" + before[strings.Index(before, "resources:"):], other}
+		var all sync.WaitGroup
+		var errs [2]error
+		for i, text := range files {
+			all.Go(func() {
+				ctx := weir.WithPrincipal(t.Context(), fmt.Sprint("admin", i))
+				f := &httpapi.LimitsFile{Text: text, Yes: true}
+				_, errs[i] = declared.New(l).ApplyLimits(ctx, f)
+			})
+		}
+		all.Wait()
+		equal := 0
+		for i, text := range files {
+			p, err := declared.New(l).PlanLimits(t.Context(), &httpapi.LimitsFile{Text: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Nothing() {
+				equal++
+			}
+			if errs[i] != nil {
+				conflicts++
+				winner := fmt.Sprint("admin", 1-i)
+				if !errors.Is(errs[i], weir.Conflict) || !strings.Contains(errs[i].Error(), winner) {
+					t.Errorf("the loser was told %v", errs[i])
+				}
+			}
+		}
+		if equal != 1 {
+			t.Errorf("the store is equal to %d of the files: %v", equal, errs)
+		}
+	}
+	t.Logf("%d conflicts in 200 pairs", conflicts)
+}
+
+// TestMarkIsRenewed makes an apply that takes long. Its mark does not become old.
+func TestMarkIsRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open("ann").apply(before)
+	slow := w.open("ann")
+	ctx := eachCall(t.Context(), func() { w.advance(20 * time.Second) })
+	p, err := slow.ApplyLimits(ctx, &httpapi.LimitsFile{Text: after, Yes: true})
+	if err != nil || p.Failed > 0 {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	if r := record(t, slow.Limiter); r.Revision < 10 {
+		t.Errorf("the record was written %d times, and a mark is due every 15 seconds", r.Revision)
+	}
+}
+
+// eachCall is a context that calls f whenever it is asked whether it has ended. An apply asks
+// before each step.
+func eachCall(ctx context.Context, f func()) context.Context { return &busyContext{ctx, f} }
+
+type busyContext struct {
+	context.Context
+
+	f func()
+}
+
+func (c *busyContext) Err() error {
+	c.f()
+	return c.Context.Err()
+}
