@@ -34,8 +34,9 @@ type Store interface {
 	// ReadDeclared returns the record, by a consistent read; a zero record if there is none.
 	ReadDeclared(ctx context.Context) (*Record, error)
 	// WriteDeclared replaces the record read by d, on condition that it is still as it was read. If
-	// it is not, the error has code [weir.Conflict] and is ErrClaimLost. The store sets the
-	// Revision of d, and the By of its mark if that is empty.
+	// it is not, the error has code [weir.Conflict] and is ErrClaimLost. If the mark of d has the ID
+	// of the one read, the store may write only its time. The store sets the Revision of d, and the
+	// By of its mark if that is empty.
 	WriteDeclared(ctx context.Context, now time.Time, read, d *Record) error
 	// LiveSubjects yields the subjects for which the store has state, in any order. A part of the
 	// subject that is not empty restricts the list.

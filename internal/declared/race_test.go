@@ -92,7 +92,7 @@ func TestTwoApplies(t *testing.T) {
 		done := map[string]<-chan applied{}
 		var gates []*gate
 		for principal, text := range files {
-			g := newGate("PutItem", 0)
+			g := newGate("TransactWriteItems", 0)
 			a := w.open(principal, inNamespace(name), through(g))
 			done[principal] = a.applyLater(&httpapi.LimitsFile{Text: text, Yes: true})
 			gates = append(gates, g)
@@ -140,7 +140,7 @@ func TestTakenOver(t *testing.T) {
 	for run := range soak.Amount(6, 20) {
 		name := w.namespace(fmt.Sprintf("run-%d", run))
 		w.prepare(name)
-		g := newGate("TransactWriteItems", random.IntN(15))
+		g := newGate("TransactWriteItems", 1+random.IntN(15)) // after the claim
 		paused := w.open("ann", inNamespace(name), through(g)).
 			applyLater(&httpapi.LimitsFile{Text: after, Yes: true})
 		<-g.reached

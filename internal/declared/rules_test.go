@@ -196,7 +196,10 @@ func TestMemoryApplies(t *testing.T) {
 			all.Go(func() {
 				ctx := weir.WithPrincipal(t.Context(), fmt.Sprint("admin", i))
 				f := &httpapi.LimitsFile{Text: text, Yes: true}
-				_, errs[i] = declared.New(l).ApplyLimits(ctx, f)
+				p, err := declared.New(l).ApplyLimits(ctx, f)
+				if errs[i] = err; err == nil && p.Failed > 0 {
+					t.Errorf("an apply that was let in has failed: %s", lines(p.Changes))
+				}
 			})
 		}
 		all.Wait()
@@ -224,19 +227,56 @@ func TestMemoryApplies(t *testing.T) {
 	t.Logf("%d conflicts in 200 pairs", conflicts)
 }
 
+// TestMemoryTakenOver lets another apply take over in the middle of the changes of one, on a store in
+// memory. The first changes nothing more.
+func TestMemoryTakenOver(t *testing.T) {
+	t.Parallel()
+	for at := 2; at < 12; at++ {
+		l := newMemory(t, nil)
+		second := "version: 1\n" + before[strings.Index(before, "resources:"):]
+		step := 0
+		ctx := eachCall(t.Context(), func() {
+			if step++; step != at {
+				return
+			}
+			f := &httpapi.LimitsFile{Text: second, Yes: true, TakeOver: true}
+			if p, err := declared.New(l).ApplyLimits(t.Context(), f); err != nil || p.Failed > 0 {
+				t.Errorf("take over: %+v, %v", p, err)
+			}
+		})
+		p, err := declared.New(l).ApplyLimits(ctx, &httpapi.LimitsFile{Text: other, Yes: true})
+		if step < at {
+			break // it had ended
+		}
+		if err != nil || p.Failed == 0 {
+			t.Errorf("taken over at step %d: %+v, %v; want failed changes", at, p, err)
+		}
+		now, err := declared.New(l).PlanLimits(t.Context(), &httpapi.LimitsFile{Text: second})
+		if err != nil || !now.Nothing() {
+			t.Errorf("taken over at step %d: the first has changed\n%s\n%v", at, lines(now.Changes), err)
+		}
+	}
+}
+
 // TestMarkIsRenewed makes an apply that takes long. Its mark does not become old.
 func TestMarkIsRenewed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.open("ann").apply(before)
-	slow := w.open("ann")
-	ctx := eachCall(t.Context(), func() { w.advance(20 * time.Second) })
+	slow, eye := w.open("ann"), w.open("eye")
+	seen := 0
+	ctx := eachCall(t.Context(), func() {
+		w.advance(20 * time.Second)
+		if r := record(t, eye.Limiter); r.Apply != nil {
+			seen++
+			if age := w.now().Sub(r.Apply.At); age >= time.Minute {
+				t.Errorf("the mark of an apply that goes on is %v old", age)
+			}
+		}
+	})
 	p, err := slow.ApplyLimits(ctx, &httpapi.LimitsFile{Text: after, Yes: true})
-	if err != nil || p.Failed > 0 {
-		t.Fatalf("got %+v, %v", p, err)
-	}
-	if r := record(t, slow.Limiter); r.Revision < 10 {
-		t.Errorf("the record was written %d times, and a mark is due every 15 seconds", r.Revision)
+	if err != nil || p.Failed > 0 || seen < 10 {
+		t.Fatalf("got %+v, %v, after %d steps", p, err, seen)
 	}
 }
 

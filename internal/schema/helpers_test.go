@@ -156,6 +156,10 @@ func again(item schema.Item) (kind string, encoded schema.Item, extra int, err e
 		return codec("usage", item, schema.ParseUsage)
 	case strings.HasPrefix(sk, schema.SKAuditPrefix):
 		return codec("audit", item, schema.ParseAuditEvent)
+	case sk == schema.SKApplyMark:
+		return codec("apply mark", item, schema.ParseApplyMark)
+	case sk == schema.SKProvisioner && item["weir_revision"] != nil:
+		return codec("declared limits", item, schema.ParseProvisioner)
 	case sk == schema.SKProvisioner:
 		return codec("provisioner", item, schema.ParseProvisioner)
 	case sk == schema.SKResources:

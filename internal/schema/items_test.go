@@ -38,6 +38,11 @@ func samples(t testing.TB) []schema.Item {
 			Overdrawn: map[string]int64{"tpm": 1}, TTL: 9, Extra: extra,
 		}).Item(),
 		(&schema.Provisioner{Namespace: "ns", Extra: extra}).Item(),
+		(&schema.Provisioner{Namespace: "own", Extra: extra, Own: &schema.OwnDeclared{
+			Entities: []string{"a", "b"}, Policy: true, Retention: true, Again: []string{"b"},
+			Revision: 7, AppliedBy: "ann",
+		}}).Item(),
+		(&schema.ApplyMark{Namespace: "ns", ID: "X", By: "ann", AtMS: 9, Extra: extra}).Item(),
 		(&schema.Resources{Namespace: "ns", Extra: extra}).Item(),
 		(&schema.EntityConfigResources{Namespace: "ns", Extra: extra}).Item(),
 		(&schema.Version{Schema: "0.10.0", Extra: extra}).Item(),
@@ -64,8 +69,8 @@ func TestSamplesRoundTrip(t *testing.T) {
 			t.Errorf("item %s is not in GSI4", keyOf(item))
 		}
 	}
-	if len(kinds) != 10 {
-		t.Errorf("got %d kinds, want all ten: %v", len(kinds), kinds)
+	if len(kinds) != 12 {
+		t.Errorf("got %d kinds, want all twelve: %v", len(kinds), kinds)
 	}
 }
 

@@ -92,6 +92,9 @@ func EntityConfigResourcesKey(ns string) Key { return Key{SystemPK(ns), SKEntity
 // ProvisionerKey is the key of the state of declared limits.
 func ProvisionerKey(ns string) Key { return Key{SystemPK(ns), SKProvisioner} }
 
+// ApplyMarkKey is the key of the mark of an apply of declared limits.
+func ApplyMarkKey(ns string) Key { return Key{SystemPK(ns), SKApplyMark} }
+
 // VersionKey is the key of the table's version.
 func VersionKey() Key { return Key{SystemPK(RegistryNamespace), SKVersion} }
 

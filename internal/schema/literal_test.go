@@ -46,6 +46,19 @@ func TestLiteral(t *testing.T) {
 			"managed_system": {"BOOL": false}, "managed_resources": {"L": []},
 			"managed_entities": {"M": {}}
 		}`,
+		"declared limits": `{
+			"PK": {"S": "own/SYSTEM#"}, "SK": {"S": "#PROVISIONER"},
+			"GSI4PK": {"S": "own"}, "GSI4SK": {"S": "own/SYSTEM#"},
+			"managed_system": {"BOOL": false}, "managed_resources": {"L": []},
+			"managed_entities": {"M": {}}, "weir_entities": {"SS": ["a", "b"]},
+			"weir_settings": {"SS": ["on_unavailable", "retention"]}, "weir_again": {"SS": ["b"]},
+			"weir_revision": {"N": "7"}, "weir_applied_by": {"S": "ann"}
+		}`,
+		"apply mark": `{
+			"PK": {"S": "ns/SYSTEM#"}, "SK": {"S": "#PROVISIONER#APPLY"},
+			"GSI4PK": {"S": "ns"}, "GSI4SK": {"S": "ns/SYSTEM#"},
+			"apply_id": {"S": "X"}, "applying_by": {"S": "ann"}, "applying_at": {"N": "9"}
+		}`,
 	} {
 		var raw map[string]any
 		if err := json.Unmarshal([]byte(want), &raw); err != nil {

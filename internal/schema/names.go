@@ -94,6 +94,7 @@ const (
 	SKResources             = "#RESOURCES"
 	SKEntityConfigResources = "#ENTITY_CONFIG_RESOURCES"
 	SKProvisioner           = "#PROVISIONER"
+	SKApplyMark             = "#PROVISIONER#APPLY" // only weir writes it
 	SKLeases                = "#LEASES"
 
 	SKUsagePrefix       = "#USAGE#"

@@ -20,7 +20,12 @@ const (
 	attrDeclaredAgain    = "weir_again"
 	attrDeclaredRevision = "weir_revision"
 	attrAppliedBy        = "weir_applied_by"
-	attrApply            = "weir_apply"
+
+	// AttrApplyID is the ID in an [ApplyMark].
+	AttrApplyID = "apply_id"
+	// AttrApplyAt is the time in an [ApplyMark].
+	AttrApplyAt = "applying_at"
+	attrApplyBy = "applying_by"
 
 	settingPolicy    = "on_unavailable"
 	settingRetention = "retention"
@@ -103,17 +108,46 @@ type OwnDeclared struct {
 	Revision int64
 	// AppliedBy applied the limits last; empty if unknown.
 	AppliedBy string
-	// Apply is the apply under way; nil if there is none.
-	Apply *ApplyMark
 }
 
-// ApplyMark is an apply of declared limits that is under way.
+// ApplyMark is the item of an apply of declared limits that is under way. It is apart from the
+// record because each change of the apply is made on condition of it, and DynamoDB charges a
+// condition by the size of the item. Only weir writes and reads it.
 type ApplyMark struct {
+	Namespace string
+	// ID is random.
 	ID string
 	// By is who applies; empty if unknown.
 	By string
 	// AtMS is when the apply last said that it is under way, in Unix milliseconds.
 	AtMS int64
+	// Extra are all attributes that no field holds, as they were read.
+	Extra Item
+}
+
+// Item returns the item as it is stored.
+func (m *ApplyMark) Item() Item {
+	item := newItem(m.Extra, ApplyMarkKey(m.Namespace), m.Namespace)
+	item[AttrApplyID] = String(m.ID)
+	item[attrApplyBy] = StringOrNull(m.By)
+	item[AttrApplyAt] = Number(m.AtMS)
+	return item
+}
+
+// ParseApplyMark decodes the item, or returns a [*MalformedError].
+func ParseApplyMark(item Item) (*ApplyMark, error) {
+	r := newReader(item)
+	m := &ApplyMark{
+		Namespace: r.systemItem(SKApplyMark),
+		ID:        required(r, AttrApplyID, text),
+		By:        optional(r, attrApplyBy, textOrNull),
+		AtMS:      required(r, AttrApplyAt, number),
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	m.Extra = r.extra()
+	return m, nil
 }
 
 // add adds the attributes to an item.
@@ -135,11 +169,6 @@ func (o *OwnDeclared) add(item Item) {
 	setSet(attrDeclaredAgain, o.Again)
 	item[attrDeclaredRevision] = Number(o.Revision)
 	setText(item, attrAppliedBy, o.AppliedBy)
-	if o.Apply != nil {
-		item[attrApply] = &types.AttributeValueMemberM{Value: Item{
-			"id": String(o.Apply.ID), "by": StringOrNull(o.Apply.By), "at": Number(o.Apply.AtMS),
-		}}
-	}
 }
 
 // readOwnDeclared decodes weir's own attributes; nil if there are none.
@@ -155,37 +184,14 @@ func readOwnDeclared(r *itemReader) *OwnDeclared {
 		Again:     optional(r, attrDeclaredAgain, textSet),
 		Revision:  optional(r, attrDeclaredRevision, above0),
 		AppliedBy: optional(r, attrAppliedBy, text),
-		Apply:     optional(r, attrApply, applyMark),
 	}
-}
-
-// applyMark decodes the mark of an apply.
-func applyMark(value types.AttributeValue) (m *ApplyMark, reason string) {
-	v, ok := value.(*types.AttributeValueMemberM)
-	if !ok {
-		return nil, "is not a map"
-	}
-	m = &ApplyMark{}
-	var reasons [3]string
-	m.ID, reasons[0] = text(v.Value["id"])
-	m.By, reasons[1] = textOrNull(v.Value["by"])
-	m.AtMS, reasons[2] = number(v.Value["at"])
-	for _, reason := range reasons {
-		if reason != "" {
-			return nil, "has a part that " + reason
-		}
-	}
-	return m, ""
 }
 
 // RequireAsRead are the attributes that a writer of the record must find as it read them. The
 // Python library writes the item anew, without the revision.
 func (*Provisioner) RequireAsRead() []string {
-	return []string{attrAppliedHash, attrLastApplied, attrDeclaredRevision, attrApply}
+	return []string{attrAppliedHash, attrLastApplied, attrDeclaredRevision}
 }
-
-// ApplyPath is the path of the ID in the mark of an apply.
-func ApplyPath() (attribute, part string) { return attrApply, "id" }
 
 // textLists decodes a map of lists of strings.
 func textLists(value types.AttributeValue) (m map[string][]string, reason string) {

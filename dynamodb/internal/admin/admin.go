@@ -109,7 +109,7 @@ func (a *Admin) ChangeConfig(
 			return nil
 		}
 		if t.claim != nil {
-			t.Check(schema.ProvisionerKey(a.config.Namespace), t.claim)
+			t.Check(schema.ApplyMarkKey(a.config.Namespace), t.claim)
 		}
 		if err := a.send(ctx, now, t); !errors.Is(err, errMoved) {
 			return err

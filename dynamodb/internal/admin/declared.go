@@ -7,8 +7,6 @@ import (
 	"iter"
 	"time"
 
-	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -27,21 +25,34 @@ type storedRecord struct {
 	parsed *schema.Provisioner // nil if there is none
 }
 
+// declaredKeys are the keys of the record and of the mark of an apply.
+func (a *Admin) declaredKeys() (record, mark schema.Key) {
+	return schema.ProvisionerKey(a.config.Namespace), schema.ApplyMarkKey(a.config.Namespace)
+}
+
 // ReadDeclared returns the record of declared limits, by a consistent read.
 func (a *Admin) ReadDeclared(ctx context.Context) (*declare.Record, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
-	item, err := a.Client.GetItem(ctx, schema.ProvisionerKey(a.config.Namespace), true)
+	record, mark := a.declaredKeys()
+	items, err := a.Client.BatchGet(ctx, []schema.Key{record, mark}, true)
 	if err != nil {
 		return nil, err
 	}
-	p, err := client.Parse(item, schema.ParseProvisioner)
+	p, err := client.Parse(items[0], schema.ParseProvisioner)
 	if err != nil {
 		return nil, err
 	}
-	d := &declare.Record{Stored: &storedRecord{item, p}}
+	m, err := client.Parse(items[1], schema.ParseApplyMark)
+	if err != nil {
+		return nil, err
+	}
+	d := &declare.Record{Stored: &storedRecord{items[0], p}}
+	if m != nil {
+		d.Apply = &declare.Mark{ID: m.ID, By: m.By, At: time.UnixMilli(m.AtMS)}
+	}
 	if d.Pending, err = a.pendingTasks(ctx); err != nil {
 		return nil, err
 	}
@@ -63,9 +74,6 @@ func (a *Admin) ReadDeclared(ctx context.Context) (*declare.Record, error) {
 		d.Managed.Entities = own.Entities
 		d.Managed.Policy, d.Managed.Retention = own.Policy, own.Retention
 		d.Again, d.Revision, d.AppliedBy = own.Again, own.Revision, own.AppliedBy
-		if own.Apply != nil {
-			d.Apply = &declare.Mark{ID: own.Apply.ID, By: own.Apply.By, At: time.UnixMilli(own.Apply.AtMS)}
-		}
 	}
 	return d, nil
 }
@@ -87,7 +95,8 @@ func (a *Admin) pendingTasks(ctx context.Context) (int, error) {
 	return len(items), err
 }
 
-// WriteDeclared replaces the record of declared limits, on condition that it is as it was read.
+// WriteDeclared replaces the record of declared limits and its mark, on condition that they are as
+// they were read. If the mark has the ID that it had, only its time is written.
 func (a *Admin) WriteDeclared(
 	ctx context.Context, now time.Time, read, d *declare.Record,
 ) error {
@@ -110,17 +119,68 @@ func (a *Admin) WriteDeclared(
 		}
 		d.Apply.By = by
 	}
-	d.Revision = read.Revision + 1
-	p := a.declaredItem(d)
-	if stored.parsed != nil {
-		p.Extra = stored.parsed.Extra
+	t := &Change{Transaction: client.Transaction{Table: a.Client.TableName}}
+	next := stored
+	if d.Apply != nil && read.Apply != nil && d.Apply.ID == read.Apply.ID {
+		t.renewMark(a.config.Namespace, d.Apply)
+	} else {
+		d.Revision = read.Revision + 1
+		p := a.declaredItem(d)
+		if stored.parsed != nil {
+			p.Extra = stored.parsed.Extra
+		}
+		next = &storedRecord{p.Item(), p}
+		t.putRecord(stored.item, next.item)
+		t.putMark(a.config.Namespace, read.Apply, d.Apply)
 	}
-	next := &storedRecord{p.Item(), p}
-	if err := a.putDeclared(ctx, stored.item, next.item, d); err != nil {
-		return err
+	err := a.send(ctx, now, t)
+	if errors.Is(err, errMoved) {
+		return declare.ClaimLost("the record of the limits that a file manages has changed meanwhile")
 	}
-	d.Stored, d.Owner = next, ""
-	return nil
+	if err == nil {
+		d.Stored, d.Owner = next, ""
+	}
+	return err
+}
+
+// putRecord puts the record on condition that it is as it was read.
+func (t *Change) putRecord(read, item schema.Item) {
+	x := &client.Expression{}
+	if read == nil {
+		x.RequireAbsent(schema.AttrPK)
+	} else {
+		for _, attribute := range (*schema.Provisioner)(nil).RequireAsRead() {
+			x.RequireUnchanged(read, attribute)
+		}
+	}
+	t.Put(item, x)
+}
+
+// putMark puts the mark of an apply in place of that of another, or deletes it if the apply ends.
+// The condition on the record is enough for the former.
+func (t *Change) putMark(namespace string, was, is *declare.Mark) {
+	switch {
+	case is != nil:
+		t.Put((&schema.ApplyMark{
+			Namespace: namespace, ID: is.ID, By: is.By, AtMS: is.At.UnixMilli(),
+		}).Item(), nil)
+	case was != nil:
+		t.Remove(schema.ApplyMarkKey(namespace), markWith(was.ID))
+	}
+}
+
+// renewMark writes a new time to the mark of an apply.
+func (t *Change) renewMark(namespace string, m *declare.Mark) {
+	x := markWith(m.ID)
+	x.SetNumber(schema.AttrApplyAt, m.At.UnixMilli())
+	t.Update(schema.ApplyMarkKey(namespace), x)
+}
+
+// markWith requires that the mark is that of the apply with this ID.
+func markWith(id string) *client.Expression {
+	x := &client.Expression{}
+	x.RequireText(schema.AttrApplyID, id)
+	return x
 }
 
 // declaredItem returns the item of a record.
@@ -136,63 +196,7 @@ func (a *Admin) declaredItem(d *declare.Record) *schema.Provisioner {
 	if !d.AppliedAt.IsZero() {
 		p.AppliedAt = schema.OffsetTimestamp(d.AppliedAt)
 	}
-	if m := d.Apply; m != nil {
-		p.Own.Apply = &schema.ApplyMark{ID: m.ID, By: m.By, AtMS: m.At.UnixMilli()}
-	}
 	return p
-}
-
-// putDeclared puts the record. It may be sent again after a lost answer: the item then shows
-// whether the first one was applied, because no other write has its revision and its mark.
-func (a *Admin) putDeclared(
-	ctx context.Context, read, item schema.Item, d *declare.Record,
-) error {
-	x := &client.Expression{}
-	if read == nil {
-		x.RequireAbsent(schema.AttrPK)
-	} else {
-		for _, attribute := range (*schema.Provisioner)(nil).RequireAsRead() {
-			x.RequireUnchanged(read, attribute)
-		}
-	}
-	in := &ddb.PutItemInput{
-		TableName: &a.Client.TableName, Item: item, ConditionExpression: x.Condition(),
-		ExpressionAttributeNames: x.Names, ExpressionAttributeValues: x.Values,
-	}
-	var err error
-	for attempt := range maxSends {
-		_, err = a.Client.API.PutItem(ctx, in)
-		switch client.OutcomeOf(err).Kind {
-		case client.WriteApplied:
-			return nil
-		case client.WriteRefused:
-			key := schema.ProvisionerKey(a.config.Namespace)
-			now, err := client.Get(ctx, a.Client, key, true, schema.ParseProvisioner)
-			if err == nil && sameDeclared(now, d) {
-				return nil
-			}
-			return declare.ClaimLost("the record of the limits that a file manages has changed meanwhile")
-		case client.WriteConflicted, client.WriteThrottled:
-			if waiting := client.BackOff(ctx, attempt); waiting != nil {
-				return client.Classify(err)
-			}
-		default:
-			return client.Classify(err) // the SDK has retried already
-		}
-	}
-	return client.Classify(err)
-}
-
-// sameDeclared reports whether the table has the record that was to be written.
-func sameDeclared(now *schema.Provisioner, d *declare.Record) bool {
-	if now == nil || now.Own == nil || now.Own.Revision != d.Revision || now.Hash != d.Hash {
-		return false
-	}
-	mark := now.Own.Apply
-	if mark == nil || d.Apply == nil {
-		return mark == nil && d.Apply == nil
-	}
-	return mark.ID == d.Apply.ID
 }
 
 // sizeOf returns about how many bytes the names of a set take in the record.
@@ -222,25 +226,22 @@ func (a *Admin) checkClaim(ctx context.Context) error {
 	return nil
 }
 
-// requireClaim requires that the apply with this ID still has the record. The caller has planned
+// requireClaim requires that the mark is still that of the apply with this ID. The caller has planned
 // nothing else yet.
 func (a *Admin) requireClaim(ctx context.Context, t *Change, id string) error {
-	key := schema.ProvisionerKey(a.config.Namespace)
-	p, err := client.Get(ctx, a.Client, key, true, schema.ParseProvisioner)
+	key := schema.ApplyMarkKey(a.config.Namespace)
+	m, err := client.Get(ctx, a.Client, key, true, schema.ParseApplyMark)
 	if err != nil {
 		return err
 	}
-	if p == nil || p.Own == nil || p.Own.Apply == nil || p.Own.Apply.ID != id {
+	if m == nil || m.ID != id {
 		by := ""
-		if p != nil && p.Own != nil && p.Own.Apply != nil {
-			by = " by " + p.Own.Apply.By
+		if m != nil && m.By != "" {
+			by = " by " + m.By
 		}
 		return declare.ClaimLost("this apply was taken over" + by + ", and changes nothing more")
 	}
-	x := &client.Expression{}
-	attribute, part := schema.ApplyPath()
-	x.Conditions = append(x.Conditions, x.Name(attribute)+"."+x.Name(part)+" = "+x.Text(id))
-	t.claim = x
+	t.claim = markWith(id)
 	return nil
 }
 

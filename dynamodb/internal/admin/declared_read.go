@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// namesAtOnce is the number of names that are asked for in one query of the index.
-const namesAtOnce = 1000
+// allNames is the number of names that the index is asked for: more than any table has.
+const allNames = 1_000_000
 
 // ReadDefinitions returns the whole configuration. The names of entities come from an index,
 // which lags behind; those in also are read in any case. Every place is then read consistently.
@@ -118,7 +118,7 @@ func (a *Admin) readEntities(
 	ctx context.Context, out *declare.Definitions, also *declare.Managed,
 ) error {
 	names := slices.Concat(also.Entities, slices.Collect(maps.Keys(also.Limits)))
-	for name, err := range a.declaredNames(ctx, "", namesAtOnce) {
+	for name, err := range a.declaredNames(ctx, "", allNames) {
 		if err != nil {
 			return err
 		}
