@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/declared"
 	"github.com/weir-limiter/weir/limiter"
+	"github.com/weir-limiter/weir/memory"
 )
 
 // record returns the store's record.
@@ -180,6 +182,29 @@ entities: {e: {resources: {ttl: {limits: {rpm: {capacity: 1}}}, ok: {limits: {rp
 		t.Errorf("the record: %+v", r)
 	}
 	w.wantLines("then", a.plan(file).Changes, "create entities.e.resources.ttl.limits.rpm >rpm:1")
+}
+
+// TestOtherStores refuses a store that takes its limits from elsewhere, with what to do.
+func TestOtherStores(t *testing.T) {
+	t.Parallel()
+	s, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := limiter.New(struct{ driver.Store }{s}, nil) // without the abilities
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	f := &httpapi.LimitsFile{Text: "version: 1\n"}
+	_, planned := declared.New(l).PlanLimits(t.Context(), f)
+	_, applied := declared.New(l).ApplyLimits(t.Context(), f)
+	_, exported := declared.New(l).ExportLimits(t.Context())
+	for _, err := range []error{planned, applied, exported} {
+		if !errors.Is(err, weir.Unsupported) || !strings.Contains(err.Error(), "change that file") {
+			t.Errorf("got %v, want an error that points to the limits file", err)
+		}
+	}
 }
 
 // TestMemoryApplies lets two administrators apply different files to a store in memory at once.

@@ -164,7 +164,7 @@ var rooms = []room{
 		dir: "httpapi", imports: []string{root, "internal/apijson", "internal/leaseid"},
 		tests: []string{
 			"limiter", "memory", "conformance", "manifest", "httpapi/httphandler",
-			"internal/server/statuspage", "internal/testkit/recordstore",
+			"internal/declared", "internal/server/statuspage", "internal/testkit/recordstore",
 		},
 	},
 	{
@@ -259,7 +259,7 @@ var rooms = []room{
 			root, "limiter", "driver/declare", "httpapi", "manifest", "internal/clip",
 			"internal/joined",
 		},
-		tests: []string{"memory", "dynamodb", "internal/schema", awsSDK},
+		tests: []string{"driver", "memory", "dynamodb", "internal/schema", awsSDK},
 	},
 	{dir: "internal/console", imports: []string{root, "internal/text", cobra, xTerm}},
 	{
