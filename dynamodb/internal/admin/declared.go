@@ -108,7 +108,7 @@ func (a *Admin) WriteDeclared(
 	if !ok {
 		return client.Fault(weir.Invalid, "limits", "", "the record was not read from this table")
 	}
-	if n := sizeOf(&d.Managed); n > largestRecord {
+	if n := sizeOf(d); n > largestRecord {
 		return client.Fault(weir.Invalid, "limits", fmt.Sprint(n),
 			fmt.Sprintf("has too many names for a DynamoDB table: at most %d bytes of them", largestRecord))
 	}
@@ -199,16 +199,15 @@ func (a *Admin) declaredItem(d *declare.Record) *schema.Provisioner {
 	return p
 }
 
-// sizeOf returns about how many bytes the names of a set take in the record.
-func sizeOf(m *declare.Managed) int {
+// sizeOf returns about how many bytes the names of a record take.
+func sizeOf(d *declare.Record) int {
 	n := 0
-	for _, name := range m.Resources {
-		n += len(name) + 4
+	for _, names := range [][]string{d.Managed.Resources, d.Managed.Entities, d.Again} {
+		for _, name := range names {
+			n += len(name) + 4
+		}
 	}
-	for _, name := range m.Entities {
-		n += len(name) + 4
-	}
-	for name, resources := range m.Limits {
+	for name, resources := range d.Managed.Limits {
 		n += len(name) + 8
 		for _, resource := range resources {
 			n += len(resource) + 4
