@@ -106,8 +106,8 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	l := newMemory(t, nil)
 	ctx := weir.WithPrincipal(t.Context(), "ann")
-	f := &httpapi.LimitsFile{Text: first[:strings.Index(first, "  retention")] +
-		first[strings.Index(first, "  limits: {rpm: {capacity: 600"):], Yes: true}
+	text := strings.Replace(first, "  retention: {audit_days: 30}\n", "", 1) // memory has none
+	f := &httpapi.LimitsFile{Text: text, Yes: true}
 	if _, err := declared.New(l).ApplyLimits(ctx, f); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestMemoryApplies(t *testing.T) {
 	conflicts := 0
 	for range 200 {
 		l := newMemory(t, nil)
-		files := [2]string{"version: 1\n" + before[strings.Index(before, "resources:"):], other}
+		files := [2]string{withoutSystem(before), other}
 		var all sync.WaitGroup
 		var errs [2]error
 		for i, text := range files {
@@ -252,13 +252,19 @@ func TestMemoryApplies(t *testing.T) {
 	t.Logf("%d conflicts in 200 pairs", conflicts)
 }
 
+// withoutSystem returns a file without its system, because a store in memory has no retention.
+func withoutSystem(text string) string {
+	_, rest, _ := strings.Cut(text, "resources:")
+	return "version: 1\nresources:" + rest
+}
+
 // TestMemoryTakenOver lets another apply take over in the middle of the changes of one, on a store in
 // memory. The first changes nothing more.
 func TestMemoryTakenOver(t *testing.T) {
 	t.Parallel()
 	for at := 2; at < 12; at++ {
 		l := newMemory(t, nil)
-		second := "version: 1\n" + before[strings.Index(before, "resources:"):]
+		second := withoutSystem(before)
 		step := 0
 		ctx := eachCall(t.Context(), func() {
 			if step++; step != at {
