@@ -1,10 +1,14 @@
 package httphandler_test
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
@@ -64,6 +68,38 @@ func TestLimitsFile(t *testing.T) {
 		want(t, 409, "code", "conflict", "field", "limits")
 	w.post("admin/limits/apply", limitsBody(t, less, `"yes":true`)).want(t, 200, "applied", 1.0)
 	w.get("/v1/admin/resources/new/limits").want(t, 200, "limits", map[string]any{})
+}
+
+// patientLimits records whether its caller could still stop it.
+type patientLimits struct {
+	httpapi.LimitsAdmin
+
+	called bool
+	err    error
+}
+
+func (p *patientLimits) ApplyLimits(
+	ctx context.Context, _ *httpapi.LimitsFile,
+) (*httpapi.LimitsPlan, error) {
+	p.called, p.err = true, ctx.Err()
+	return &httpapi.LimitsPlan{}, nil
+}
+
+// TestApplyGoesOn checks that an apply does not end with its client: half of a file is no state that
+// anybody wants.
+func TestApplyGoesOn(t *testing.T) {
+	t.Parallel()
+	limits := &patientLimits{}
+	h := httphandler.New(nil, &httphandler.Options{Limits: limits})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/v1/admin/limits/apply",
+		strings.NewReader(limitsBody(t, "version: 1")))
+	r.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if !limits.called || limits.err != nil {
+		t.Errorf("called %v, with a context that has ended: %v", limits.called, limits.err)
+	}
 }
 
 func TestLimitsFileMistakes(t *testing.T) {
