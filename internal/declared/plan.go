@@ -162,7 +162,7 @@ func (p *plan) refuseOwner() {
 		has = append(has, fmt.Sprintf("the limits of %d entities", n))
 	}
 	if r.Pending > 0 {
-		has = append(has, fmt.Sprintf("%d tasks that are not finished", r.Pending))
+		has = append(has, fmt.Sprintf("unfinished tasks: %d", r.Pending))
 	}
 	if len(has) == 0 {
 		return // an empty record

@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/declared"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -324,4 +328,39 @@ type busyContext struct {
 func (c *busyContext) Err() error {
 	c.f()
 	return c.Context.Err()
+}
+
+// TestPendingTasks refuses to apply while the Python library's provisioner has tasks that are not
+// finished, although it has no record.
+func TestPendingTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n, err := w.table.Namespace(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := schema.Key{PK: schema.SystemPK(n.ID), SK: "#PROVISIONER#PENDING#sync#resource#a"}
+	_, err = testkit.DynamoDB(t).Client().PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: &w.table.Name, Item: key.Item(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := w.open("ann")
+	const file = "version: 1\nresources: {r: {limits: {rpm: {capacity: 1}}}}\n"
+	p := a.plan(file)
+	if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Reason, "unfinished tasks: 1") {
+		t.Errorf("refusals: %+v", p.Refusals)
+	}
+	_, err = a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: file})
+	if !errors.Is(err, weir.Conflict) {
+		t.Errorf("apply: got %v, want a conflict", err)
+	}
+	p, err = a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: file, Adopt: true})
+	if err != nil || p.Failed > 0 {
+		t.Fatalf("adopt: %+v, %v", p, err)
+	}
+	if p := a.plan(file); !p.Nothing() || len(p.Refusals) > 0 {
+		t.Errorf("after the adoption: %+v", p)
+	}
 }
