@@ -58,7 +58,7 @@ dynamodb-files: ## Write the list of the jars that weir local fetches, with thei
 # shares memory between goroutines. The packages of UNWATCHED are tested without it, at the same time.
 # Among them are the suites, which the stores' tests run with it, and the command line, whose tests start
 # a thousand processes. `make test-long` tests them with it too.
-UNWATCHED := ./cmd/... ./conformance/... ./kernel/... ./manifest/... \
+UNWATCHED := ./aggregator ./cmd/... ./conformance/... ./kernel/... ./manifest/... \
 	$(addprefix ./internal/,apijson chart cli clip connect console hash joined lab lab/live lab/replay lab/report lab/trace lint local schema soak text)
 
 # The flags leave out whatever differs between two machines: paths, the commit, build IDs.
