@@ -13,7 +13,7 @@ type LimitsAdmin interface {
 	PlanLimits(ctx context.Context, f *LimitsFile) (*LimitsPlan, error)
 	// ApplyLimits makes the changes. A change that fails does not end the others: its Error says
 	// why, and Failed counts those. The error is not nil if nothing was changed at all, for
-	// example with code [weir.Conflict] if somebody else applies a file at the moment.
+	// example with code [weir.Conflict] if another apply is under way.
 	ApplyLimits(ctx context.Context, f *LimitsFile) (*LimitsPlan, error)
 	// ExportLimits returns the configuration as a limits file.
 	ExportLimits(ctx context.Context) (*LimitsExport, error)
@@ -27,7 +27,7 @@ type LimitsFile struct {
 	Text string `json:"text"`
 	// Yes allows the apply to delete more than a fifth of the limits. Default: false.
 	Yes bool `json:"yes,omitempty"`
-	// TakeOver ends an apply of somebody else that is under way. Default: false.
+	// TakeOver ends another apply that is under way. Default: false.
 	TakeOver bool `json:"take_over,omitempty"`
 	// Adopt takes over what the Python library's provisioner manages. Default: false.
 	Adopt bool `json:"adopt,omitempty"`
@@ -40,11 +40,11 @@ type LimitsPlan struct {
 	// Changes are the differences in what the file has or managed before, in the order of a limits
 	// file.
 	Changes []LimitsChange `json:"changes"`
-	// Unmanaged is what only the store has, and no file manages. An apply leaves it alone.
+	// Unmanaged are the parts that only the store has and no file manages. An apply leaves it alone.
 	Unmanaged []LimitsChange `json:"unmanaged"`
 	// Kept are entities that the file no longer has, and that stay nevertheless.
 	Kept []LimitsNote `json:"kept,omitempty"`
-	// Lost are settings that a limits file cannot say, in places that would be written anew.
+	// Lost are settings that a limits file cannot say, in places that would be written again.
 	Lost []LimitsNote `json:"lost,omitempty"`
 	// Refusals are the reasons why an apply would be refused.
 	Refusals []LimitsRefusal `json:"refusals,omitempty"`

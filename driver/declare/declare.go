@@ -83,7 +83,7 @@ type Definitions struct {
 
 // Foreign is a setting that a limits file cannot say.
 type Foreign struct {
-	// Path is where it is, as a limits file would name it: "resources.gpt-4o.limits.rpm".
+	// Path is its place, as a limits file would name it: "resources.gpt-4o.limits.rpm".
 	Path string
 	// At is the place; for an entity itself the place without a resource.
 	At weir.Subject

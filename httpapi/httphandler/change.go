@@ -35,7 +35,7 @@ type Change struct {
 	Err error
 }
 
-// changeOf is what a route changes.
+// changeOf is the change that a route makes.
 type changeOf struct {
 	action string
 	place  place

@@ -19,7 +19,7 @@ type route struct {
 	// query has the names of the allowed parameters.
 	query []string
 	serve endpoint
-	// changes is what the route changes of the configuration; nil if it changes nothing.
+	// changes is the change of the configuration that the route makes; nil if there is none.
 	changes *changeOf
 	// plain replaces serve for a route that is not a part of the API.
 	plain http.Handler

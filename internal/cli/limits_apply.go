@@ -51,7 +51,7 @@ A table that the Python library also writes may have settings that the file cann
 disabled, schedules, session windows and soft limits. The command then prints them to standard
 error and no file, and the exit code is 1. With --without-foreign it prints the file without them.`
 
-// fileAction is what a command does with a limits file.
+// fileAction is the action of a command on a limits file.
 type fileAction func(
 	ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile,
 ) (*connect.Answer, error)

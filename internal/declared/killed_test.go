@@ -72,7 +72,7 @@ func through(network http.RoundTripper) func(o *dynamodb.Options) {
 	return func(o *dynamodb.Options) { o.HTTP = &http.Client{Transport: network} }
 }
 
-// TestKilledApply kills applies at random requests, and applies the file again by somebody else.
+// TestKilledApply kills applies at random requests, and applies the file again under another name.
 // The table is then as after one apply that was not interrupted: every item, and the audit too,
 // which has each change once.
 func TestKilledApply(t *testing.T) {

@@ -119,7 +119,7 @@ func difference(a, b []string) string {
 	return strings.Join(out, "\n")
 }
 
-// errKilled is what a killed process gets from its network.
+// errKilled is the error of the network after the process was killed.
 var errKilled = errors.New("the process was killed")
 
 // lifeline is the network of a process that is killed with one of its requests.

@@ -48,7 +48,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// applied is what an apply has returned.
+// applied is the result of an apply.
 type applied struct {
 	plan *httpapi.LimitsPlan
 	err  error

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// stepKind is what a step writes.
+// stepKind is the kind of a step's write.
 type stepKind int
 
 // The kinds, in the order in which an apply makes them: an entity is declared before its limits
@@ -133,7 +133,7 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 	case stepDelete:
 		err := l.DeleteEntity(ctx, s.at.Entity)
 		if errors.Is(err, weir.NotFound) {
-			return nil // somebody else has deleted it
+			return nil // another caller has deleted it
 		}
 		return err
 	}

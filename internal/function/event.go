@@ -17,7 +17,7 @@ import (
 type streamEvent struct {
 	Records []json.RawMessage `json:"Records"`
 	ShardID string            `json:"shardId"`
-	// State is what an earlier invocation of the window has handed on, perhaps of other code.
+	// State was handed on by an earlier invocation of the window, perhaps of other code.
 	State json.RawMessage `json:"state"`
 	// StreamARN is set if there are no records, which have it too.
 	StreamARN string `json:"eventSourceARN"`

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// engine is what runs a server.
+// engine runs a server.
 type engine interface {
 	// name is the word for it in --engine.
 	name() string

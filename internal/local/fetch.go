@@ -26,11 +26,11 @@ const (
 type Fetcher struct {
 	// Folder is where the files are kept.
 	Folder string
-	// Repository is where they come from.
+	// Repository is the URL from which they are fetched.
 	Repository Repository
 	// Files are the files. Default: those of [Files].
 	Files []File
-	// Progress is called before each file, and while one is read. Default: nobody is told.
+	// Progress is called before each file, and while one is read. Default: it is not called.
 	Progress func(p Progress)
 }
 
@@ -38,7 +38,7 @@ type Fetcher struct {
 type Progress struct {
 	// Done and Of are numbers of files: those that are there, and all.
 	Done, Of int
-	// Bytes is what was downloaded.
+	// Bytes is the number of bytes downloaded.
 	Bytes int64
 }
 

@@ -22,7 +22,7 @@ const (
 	javaTimeout = time.Minute
 	// launcherFile is the name of the launcher. Java finds a class by the name of its file.
 	launcherFile = "WeirLocal.class"
-	// javaHelp is what to do without Java.
+	// javaHelp is the advice for a machine without Java.
 	javaHelp = "install Java 17 or later (such as OpenJDK), or set JAVA_HOME"
 )
 

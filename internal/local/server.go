@@ -41,7 +41,7 @@ type Server struct {
 	// Repository is the address of the Maven repository to fetch from. Default: see
 	// [FindRepository].
 	Repository string
-	// Progress is called during a download. Default: nobody is told.
+	// Progress is called during a download. Default: it is not called.
 	Progress func(p Progress)
 	// Messages gets what a container engine says while it fetches the image. Default: nobody reads
 	// it unless it fails.

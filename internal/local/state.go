@@ -25,7 +25,7 @@ type Settings struct {
 	Lean bool `json:"lean"`
 	// Data is the folder with the data; empty if it is kept in memory.
 	Data string `json:"data,omitempty"`
-	// Engine is what runs the server: "java", or the name of a container engine.
+	// Engine runs the server: "java", or the name of a container engine.
 	Engine string `json:"engine"`
 }
 

@@ -227,7 +227,7 @@ func (t *trail) run(ctx context.Context) {
 	}
 }
 
-// flush logs the numbers of the refusals that were left out since the last flush, by kind.
+// flush logs the numbers of the refusals that were left out after the last flush, by kind.
 func (t *trail) flush(ctx context.Context) {
 	kinds := make([]*refusalCount, 0, len(t.refused))
 	for _, kind := range t.refused {

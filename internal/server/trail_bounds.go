@@ -28,7 +28,7 @@ const (
 	mostCounted = 1000
 )
 
-// refusalCount counts the refusals of one kind since the last flush. Its memory is bounded, however
+// refusalCount counts the refusals of one kind after the last flush. Its memory is bounded, however
 // many addresses there are.
 type refusalCount struct {
 	kind         httphandler.RefusalKind
@@ -74,7 +74,7 @@ func (c *refusalCount) allow(key string, named bool) bool {
 	return true
 }
 
-// flush logs how many refusals were left out, and begins to count anew.
+// flush logs how many refusals were left out, and begins to count again.
 func (c *refusalCount) flush(ctx context.Context, logger *slog.Logger) {
 	c.mu.Lock()
 	by, uncounted := c.by, c.uncounted

@@ -109,7 +109,7 @@ func (f *aheadFleet) stored(shard int, b *schema.Bucket, after *Image) {
 	f.pending = append(f.pending, r)
 }
 
-// run makes writes for a time, so many a second.
+// run makes writes for a time, at a rate in writes a second.
 func (f *aheadFleet) run(rate int, d time.Duration) {
 	begin := f.nowMS
 	for i := range int64(rate) * int64(d/time.Second) {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Credit is what a refill ahead of the clients adds to a limit as it was seen.
+// Credit is the part of a refill ahead of the clients that concerns one limit.
 type Credit struct {
 	Limit *schema.BucketLimit
 	// Milli is the amount, in milli-units.

@@ -64,7 +64,7 @@ func (r *Reader) Count(ctx context.Context, b *aggregator.Batch) error {
 	return err
 }
 
-// resume begins a session, or goes on with it. A later label is that of a new stream, whose batches
+// resume begins a session, unless one goes on. A later label is that of a new stream, whose batches
 // must not be left out.
 func (r *Reader) resume(ctx context.Context, label string) error {
 	age := r.o.Now().Sub(r.refreshed)

@@ -69,7 +69,7 @@ type fleetCall struct {
 	value int64
 }
 
-// cost is what a call costs its client.
+// cost has the round trips and write units of a client's call.
 type cost struct{ trips, milli int64 }
 
 // caller makes one call.

@@ -40,10 +40,10 @@ var fleetLoads = []struct {
 	}},
 }
 
-// fleetRun is what a fleet has cost, and what was admitted.
+// fleetRun has the cost of a fleet, and the units that were admitted.
 type fleetRun struct {
 	calls, admitted int
-	// ideal is what one bucket in one place would admit.
+	// ideal is the number of units that one bucket in one place would admit.
 	ideal int
 	// beyond is the most that was admitted in any interval beyond the capacity and the gain, in
 	// units.

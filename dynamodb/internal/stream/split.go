@@ -14,7 +14,7 @@ import (
 const splitTimeout = 5 * time.Second
 
 // split doubles the shards of buckets whose items take many writes, and raises the shard count on
-// the other shards of buckets that were doubled, by whomever. Callers do both without it, only
+// the other shards of buckets that were doubled, by this process or another. Callers do both without it, only
 // later, so what fails is logged and counted, and the batch is counted nevertheless.
 func (r *Reader) split(ctx context.Context, s *shard, records []*aggregator.Record) {
 	if r.o.HotWrites < 0 {
