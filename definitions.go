@@ -9,6 +9,8 @@ import (
 
 	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
+	"github.com/weir-limiter/weir/internal/metadata"
+	"github.com/weir-limiter/weir/internal/version"
 )
 
 // DefaultResource is the pseudo-resource of an entity's default limits, which apply on every
@@ -49,6 +51,15 @@ type EntityDefinition struct {
 	Parent string
 	// Cascade makes every charge on the entity a charge on its parent too. Default: false.
 	Cascade bool
+	// Name is a name for people: any text of at most 1,024 bytes. Default: the entity's own.
+	Name string
+	// Metadata belong to the users of the entity. The values are strings; those that another program
+	// has written may also be bools, int64s, json.Numbers, nil, and maps and slices of them. As
+	// JSON they have at most 64 KiB. Default: none.
+	Metadata map[string]any
+	// Version is the entity's version when it was read, which covers its limits too. A definition
+	// that is written needs none: see package change.
+	Version string
 	// Limits are the entity's own limits by resource; [DefaultResource] is for every other
 	// resource.
 	Limits map[string][]Limit
@@ -107,6 +118,15 @@ func normalizeResource(field, name string, limits []Limit) ([]Limit, error) {
 	return NormalizeLimits(field+".limits", limits)
 }
 
+// normalizeMetadata returns metadata in normal form.
+func normalizeMetadata(field string, m map[string]any) (map[string]any, error) {
+	normal, path, reason := metadata.Normalize(m)
+	if reason == "" {
+		return normal, nil
+	}
+	return nil, invalid(field+clip.Text(path), "", reason)
+}
+
 func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	e := d.Entities[name]
 	field := "entities." + name
@@ -120,7 +140,18 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	if err := d.checkParent(name); err != nil {
 		errs = append(errs, err)
 	}
-	out := EntityDefinition{Parent: e.Parent, Cascade: e.Cascade, Limits: make(map[string][]Limit, len(e.Limits))}
+	out := EntityDefinition{
+		Parent: e.Parent, Cascade: e.Cascade, Limits: make(map[string][]Limit, len(e.Limits)),
+	}
+	if reason := metadata.CheckName(e.Name); reason != "" {
+		errs = append(errs, invalid(field+".name", e.Name, reason))
+	} else if e.Name != name {
+		out.Name = e.Name
+	}
+	var err error
+	if out.Metadata, err = normalizeMetadata(field+".metadata", e.Metadata); err != nil {
+		errs = append(errs, err)
+	}
 	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
 		f := field + ".resources." + resource
 		var limits []Limit
@@ -196,6 +227,8 @@ func (d *Definitions) Entity(name string) *EntityDefinition {
 	for resource, limits := range e.Limits {
 		e.Limits[resource] = slices.Clone(limits)
 	}
+	e.Metadata, e.Version = metadata.Clone(e.Metadata), ""
+	e.Version = version.Of(e)
 	return &e
 }
 
@@ -248,6 +281,29 @@ func (d *Definitions) EntitiesOn(resource string, inUse iter.Seq[Subject]) []str
 		if s.Resource == resource {
 			found[s.Entity] = true
 		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// ResourceNames returns, in order, the resources that have limits, and those of the subjects that
+// are in use. Stores that hold their configuration in the process implement
+// [driver.ResourceLister] with it.
+func (d *Definitions) ResourceNames(inUse iter.Seq[Subject]) []string {
+	found := make(map[string]bool)
+	for name, limits := range d.Resources {
+		if len(limits) > 0 {
+			found[name] = true
+		}
+	}
+	for _, e := range d.Entities {
+		for name, limits := range e.Limits {
+			if len(limits) > 0 && name != DefaultResource {
+				found[name] = true
+			}
+		}
+	}
+	for s := range inUse {
+		found[s.Resource] = true
 	}
 	return slices.Sorted(maps.Keys(found))
 }

@@ -48,17 +48,9 @@ func (l *Limiter) SetLimits(ctx context.Context, at weir.Subject, limits []weir.
 	if err != nil {
 		return err
 	}
-	if _, err := l.levelOf(at); err != nil {
-		return err
-	}
-	normal, err := weir.NormalizeLimits("limits", limits)
+	normal, err := l.checkPlace(at, limits)
 	if err != nil {
-		return fmt.Errorf("weir: set limits: %w", err)
-	}
-	for i := range normal {
-		if err := checkSupported(&l.traits, "limits."+normal[i].Name, &normal[i]); err != nil {
-			return err
-		}
+		return err
 	}
 	return l.changeConfig(ctx, func(ctx context.Context) error {
 		return editor.WriteLimits(ctx, l.options.Now(), at, normal)

@@ -48,6 +48,21 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 	if err != nil {
 		return err
 	}
+	if err := l.checkParent(name, parent, cascade); err != nil {
+		return err
+	}
+	return l.changeConfig(ctx, func(ctx context.Context) error {
+		if cascade {
+			if err := l.checkDepth(ctx, name, parent); err != nil {
+				return err
+			}
+		}
+		return reparentError(editor.WriteEntity(ctx, l.options.Now(), name, parent, cascade), parent)
+	})
+}
+
+// checkParent refuses the definition of an entity that is wrong by itself.
+func (l *Limiter) checkParent(name, parent string, cascade bool) error {
 	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
 		return invalid("entity", name, reason)
 	}
@@ -59,14 +74,7 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 	case parent == name:
 		return invalid("parent", parent, "is the entity itself")
 	}
-	return l.changeConfig(ctx, func(ctx context.Context) error {
-		if cascade {
-			if err := l.checkDepth(ctx, name, parent); err != nil {
-				return err
-			}
-		}
-		return reparentError(editor.WriteEntity(ctx, l.options.Now(), name, parent, cascade), parent)
-	})
+	return nil
 }
 
 // reparentError returns a store's error about its configuration as an error about the parent, which

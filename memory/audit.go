@@ -18,6 +18,7 @@ const (
 	actionEntityCreated       = "entity_created"
 	actionEntityDeleted       = "entity_deleted"
 	actionEntityParentChanged = "entity_parent_changed"
+	actionEntityMetadataSet   = "entity_metadata_set"
 	actionLimitsSet           = "limits_set"
 	actionLimitsDeleted       = "limits_deleted"
 	actionConfigurationLoaded = "configuration_loaded"

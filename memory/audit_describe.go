@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/metadata"
 )
 
 // describeLimits returns the events for the limits of a place.
@@ -66,27 +68,57 @@ func describePolicy(before, after *weir.Definitions) []auditChange {
 	return []auditChange{systemChange(after)}
 }
 
-// describeEntity returns the event for an entity that was declared or deleted, or whose parent or
-// cascade was changed.
+// describeEntity returns the events for an entity that was declared or deleted, or whose parent,
+// cascade, name or metadata were changed.
 func describeEntity(name string, before, after *weir.Definitions) []auditChange {
 	old, was := before.Entities[name]
 	e, is := after.Entities[name]
-	c := auditChange{action: actionEntityParentChanged, entity: name}
 	switch {
-	case !was && !is, was && is && old.Parent == e.Parent && old.Cascade == e.Cascade:
+	case !was && !is:
 		return nil
 	case !is:
-		c.action = actionEntityDeleted
+		return []auditChange{{action: actionEntityDeleted, entity: name}}
 	case !was:
-		c.action = actionEntityCreated
-		c.details = map[string]any{"name": name, "parent_id": orNil(e.Parent), "cascade": e.Cascade}
-	default:
+		c := auditChange{action: actionEntityCreated, entity: name, details: map[string]any{
+			"name": cmp.Or(e.Name, name), "parent_id": orNil(e.Parent), "cascade": e.Cascade,
+		}}
+		if len(e.Metadata) > 0 {
+			c.details["metadata"] = metadataDetails(e.Metadata)
+		}
+		return []auditChange{c}
+	}
+	var changes []auditChange
+	if old.Parent != e.Parent || old.Cascade != e.Cascade {
+		c := auditChange{action: actionEntityParentChanged, entity: name}
 		c.details = map[string]any{"old_parent_id": orNil(old.Parent), "parent_id": orNil(e.Parent)}
 		if old.Cascade != e.Cascade {
 			c.details["cascade"] = e.Cascade
 		}
+		changes = append(changes, c)
 	}
-	return []auditChange{c}
+	if old.Name != e.Name || !metadata.Equal(old.Metadata, e.Metadata) {
+		changes = append(changes, auditChange{
+			action: actionEntityMetadataSet, entity: name, details: map[string]any{
+				"name": cmp.Or(e.Name, name), "metadata": metadataDetails(e.Metadata),
+			},
+		})
+	}
+	return changes
+}
+
+// mostMetadata is the size in bytes above which an event has only the size of metadata: the audit
+// is in memory, and keeps many events.
+const mostMetadata = 4 << 10
+
+// metadataDetails describes metadata.
+func metadataDetails(m map[string]any) any {
+	if n := len(metadata.JSON(m)); n > mostMetadata {
+		return strconv.Itoa(n) + " bytes"
+	}
+	if m == nil {
+		m = map[string]any{}
+	}
+	return m
 }
 
 func orNil(s string) any {
@@ -179,6 +211,7 @@ func sameLimits(a, b []weir.Limit) bool {
 
 // sameEntity compares normalized definitions of an entity.
 func sameEntity(a, b weir.EntityDefinition) bool {
-	return a.Parent == b.Parent && a.Cascade == b.Cascade &&
+	return a.Parent == b.Parent && a.Cascade == b.Cascade && a.Name == b.Name &&
+		metadata.Equal(a.Metadata, b.Metadata) &&
 		maps.EqualFunc(a.Limits, b.Limits, sameLimits)
 }

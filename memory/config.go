@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 )
 
 // WriteLimits makes limits the only ones at a place, from the next call on. It fails only if
@@ -14,25 +15,8 @@ import (
 func (s *Store) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	describe := func(before, after *weir.Definitions) []auditChange {
-		return describeLimits(at, before, after)
-	}
-	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
-		switch {
-		case at.Entity != "":
-			e, declared := d.Entities[at.Entity]
-			if !declared && len(limits) == 0 {
-				return nil // removing limits does not declare an entity
-			}
-			e.Limits = withLevel(e.Limits, at.Resource, limits)
-			d.Entities[at.Entity] = e
-		case at.Resource != "":
-			d.Resources = withLevel(d.Resources, at.Resource, limits)
-		default:
-			d.System = limits
-		}
-		return nil
-	})
+	_, err := s.ChangeLimits(ctx, now, at, limits, change.Options{})
+	return err
 }
 
 // WritePolicy makes p the system's policy.
@@ -48,38 +32,32 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 func (s *Store) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
-	describe := func(before, after *weir.Definitions) []auditChange {
-		return describeEntity(name, before, after)
-	}
-	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
-		e := d.Entities[name]
-		e.Parent, e.Cascade = parent, cascade
-		d.Entities[name] = e
-		return nil
-	})
+	c := &change.Entity{Parent: parent, Cascade: cascade}
+	_, err := s.ChangeEntity(ctx, now, name, c, change.Options{})
+	return err
 }
 
 // DeleteEntity removes an entity and its limits. Its usage and its audit stay. The error has code
 // [weir.NotFound] if the entity is not declared, and [weir.Conflict] if it is the parent of
 // another entity.
 func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
-	describe := func(before, after *weir.Definitions) []auditChange {
-		return describeEntity(name, before, after)
+	return s.RemoveEntity(ctx, now, name, change.Options{})
+}
+
+// removeEntity removes an entity from definitions whose map of entities is a copy.
+func removeEntity(d *weir.Definitions, name string) error {
+	if _, ok := d.Entities[name]; !ok {
+		return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
 	}
-	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
-		if _, ok := d.Entities[name]; !ok {
-			return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
-		}
-		for _, child := range slices.Sorted(maps.Keys(d.Entities)) {
-			if d.Entities[child].Parent == name {
-				return &weir.Error{
-					Code: weir.Conflict, Field: "entity", Value: name, Reason: "is the parent of " + child,
-				}
+	for _, child := range slices.Sorted(maps.Keys(d.Entities)) {
+		if d.Entities[child].Parent == name {
+			return &weir.Error{
+				Code: weir.Conflict, Field: "entity", Value: name, Reason: "is the parent of " + child,
 			}
 		}
-		delete(d.Entities, name)
-		return nil
-	})
+	}
+	delete(d.Entities, name)
+	return nil
 }
 
 // editConfig puts a changed copy of the configuration in force, and records what describe says of

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 )
 
 // ReadConfig returns what this server's definitions say of a subject. It never fails.
@@ -68,4 +69,16 @@ func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]stri
 // something in use that this server took. It never fails.
 func (s *Store) Entities(_ context.Context, _ time.Time, resource string) ([]string, error) {
 	return s.config.Load().EntitiesOn(resource, s.states.inUse(s.clock.nowMS())), nil
+}
+
+// ReadPlace returns the limits at a place with their version, which is a hash of them. It never
+// fails.
+func (s *Store) ReadPlace(_ context.Context, at weir.Subject) (*change.Place, error) {
+	return change.PlaceOf(s.config.Load(), at), nil
+}
+
+// ListResources returns, in order, the resources that have limits, or something in use that this
+// server took. It never fails.
+func (s *Store) ListResources(context.Context, time.Time) ([]string, error) {
+	return s.config.Load().ResourceNames(s.states.inUse(s.clock.nowMS())), nil
 }
