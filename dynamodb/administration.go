@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/driver/declare"
 )
 
@@ -68,24 +69,40 @@ func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) er
 	return s.admin.DeleteEntity(ctx, now, name)
 }
 
-// EntityMetadata returns an entity's display name and metadata. Metadata consists of strings,
-// bools, int64s, json.Numbers, nil, and maps and slices of them. For an entity without a record,
-// the error has code [weir.NotFound].
-func (s *Store) EntityMetadata(
-	ctx context.Context, name string,
-) (display string, metadata map[string]any, err error) {
-	return s.admin.EntityMetadata(ctx, name, false)
+// ReadPlace returns the limits at a place with their version, by a consistent read. It leaves out
+// limits that weir does not support, and reports them to [Options.OnError].
+func (s *Store) ReadPlace(ctx context.Context, at weir.Subject) (*change.Place, error) {
+	return s.admin.ReadPlace(ctx, at)
 }
 
-// EditEntity changes an entity's display name and metadata. edit is called with the stored values
-// and returns the new ones. If another writer changes them at the same time, edit is called again
-// with the values that it stored, so that no change is lost. An error of edit ends the call and is
-// returned.
-func (s *Store) EditEntity(
-	ctx context.Context, now time.Time, name string,
-	edit func(display string, metadata map[string]any) (string, map[string]any, error),
+// ChangeLimits is WriteLimits on condition that the place is as o requires, and returns the new
+// version. See [driver.VersionEditor] for errors.
+func (s *Store) ChangeLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit, o change.Options,
+) (version string, err error) {
+	return s.admin.ChangeLimits(ctx, now, at, limits, o)
+}
+
+// ChangeEntity declares an entity or changes all of it but its limits, on condition that it is as o
+// requires, and returns the new version. See [driver.VersionEditor] for errors.
+func (s *Store) ChangeEntity(
+	ctx context.Context, now time.Time, name string, c *change.Entity, o change.Options,
+) (version string, err error) {
+	return s.admin.ChangeEntity(ctx, now, name, c, o)
+}
+
+// RemoveEntity is DeleteEntity on condition that the entity is as o requires. See
+// [driver.VersionEditor] for errors.
+func (s *Store) RemoveEntity(
+	ctx context.Context, now time.Time, name string, o change.Options,
 ) error {
-	return s.admin.EditEntity(ctx, now, name, edit)
+	return s.admin.RemoveEntity(ctx, now, name, o)
+}
+
+// ListResources returns, in order, the resources that have limits, of their own or of an entity, and
+// those that have bucket items. It reads the rows of all bucket items in an index.
+func (s *Store) ListResources(ctx context.Context, _ time.Time) ([]string, error) {
+	return s.admin.ListResources(ctx)
 }
 
 // ListEntities returns a page of names in order: entities with a record or with limits of their

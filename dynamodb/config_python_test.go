@@ -8,11 +8,11 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
@@ -273,12 +273,13 @@ func (s *Store) checkEntitiesOfPython(t *testing.T) {
 	if got, err := s.admin.EntityConfigResources(ctx, true); err != nil || !slices.Equal(got, []string{"_default_", "gpt-4o"}) {
 		t.Errorf("resources with limits of entities: got %v, %v", got, err)
 	}
-	display, metadata, err := s.admin.EntityMetadata(ctx, "acme", true)
-	if err != nil || display != "Acme Inc." || len(metadata) != 0 {
-		t.Errorf("got %q, %v, %v", display, metadata, err)
+	e, err := s.admin.ReadEntity(ctx, "acme")
+	if err != nil || e.Name != "Acme Inc." || len(e.Metadata) != 0 {
+		t.Errorf("got %+v, %v", e, err)
 	}
-	if _, metadata, err = s.admin.EntityMetadata(ctx, "bot", true); err != nil || metadata["team"] != "a" || metadata["n"] != int64(7) {
-		t.Errorf("got %v, %v", metadata, err)
+	e, err = s.admin.ReadEntity(ctx, "bot")
+	if err != nil || e.Name != "" || e.Metadata["team"] != "a" || e.Metadata["n"] != int64(7) {
+		t.Errorf("got %+v, %v", e, err)
 	}
 }
 
@@ -323,12 +324,14 @@ func (s *Store) editAfterPython(t *testing.T) {
 		t.Error(err)
 	}
 	s.mustEntity(t, "bot", "top", false)
-	err := s.admin.EditEntity(t.Context(), configNow, "bot",
-		func(name string, m map[string]any) (string, map[string]any, error) {
-			m["n"] = int64(8)
-			return strings.ToUpper(name), m, nil
-		})
+	e, err := s.admin.ReadEntity(t.Context(), "bot")
 	if err != nil {
+		t.Fatal(err)
+	}
+	e.Metadata["n"] = int64(8)
+	c := &change.Entity{Parent: e.Parent, Cascade: e.Cascade, Name: new("BOT"), Metadata: e.Metadata}
+	o := change.Options{IfVersion: e.Version}
+	if _, err := s.admin.ChangeEntity(t.Context(), configNow, "bot", c, o); err != nil {
 		t.Error(err)
 	}
 	s.judgePython(t,

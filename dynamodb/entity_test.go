@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -309,6 +310,8 @@ func TestManyConfigsDeleted(t *testing.T) {
 	}
 }
 
+// TestEntityMetadata changes an entity's name and metadata from several writers, each of which
+// changes what it has read.
 func TestEntityMetadata(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -318,49 +321,51 @@ func TestEntityMetadata(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range editors {
 		all.Go(func() {
-			err := s.admin.EditEntity(ctx, configNow, "acme",
-				func(display string, m map[string]any) (string, map[string]any, error) {
-					m = maps.Clone(m)
-					if m == nil {
-						m = map[string]any{}
-					}
-					m[fmt.Sprintf("k%d", i)] = []any{int64(i), nil, true, json.Number("0.5")}
-					return "Acme Inc.", m, nil
-				})
-			if err != nil {
-				t.Error(err)
-			}
+			s.editMetadata(t, func(m map[string]any) {
+				m[fmt.Sprintf("k%d", i)] = []any{int64(i), nil, true, json.Number("0.5")}
+			})
 		})
 	}
 	all.Wait()
-	display, metadata, err := s.admin.EntityMetadata(ctx, "acme", true)
-	if err != nil || display != "Acme Inc." || len(metadata) != editors {
-		t.Errorf("got %q, %v, %v; want an edit of each of %d", display, metadata, err, editors)
+	e, err := s.admin.ReadEntity(ctx, "acme")
+	if err != nil || e.Name != "Acme Inc." || len(e.Metadata) != editors {
+		t.Errorf("got %+v, %v; want an edit of each of %d", e, err, editors)
 	}
-	list, _ := metadata["k3"].([]any)
+	list, _ := e.Metadata["k3"].([]any)
 	if want := []any{int64(3), nil, true, json.Number("0.5")}; !slices.Equal(list, want) {
 		t.Errorf("got %v, want %v", list, want)
 	}
 	if e := s.meta(t, "acme"); e.Version != editors {
 		t.Errorf("version: got %d, want %d", e.Version, editors)
 	}
-	s.mustEntity(t, "acme", "", false)
-	mine := errors.New("mine")
-	keep := func(string, map[string]any) (string, map[string]any, error) { return "", nil, mine }
-	if err := s.admin.EditEntity(ctx, configNow, "acme", keep); !errors.Is(err, mine) {
-		t.Errorf("got %v, want the edit's own error", err)
+	s.mustEntity(t, "acme", "", false) // the name and the metadata stay
+	if again, err := s.admin.ReadEntity(ctx, "acme"); err != nil || again.Version != e.Version {
+		t.Errorf("got %+v, %v; want no change", again, err)
 	}
-	bad := func(string, map[string]any) (string, map[string]any, error) {
-		return "x", map[string]any{"f": 1.5}, nil
-	}
-	if err := s.admin.EditEntity(ctx, configNow, "acme", bad); !errors.Is(err, weir.Invalid) {
-		t.Errorf("a float: got %v, want invalid", err)
-	}
-	if _, _, err := s.admin.EntityMetadata(ctx, "nobody", true); !errors.Is(err, weir.NotFound) {
-		t.Errorf("undeclared: got %v, want not found", err)
-	}
-	if err := s.admin.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {
-		t.Errorf("undeclared: got %v, want not found", err)
+}
+
+// editMetadata changes the metadata of acme, again and again until nobody else is quicker.
+func (s *Store) editMetadata(t *testing.T, edit func(m map[string]any)) {
+	t.Helper()
+	for {
+		e, err := s.admin.ReadEntity(t.Context(), "acme")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c := &change.Entity{Name: new("Acme Inc."), Metadata: maps.Clone(e.Metadata)}
+		if c.Metadata == nil {
+			c.Metadata = map[string]any{}
+		}
+		edit(c.Metadata)
+		version, err := s.admin.ChangeEntity(t.Context(), configNow, "acme", c, change.Options{IfVersion: e.Version})
+		if errors.Is(err, weir.Conflict) {
+			continue
+		}
+		if err != nil || version == e.Version {
+			t.Errorf("got version %q after %q, %v", version, e.Version, err)
+		}
+		return
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
@@ -23,7 +24,8 @@ type Admin interface {
 	Policy(ctx context.Context) (weir.Policy, error)
 	SetPolicy(ctx context.Context, p weir.Policy) error
 	RetentionAdmin
-	// Entity returns the definition of an entity, or an error with code [weir.NotFound].
+	VersionAdmin
+	// Entity returns the definition of an entity with its version, or an error with code [weir.NotFound].
 	Entity(ctx context.Context, name string) (*weir.EntityDefinition, error)
 	// SetEntity declares an entity, or changes its parent and cascade. It does not change its
 	// limits.
@@ -49,38 +51,17 @@ type RetentionAdmin interface {
 
 // Limits returns the limits that are configured at one place; see [Admin].
 func (c *Client) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error) {
-	path, err := placePath(at)
+	place, err := c.Place(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, c, path, func(body []byte) ([]weir.Limit, error) {
-		b, err := apijson.Read[apijson.LimitSet](body)
-		if err == nil && b.Limits == nil {
-			err = errors.New("has no limits")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return apijson.ReadLimits(b.Limits)
-	})
+	return place.Limits, nil
 }
 
 // SetLimits replaces the limits at a place; see [Admin].
 func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error {
-	path, err := placePath(at)
-	if err != nil {
-		return err
-	}
-	if err := apijson.CheckLimits(limits); err != nil {
-		return err
-	}
-	k := remove(path)
-	if len(limits) > 0 {
-		k = put(path, &apijson.LimitSet{Limits: apijson.LimitsOf(limits)})
-	}
-	return sendEdit(ctx, c, k, func(b *apijson.LimitSet) (string, bool) {
-		return b.Note, b.Limits != nil && len(b.Limits) == len(limits)
-	}).err
+	_, err := c.ChangeLimits(ctx, at, limits, nil)
+	return err
 }
 
 // Policy returns the system's on_unavailable; see [Admin].
@@ -137,13 +118,13 @@ func readRetention(body []byte) (*weir.Retention, error) {
 	return b.Retention(), nil
 }
 
-// Entity returns the definition of an entity; see [Admin].
+// Entity returns the definition of an entity with its version; see [Admin].
 func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	at, err := pathSegment("entity", name)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, c, "/v1/admin/entities/"+at, func(body []byte) (*weir.EntityDefinition, error) {
+	e, out := call(ctx, c, get("/v1/admin/entities/"+at), func(body []byte) (*weir.EntityDefinition, error) {
 		b, err := apijson.Read[apijson.Entity](body)
 		if err != nil {
 			return nil, err
@@ -151,44 +132,24 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 		if b.Entity != name {
 			return nil, errors.New("is about another entity: " + apijson.Shorten(b.Entity))
 		}
-		e := &weir.EntityDefinition{Parent: b.Parent, Cascade: b.Cascade, Limits: map[string][]weir.Limit{}}
-		for resource, bodies := range b.Limits {
-			if e.Limits[resource], err = apijson.ReadLimits(bodies); err != nil {
-				return nil, err
-			}
-		}
-		return e, nil
+		return b.Definition()
 	})
+	if out.err != nil {
+		return nil, out.err
+	}
+	e.Version = out.version()
+	return e, nil
 }
 
 // SetEntity declares an entity, or changes its parent and cascade; see [Admin].
 func (c *Client) SetEntity(ctx context.Context, name, parent string, cascade bool) error {
-	at, err := pathSegment("entity", name)
-	if err == nil {
-		err = apijson.CheckText("parent", parent)
-	}
-	if err != nil {
-		return err
-	}
-	k := put("/v1/admin/entities/"+at, &apijson.Entity{Parent: parent, Cascade: cascade})
-	return sendEdit(ctx, c, k, func(b *apijson.Entity) (string, bool) {
-		return b.Note, b.Entity == name
-	}).err
+	_, err := c.ChangeEntity(ctx, name, &change.Entity{Parent: parent, Cascade: cascade}, nil)
+	return err
 }
 
 // DeleteEntity removes an entity and its limits; see [Admin].
 func (c *Client) DeleteEntity(ctx context.Context, name string) error {
-	at, err := pathSegment("entity", name)
-	if err != nil {
-		return err
-	}
-	out := sendEdit(ctx, c, remove("/v1/admin/entities/"+at), func(b *apijson.Entity) (string, bool) {
-		return b.Note, b.Entity == name
-	})
-	if out.unknown && errors.Is(out.err, weir.NotFound) {
-		return nil // an earlier attempt may have removed it
-	}
-	return out.err
+	return c.RemoveEntity(ctx, name, nil)
 }
 
 // Entities returns a page of names in order; see [Admin]. The role read is enough to list the

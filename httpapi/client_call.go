@@ -38,6 +38,8 @@ type apiCall struct {
 	timeout time.Duration
 	denies  bool // 429 may be a denial
 	lease   weir.LeaseID
+	// ifMatch and ifNoneMatch are the headers of the condition of a change; empty for none.
+	ifMatch, ifNoneMatch string
 	// accept parses the body of a reply with status 200. An error means that a weir server did not
 	// write the body.
 	accept func(body []byte) error
@@ -174,6 +176,12 @@ func (c *Client) send(ctx context.Context, k *apiCall) (*reply, error) {
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	if k.body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if k.ifMatch != "" {
+		req.Header.Set("If-Match", k.ifMatch)
+	}
+	if k.ifNoneMatch != "" {
+		req.Header.Set("If-None-Match", k.ifNoneMatch)
 	}
 	if c.options.BearerToken != "" {
 		req.Header.Set("Authorization", "Bearer "+c.options.BearerToken)

@@ -69,6 +69,8 @@ func routeRequests() map[string]struct {
 	add(read, "GET /v1/status", "/v1/status?entity=acme", "")
 	add(read, "GET /v1/explain", "/v1/explain?entity=acme&resource=bucket", "")
 	add(read, "GET /v1/entities/{entity}/children", "/v1/entities/acme/children", "")
+	add(read, "GET /v1/entities/{entity}/resources", "/v1/entities/acme/resources", "")
+	add(read, "GET /v1/resources", "", "")
 	add(read, "GET /v1/resources/{resource}/capacity", "/v1/resources/bucket/capacity", "")
 	add(read, "GET /v1/usage", "/v1/usage?entity=acme", "")
 	add(read, "GET /v1/audit", "", "")

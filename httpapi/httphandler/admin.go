@@ -1,10 +1,9 @@
 package httphandler
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
@@ -40,11 +39,11 @@ func (h *Handler) getRetention(ctx context.Context, _ *incoming) (any, error) {
 // putRetention returns the answer with all settings that are now configured, not only those that
 // have changed.
 func (h *Handler) putRetention(ctx context.Context, c *incoming) (any, error) {
-	change, err := c.reader.retention(c.in)
-	if err != nil {
+	settings, err := c.reader.retention(c.in)
+	if err := cmp.Or(apijson.NoConditions(c.r.Header), err); err != nil {
 		return nil, err
 	}
-	if err := h.options.Admin.SetRetention(ctx, change); err != nil {
+	if err := h.options.Admin.SetRetention(ctx, settings); err != nil {
 		return nil, err
 	}
 	r, err := h.options.Admin.Retention(ctx)
@@ -58,7 +57,7 @@ func (h *Handler) putRetention(ctx context.Context, c *incoming) (any, error) {
 
 func (h *Handler) putPolicy(ctx context.Context, c *incoming) (any, error) {
 	policy, err := c.reader.policy(c.in)
-	if err != nil {
+	if err := cmp.Or(apijson.NoConditions(c.r.Header), err); err != nil {
 		return nil, err
 	}
 	if err := h.options.Admin.SetPolicy(ctx, policy); err != nil {
@@ -86,11 +85,12 @@ func entityPlace(c *incoming) weir.Subject {
 
 func getLimits(at place) endpoint {
 	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
-		limits, err := h.options.Admin.Limits(ctx, at(c))
+		place, err := h.options.Admin.Place(ctx, at(c))
 		if err != nil {
 			return nil, err
 		}
-		return apijson.LimitSet{Limits: apijson.LimitsOf(limits)}, nil
+		c.setVersion(place.Version)
+		return apijson.LimitSet{Limits: apijson.LimitsOf(place.Limits)}, nil
 	}
 }
 
@@ -100,21 +100,29 @@ func putLimits(at place) endpoint {
 		if err != nil {
 			return nil, err
 		}
-		return h.setLimits(ctx, at(c), limits)
+		return h.setLimits(ctx, c, at(c), limits)
 	}
 }
 
 func deleteLimits(at place) endpoint {
 	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
-		return h.setLimits(ctx, at(c), nil)
+		return h.setLimits(ctx, c, at(c), nil)
 	}
 }
 
 // setLimits returns the answer with the limits that are now configured, with defaults filled in.
-func (h *Handler) setLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) (any, error) {
-	if err := h.options.Admin.SetLimits(ctx, at, limits); err != nil {
+func (h *Handler) setLimits(
+	ctx context.Context, c *incoming, at weir.Subject, limits []weir.Limit,
+) (any, error) {
+	conditions, err := apijson.Conditions(c.r.Header)
+	if err != nil {
 		return nil, err
 	}
+	version, err := h.options.Admin.ChangeLimits(ctx, at, limits, conditions)
+	if err != nil {
+		return nil, err
+	}
+	c.setVersion(version)
 	normal := make([]weir.Limit, len(limits))
 	for i, l := range limits {
 		var err error
@@ -135,32 +143,44 @@ func (h *Handler) getEntity(ctx context.Context, c *incoming) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := apijson.Entity{
-		Entity: name, Parent: e.Parent, Cascade: e.Cascade,
-		Limits: make(map[string]map[string]apijson.Limit, len(e.Limits)),
-	}
-	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
-		body.Limits[resource] = apijson.LimitsOf(e.Limits[resource])
-	}
-	return body, nil
+	c.setVersion(e.Version)
+	return apijson.EntityOf(name, e), nil
 }
 
+// putEntity returns the answer with what was asked for. A name and metadata that were not given are
+// not in it.
 func (h *Handler) putEntity(ctx context.Context, c *incoming) (any, error) {
-	body, err := c.reader.entity(c.in)
+	conditions, wrong := apijson.Conditions(c.r.Header)
+	given, err := c.reader.entity(c.in)
+	if err := cmp.Or(wrong, err); err != nil {
+		return nil, err
+	}
+	name := c.r.PathValue("entity")
+	version, err := h.options.Admin.ChangeEntity(ctx, name, given, conditions)
 	if err != nil {
 		return nil, err
 	}
-	body.Entity, body.Note = c.r.PathValue("entity"), h.options.AdminNote
-	if err := h.options.Admin.SetEntity(ctx, body.Entity, body.Parent, body.Cascade); err != nil {
-		return nil, err
-	}
+	c.setVersion(version)
+	body := apijson.EntityOf(name, new(given.Apply(name, weir.EntityDefinition{})))
+	body.Note = h.options.AdminNote
 	return body, nil
 }
 
 func (h *Handler) deleteEntity(ctx context.Context, c *incoming) (any, error) {
+	conditions, err := apijson.Conditions(c.r.Header)
+	if err != nil {
+		return nil, err
+	}
 	name := c.r.PathValue("entity")
-	if err := h.options.Admin.DeleteEntity(ctx, name); err != nil {
+	if err := h.options.Admin.RemoveEntity(ctx, name, conditions); err != nil {
 		return nil, err
 	}
 	return apijson.Entity{Entity: name, Note: h.options.AdminNote}, nil
+}
+
+// setVersion adds the ETag of a version to the answer, unless it is empty.
+func (c *incoming) setVersion(version string) {
+	if version != "" {
+		c.w.Header().Set("ETag", apijson.ETag(version))
+	}
 }

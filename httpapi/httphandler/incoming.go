@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
@@ -107,6 +108,9 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 		return
 	}
 	for _, f := range faults {
+		if _, ok := errors.AsType[*change.ConflictError](f.Err); ok {
+			continue // the problem has it
+		}
 		if f.Err != nil {
 			h.options.Logger.LogAttrs(ctx, level, "the service failed", slog.Any("error", f))
 			return

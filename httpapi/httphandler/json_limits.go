@@ -4,7 +4,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/apijson"
+	"github.com/weir-limiter/weir/change"
+	"github.com/weir-limiter/weir/internal/metadata"
 )
 
 // policy reads an [apijson.Policy].
@@ -105,22 +106,50 @@ func (d *bodyReader) limit(name string) weir.Limit {
 	return l
 }
 
-// entity reads the parent and cascade of an [apijson.Entity].
-func (d *bodyReader) entity(text []byte) (*apijson.Entity, error) {
+// entity reads an [apijson.EntityChange]. The service validates the name and the metadata.
+func (d *bodyReader) entity(text []byte) (*change.Entity, error) {
 	if err := d.begin(text); err != nil {
 		return nil, err
 	}
-	e := &apijson.Entity{}
+	e := &change.Entity{}
 	d.fields(func(name []byte) bool {
 		switch string(name) {
 		case "parent":
 			e.Parent = d.string()
 		case "cascade":
 			e.Cascade = d.boolean()
+		case "name":
+			if d.is(jsontext.KindString) {
+				e.Name = new(string(d.unquoted())) // empty removes it
+			}
+		case "metadata":
+			e.Metadata = d.metadata()
 		default:
 			return false
 		}
 		return true
 	})
 	return e, d.end()
+}
+
+// metadata reads the metadata of an entity: an object of any values.
+func (d *bodyReader) metadata() map[string]any {
+	m := map[string]any{}
+	if !d.is(jsontext.KindBeginObject) {
+		return m
+	}
+	d.each(func(name []byte) {
+		key := string(name)
+		value := d.value()
+		if d.malformed {
+			return
+		}
+		v, err := metadata.ParseValue(value)
+		if err != nil {
+			d.refuse(err.Error())
+			return
+		}
+		m[key] = v
+	})
+	return m
 }

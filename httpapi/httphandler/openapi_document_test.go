@@ -200,17 +200,21 @@ func routeFaults(d *apiDocument, routes []route) []string {
 			faults = append(faults, fmt.Sprintf("%s: open to all is %v", r.pattern(), open))
 		}
 		var query []string
+		headers := 0
 		for _, p := range o.Parameters {
-			if p.In == "query" {
+			switch {
+			case p.In == "query":
 				query = append(query, p.Name)
-			} else if !strings.Contains(o.path, "{"+p.Name+"}") {
+			case p.In == "header":
+				headers++
+			case !strings.Contains(o.path, "{"+p.Name+"}"):
 				faults = append(faults, r.pattern()+": no "+p.Name+" in the path")
 			}
 		}
 		if want := slices.Sorted(slices.Values(r.query)); !slices.Equal(slices.Sorted(slices.Values(query)), want) {
 			faults = append(faults, fmt.Sprintf("%s: parameters are %q, want %q", r.pattern(), query, want))
 		}
-		if strings.Count(o.path, "{") != len(o.Parameters)-len(query) {
+		if strings.Count(o.path, "{") != len(o.Parameters)-len(query)-headers {
 			faults = append(faults, r.pattern()+": a part of the path has no parameter")
 		}
 	}

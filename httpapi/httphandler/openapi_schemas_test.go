@@ -77,10 +77,8 @@ func wireSchemas() []wireSchema {
 		{struct {
 			Limits map[string]apijson.Limit `json:"limits"`
 		}{}, "LimitSetRequest", isRequest},
-		{struct {
-			Parent  string `json:"parent,omitempty"`
-			Cascade bool   `json:"cascade,omitempty"`
-		}{}, "EntityRequest", isRequest},
+		{apijson.EntityChange{}, "EntityRequest", isRequest},
+		{apijson.ResourceList{}, "ResourceList", isAnswer},
 		{struct {
 			OnUnavailable string `json:"on_unavailable"`
 		}{}, "PolicyRequest", isRequest},

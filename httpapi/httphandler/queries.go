@@ -1,9 +1,11 @@
 package httphandler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/weir-limiter/weir"
@@ -89,6 +91,31 @@ func (h *Handler) page(ctx context.Context, c *incoming, q *weir.EntityQuery) (a
 	}
 	return apijson.EntityList{Entities: names, Next: page.Next}, nil
 }
+
+// resources returns the answer with a page of all resources, or of those of the entity in the path.
+func (h *Handler) resources(ctx context.Context, c *incoming) (any, error) {
+	size, err := pageSize(c.query)
+	if err != nil {
+		return nil, err
+	}
+	names, err := h.options.Admin.Resources(ctx, c.r.PathValue("entity"))
+	if err != nil {
+		return nil, err
+	}
+	from, found := slices.BinarySearch(names, c.query["after"])
+	if found {
+		from++
+	}
+	size = min(cmp.Or(size, defaultNames), len(names)-from)
+	list := apijson.ResourceList{Resources: append([]string{}, names[from:from+size]...)}
+	if from+size < len(names) {
+		list.Next = names[from+size-1]
+	}
+	return list, nil
+}
+
+// defaultNames is the number of names in a page of resources by default, as in other lists.
+const defaultNames = 100
 
 func (h *Handler) capacity(ctx context.Context, c *incoming) (any, error) {
 	limits, err := h.options.Admin.Capacity(ctx, c.r.PathValue("resource"))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
@@ -266,8 +267,10 @@ func (a *changeAdmin) note(ctx context.Context) error {
 	return nil
 }
 
-func (a *changeAdmin) SetLimits(ctx context.Context, _ weir.Subject, _ []weir.Limit) error {
-	return a.note(ctx)
+func (a *changeAdmin) ChangeLimits(
+	ctx context.Context, _ weir.Subject, _ []weir.Limit, _ *change.Options,
+) (string, error) {
+	return "", a.note(ctx)
 }
 
 func (a *changeAdmin) SetPolicy(ctx context.Context, _ weir.Policy) error { return a.note(ctx) }
@@ -280,11 +283,15 @@ func (*changeAdmin) Retention(context.Context) (*weir.Retention, error) {
 	return &weir.Retention{}, nil
 }
 
-func (a *changeAdmin) SetEntity(ctx context.Context, _, _ string, _ bool) error {
-	return a.note(ctx)
+func (a *changeAdmin) ChangeEntity(
+	ctx context.Context, _ string, _ *change.Entity, _ *change.Options,
+) (string, error) {
+	return "", a.note(ctx)
 }
 
-func (a *changeAdmin) DeleteEntity(ctx context.Context, _ string) error { return a.note(ctx) }
+func (a *changeAdmin) RemoveEntity(ctx context.Context, _ string, _ *change.Options) error {
+	return a.note(ctx)
+}
 
 func (a *changeAdmin) PlanLimits(
 	ctx context.Context, _ *httpapi.LimitsFile,

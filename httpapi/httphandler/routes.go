@@ -61,6 +61,8 @@ func (h *Handler) routes() []route {
 	if h.options.Admin != nil {
 		routes = append(routes,
 			get("/v1/entities/{entity}/children", RoleRead, (*Handler).children, "after", "size"),
+			get("/v1/entities/{entity}/resources", RoleRead, (*Handler).resources, "after", "size"),
+			get("/v1/resources", RoleRead, (*Handler).resources, "after", "size"),
 			get("/v1/resources/{resource}/capacity", RoleRead, (*Handler).capacity))
 		routes = append(routes, adminRoutes()...)
 	}

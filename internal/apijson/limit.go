@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
+	"github.com/weir-limiter/weir/internal/metadata"
 )
 
 // Limit is a definition with the fields of a limits file. Durations are whole seconds.
@@ -195,20 +197,95 @@ type LimitSet struct {
 	Note   string           `json:"note,omitempty"`
 }
 
-// Entity is an entity. A request has the parent and cascade; an answer also has the limits by
-// resource.
+// Entity is an entity in an answer, with its limits by resource.
 type Entity struct {
-	Entity  string                      `json:"entity,omitempty"`
-	Parent  string                      `json:"parent,omitempty"`
-	Cascade bool                        `json:"cascade,omitempty"`
-	Limits  map[string]map[string]Limit `json:"limits,omitempty"`
-	Note    string                      `json:"note,omitempty"`
+	Entity   string                      `json:"entity,omitempty"`
+	Parent   string                      `json:"parent,omitempty"`
+	Cascade  bool                        `json:"cascade,omitempty"`
+	Name     string                      `json:"name,omitempty"`
+	Metadata Metadata                    `json:"metadata,omitempty"`
+	Limits   map[string]map[string]Limit `json:"limits,omitempty"`
+	Note     string                      `json:"note,omitempty"`
+}
+
+// EntityOf returns an entity with its limits.
+func EntityOf(name string, e *weir.EntityDefinition) *Entity {
+	b := &Entity{
+		Entity: name, Parent: e.Parent, Cascade: e.Cascade, Name: e.Name, Metadata: e.Metadata,
+		Limits: make(map[string]map[string]Limit, len(e.Limits)),
+	}
+	for resource, limits := range e.Limits {
+		b.Limits[resource] = LimitsOf(limits)
+	}
+	return b
+}
+
+// Definition returns the entity in the body.
+func (b *Entity) Definition() (*weir.EntityDefinition, error) {
+	e := &weir.EntityDefinition{
+		Parent: b.Parent, Cascade: b.Cascade, Name: b.Name, Metadata: b.Metadata,
+		Limits: map[string][]weir.Limit{},
+	}
+	for resource, bodies := range b.Limits {
+		var err error
+		if e.Limits[resource], err = ReadLimits(bodies); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// EntityChange is the body of a PUT of an entity. A name and metadata that are not given stay as
+// they are.
+type EntityChange struct {
+	Parent   string    `json:"parent,omitempty"`
+	Cascade  bool      `json:"cascade,omitempty"`
+	Name     *string   `json:"name,omitempty"`
+	Metadata *Metadata `json:"metadata,omitempty"`
+}
+
+// EntityChangeOf returns a change of an entity.
+func EntityChangeOf(c *change.Entity) *EntityChange {
+	b := &EntityChange{Parent: c.Parent, Cascade: c.Cascade, Name: c.Name}
+	if c.Metadata != nil {
+		b.Metadata = new(Metadata(c.Metadata))
+	}
+	return b
+}
+
+// Metadata are the metadata of an entity. Their numbers are read exactly.
+type Metadata map[string]any
+
+// UnmarshalJSON reads an object into the normal form of package metadata.
+func (m *Metadata) UnmarshalJSON(text []byte) (err error) {
+	*m, err = metadata.Parse(text)
+	return err
 }
 
 // EntityList is a page of entities. Next is the start of the next page, or empty on the last one.
 type EntityList struct {
 	Entities []string `json:"entities"`
 	Next     string   `json:"next,omitempty"`
+}
+
+// ResourceList is a page of resources. Next is the start of the next page, or empty on the last one.
+type ResourceList struct {
+	Resources []string `json:"resources"`
+	Next      string   `json:"next,omitempty"`
+}
+
+// ReadResources reads a [ResourceList] that answers a query for the names after a name.
+func ReadResources(body []byte, after string) (*ResourceList, error) {
+	b, err := Read[ResourceList](body)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.Resources == nil:
+		return nil, errors.New("has no resources")
+	case b.Next != "" && b.Next <= after:
+		return nil, errors.New("has a next page that is no further")
+	}
+	return b, nil
 }
 
 // ReadEntities reads an [EntityList].

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 )
 
 // MaxMistakes bounds how many mistakes of one request are reported.
@@ -39,6 +40,12 @@ type Problem struct {
 	Value  string    `json:"value,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	Errors []Mistake `json:"errors,omitempty"` // only if there are several
+
+	// These are of a conflict about a version: the current one, and the last change in the audit.
+	CurrentVersion string `json:"current_version,omitempty"`
+	LastChange     string `json:"last_change,omitempty"`
+	ChangedBy      string `json:"changed_by,omitempty"`
+	ChangedAt      string `json:"changed_at,omitempty"`
 
 	Allowed      *bool         `json:"allowed,omitempty"`
 	LeaseID      string        `json:"lease_id,omitempty"`
@@ -81,6 +88,9 @@ func ProblemOf(err error) *Problem {
 	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.Status), plain.Status
 	}
+	if conflict, ok := errors.AsType[*change.ConflictError](first.Err); ok {
+		p.setConflict(conflict)
+	}
 	if len(faults) > 1 {
 		p.Detail += " (and " + strconv.Itoa(len(faults)-1) + " more)"
 		for _, f := range faults[:min(len(faults), MaxMistakes)] {
@@ -88,6 +98,27 @@ func ProblemOf(err error) *Problem {
 		}
 	}
 	return p
+}
+
+// setConflict adds what is known of a conflict about a version.
+func (p *Problem) setConflict(e *change.ConflictError) {
+	p.Detail += ": " + e.Error()
+	p.CurrentVersion, p.LastChange, p.ChangedBy = e.Version, e.Action, e.By
+	if !e.At.IsZero() {
+		p.ChangedAt = instantOf(e.At)
+	}
+}
+
+// conflict returns the cause of a conflict about a version; nil for any other problem.
+func (p *Problem) conflict() error {
+	if p.Code != weir.Conflict || p.Field != "version" {
+		return nil
+	}
+	e := &change.ConflictError{Version: p.CurrentVersion, Action: p.LastChange, By: p.ChangedBy}
+	if at, err := readInstant(p.ChangedAt); err == nil {
+		e.At = at
+	}
+	return e
 }
 
 func denialOf(e *weir.DeniedError) *Problem {
@@ -195,7 +226,9 @@ var plainStatuses = []int{
 
 // Fault returns the error in the problem, or the first of several.
 func (p *Problem) Fault() *weir.Error {
-	return &weir.Error{Code: p.Code, Field: p.Field, Value: p.Value, Reason: p.Reason}
+	return &weir.Error{
+		Code: p.Code, Field: p.Field, Value: p.Value, Reason: p.Reason, Err: p.conflict(),
+	}
 }
 
 // Mistakes returns the errors in the problem, joined.

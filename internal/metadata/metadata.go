@@ -24,8 +24,8 @@ const (
 	MaxBytes = 64 << 10
 	// MaxName is the largest size of an entity's name, in bytes.
 	MaxName = 1024
-	// maxDepth is how deep values may be nested.
-	maxDepth = 16
+	// maxDepth is how deep values may be nested, on a DynamoDB table too.
+	maxDepth = 30
 )
 
 // CheckName returns why a text cannot be the name of an entity for people, or "".
@@ -45,15 +45,23 @@ func Normalize(m map[string]any) (out map[string]any, path, reason string) {
 	if len(m) == 0 {
 		return nil, "", ""
 	}
-	v, path, reason := normalize(m, 0)
-	if reason != "" {
+	if out, path, reason = Plain(m); reason != "" {
 		return nil, path, reason
 	}
-	out = v.(map[string]any)
 	if n := len(JSON(out)); n > MaxBytes {
 		return nil, "", fmt.Sprintf("has %d bytes as JSON: it can have at most %d", n, MaxBytes)
 	}
 	return out, "", ""
+}
+
+// Plain is [Normalize] without the bound on the size, for metadata that another program may have
+// written.
+func Plain(m map[string]any) (out map[string]any, path, reason string) {
+	v, path, reason := normalize(m, 0)
+	if reason != "" {
+		return nil, path, reason
+	}
+	return v.(map[string]any), "", ""
 }
 
 // normalize returns a value in normal form, or the path of what is wrong in it, which begins with a
@@ -135,6 +143,12 @@ func Parse(text []byte) (map[string]any, error) {
 		return nil, errors.New(path + " " + reason)
 	}
 	return v.(map[string]any), nil
+}
+
+// ParseValue parses one value of JSON into the normal form.
+func ParseValue(text []byte) (any, error) {
+	m, err := Parse(slices.Concat([]byte(`{"value":`), text, []byte("}")))
+	return m["value"], err
 }
 
 // JSON returns a value in normal form as JSON. Names are in order, and no character is escaped that

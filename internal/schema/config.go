@@ -34,6 +34,11 @@ type Config struct {
 	Access Access
 	// Cascade says whether to charge the parent too; nil if unset.
 	Cascade *bool
+	// Edition is a random mark that a change on condition of a version requires to be as it was read;
+	// empty if unset. Only weir writes it. The Python library replaces the whole item when it writes
+	// limits, and so drops it; weir gives the item another one, or drops it. So it is another one
+	// after every change of the limits.
+	Edition string
 	// Unjudged names the attributes that weir does not support, in order: those of limits with windows
 	// of their own (w_…), and disabled if its value is unknown. See also [Limit.Unjudged].
 	Unjudged []string
@@ -133,6 +138,7 @@ func (c *Config) Item() Item {
 		item[AttrGSI3PK] = String(EntityConfigPK(c.Namespace, c.Resource))
 		item[AttrGSI3SK] = String(c.Entity)
 	}
+	setText(item, AttrEdition, c.Edition)
 	if c.OnUnavailable != "" {
 		item[AttrOnUnavailable] = String(c.OnUnavailable)
 	}
@@ -185,6 +191,7 @@ func ParseConfig(item Item) (*Config, error) {
 		r.drop(AttrConfigVersion)
 	}
 	c.OnUnavailable = optional(r, AttrOnUnavailable, text)
+	c.Edition = optional(r, AttrEdition, text)
 	c.RetentionDays = optional(r, AttrRetention, number)
 	c.UsageRetentionDays = optional(r, AttrUsageRetention, number)
 	if _, ok := r.rest[AttrTTLMultiplier]; ok {

@@ -58,7 +58,8 @@ const (
 	AttrClientMin     = "client_min_version"
 	AttrUpdatedAt     = "updated_at"
 	AttrUpdatedBy     = "updated_by"
-	AttrSlices        = "slices" // of lease IDs; only weir writes it
+	AttrSlices        = "slices"  // of lease IDs; only weir writes it
+	AttrEdition       = "edition" // of a configuration item; only weir writes it
 
 	// AttrUsageRetention and AttrTTLMultiplier are written only by weir; the library's
 	// set_system_defaults erases them.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -8,9 +9,12 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
+	"github.com/weir-limiter/weir/internal/metadata"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -27,99 +31,186 @@ const (
 func (a *Admin) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
+	c := &change.Entity{Parent: parent, Cascade: cascade}
+	_, err := a.ChangeEntity(ctx, now, name, c, change.Options{})
+	return err
+}
+
+// ChangeEntity is WriteEntity for all of an entity but its limits, on condition that it is as o
+// requires. It returns the new version.
+func (a *Admin) ChangeEntity(
+	ctx context.Context, now time.Time, name string, c *change.Entity, o change.Options,
+) (version string, err error) {
 	if err := a.running.Enter(); err != nil {
-		return err
+		return "", err
 	}
 	defer a.running.End()
 	var written *schema.Entity
-	err := a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
-		e, err := a.planEntity(ctx, t, name, parent, cascade)
-		written = e
+	err = a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
+		written, version, err = a.planEntity(ctx, t, name, c, o)
 		return err
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := a.restamp(ctx, written); err != nil {
-		return err
+		return "", err
 	}
-	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
+	return version, a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
 		Kind: bucketitem.EntityChanged, At: weir.Subject{Entity: name}, Now: now,
 	})
 }
 
-// planEntity plans the writes that give an entity this parent and cascade.
+// planEntity plans the writes that change an entity if it is as o requires. It returns the entity
+// and the version that it then has.
 func (a *Admin) planEntity(
-	ctx context.Context, t *Change, name, parent string, cascade bool,
-) (*schema.Entity, error) {
+	ctx context.Context, t *Change, name string, c *change.Entity, o change.Options,
+) (*schema.Entity, string, error) {
 	items, err := a.Client.BatchGet(ctx, []schema.Key{
-		schema.MetaKey(a.config.Namespace, name), schema.SystemConfigKey(a.config.Namespace), schema.VersionKey(),
+		schema.SystemConfigKey(a.config.Namespace), schema.VersionKey(),
 	}, true)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if err := t.setRetention(items[1]); err != nil {
-		return nil, err
+	if err := t.setRetention(items[0]); err != nil {
+		return nil, "", err
 	}
-	if parent != "" {
-		if err := a.planParent(ctx, t, name, parent); err != nil {
-			return nil, err
-		}
-	}
-	e, err := client.Parse(items[0], schema.ParseEntity)
+	d, err := a.config.ReadDefinition(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if e == nil {
-		if e, err = NewEntity(a.config.Namespace, name, t.now); err != nil {
-			return nil, err
+	e, edits, err := a.edited(d, name, c, t.now)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := o.Check(d.Version(), "the entity "+name); err != nil {
+		if d.Entity == nil || o.IfAbsent || edits.any() {
+			return nil, "", err
 		}
-		e.Parent, e.Cascade = parent, cascade
-		return e, t.declare(e)
 	}
-	if e.Parent == parent && e.Cascade == cascade {
+	if c.Parent != "" {
+		if err := a.planParent(ctx, t, name, c.Parent); err != nil {
+			return nil, "", err
+		}
+	}
+	if d.Entity != nil && !edits.any() {
 		t.Items = nil // nothing changes: drop the conditions on the ancestors
-		return e, nil
+		return e, d.Version(), nil
 	}
-	if err := t.requireMoves(items[2]); err != nil {
-		return nil, err
+	if !edits.moves && d.Entity != nil {
+		t.Items = nil
 	}
-	return t.move(e, items[0], parent, cascade)
+	item, err := e.Item()
+	if err != nil {
+		return nil, "", &weir.Error{Code: weir.Invalid, Field: "metadata", Reason: "cannot be stored", Err: err}
+	}
+	version := schema.EntityVersion(item, d.Items)
+	if d.Entity == nil {
+		return e, version, t.declare(e)
+	}
+	if edits.moves {
+		if err := t.requireMoves(items[1]); err != nil {
+			return nil, "", err
+		}
+	}
+	return e, version, t.edit(d, e, item, edits)
 }
 
-// move changes an entity's parent and cascade, on condition that they are as they were read.
-func (t *Change) move(
-	e *schema.Entity, read schema.Item, parent string, cascade bool,
-) (*schema.Entity, error) {
-	before := *e
-	e.Parent, e.Cascade = parent, cascade
-	e.Generation++
-	e.Version++
+// entityEdits says what a change of an entity changes.
+type entityEdits struct {
+	moves bool // the parent or the cascade
+	names bool // the name or the metadata
+}
+
+func (e entityEdits) any() bool { return e.moves || e.names }
+
+// edited returns an entity with a change made, or a new one if it has no META.
+func (a *Admin) edited(
+	d *config.Entity, name string, c *change.Entity, now time.Time,
+) (*schema.Entity, entityEdits, error) {
+	var edits entityEdits
+	var e *schema.Entity
+	if d.Entity == nil {
+		var err error
+		if e, err = NewEntity(a.config.Namespace, name, now); err != nil {
+			return nil, edits, err
+		}
+	} else {
+		e = new(*d.Entity)
+		edits.moves = e.Parent != c.Parent || e.Cascade != c.Cascade
+	}
+	if e.Parent, e.Cascade = c.Parent, c.Cascade; edits.moves {
+		e.Generation++
+	}
+	if c.Name != nil {
+		was := cmp.Or(e.Name, name)
+		e.Name = cmp.Or(*c.Name, name) // as the Python library does
+		edits.names = e.Name != was
+	}
+	if c.Metadata != nil {
+		was, path, reason := metadata.Plain(e.Metadata)
+		if reason != "" {
+			return nil, edits, client.Fault(weir.Unsupported, "metadata"+path, "",
+				"has been written by another program, and would be lost: "+reason)
+		}
+		if !metadata.Equal(was, c.Metadata) {
+			e.Metadata, edits.names = c.Metadata, true
+		}
+	}
+	if d.Entity != nil && edits.any() {
+		e.Version++
+	}
+	return e, edits, nil
+}
+
+// edit writes an entity, on condition that it is as it was read.
+func (t *Change) edit(
+	d *config.Entity, e *schema.Entity, item schema.Item, edits entityEdits,
+) error {
 	x := &client.Expression{}
 	x.RequireExists(schema.AttrPK)
-	for _, a := range []string{
-		schema.AttrParent, schema.AttrCascade, schema.AttrPGen, schema.AttrPInc, schema.AttrVersion,
-	} {
-		x.RequireUnchanged(read, a)
+	for _, a := range append(schema.EntityVersionAttributes(), schema.AttrVersion) {
+		x.RequireUnchanged(d.Meta, a)
 	}
-	x.Set = append(x.Set, x.Name(schema.AttrParent)+" = "+x.Value(schema.StringOrNull(parent)),
-		x.Name(schema.AttrCascade)+" = "+x.Value(schema.Bool(cascade)))
-	x.SetNumber(schema.AttrPGen, e.Generation)
 	x.SetNumber(schema.AttrVersion, e.Version)
-	if parent == "" {
-		x.RemoveAll(schema.AttrGSI1PK, schema.AttrGSI1SK)
-	} else {
-		x.Set = append(x.Set,
-			x.Name(schema.AttrGSI1PK)+" = "+x.Text(schema.ParentPK(t.namespace, parent)),
-			x.Name(schema.AttrGSI1SK)+" = "+x.Text(schema.ChildSK(e.ID)))
+	if edits.names {
+		x.SetText(schema.AttrName, e.Name)
+		x.Set = append(x.Set, x.Name(schema.AttrMetadata)+" = "+x.Value(item[schema.AttrMetadata]))
+	}
+	if edits.moves {
+		t.setParent(x, e)
 	}
 	t.Update(e.Key(), x)
-	details := schema.ParentChangedDetails(before.Parent, e, 0)
-	delete(details, "buckets_stamped") // the bucket items are stamped after this change
-	if before.Cascade != cascade {
-		details[schema.AttrCascade] = cascade
+	if edits.moves {
+		details := schema.ParentChangedDetails(d.Entity.Parent, e, 0)
+		delete(details, "buckets_stamped") // the bucket items are stamped after this change
+		if d.Entity.Cascade != e.Cascade {
+			details[schema.AttrCascade] = e.Cascade
+		}
+		if err := t.addAuditEvent(schema.ActionEntityParentChanged, e.ID, "", details); err != nil {
+			return err
+		}
 	}
-	return e, t.addAuditEvent(schema.ActionEntityParentChanged, e.ID, "", details)
+	if !edits.names {
+		return nil
+	}
+	return t.addAuditEvent(actionMetadataSet, e.ID, "", map[string]any{
+		schema.AttrName: e.Name, schema.AttrMetadata: e.Metadata,
+	})
+}
+
+// setParent sets the parent and the cascade of an entity.
+func (t *Change) setParent(x *client.Expression, e *schema.Entity) {
+	x.Set = append(x.Set, x.Name(schema.AttrParent)+" = "+x.Value(schema.StringOrNull(e.Parent)),
+		x.Name(schema.AttrCascade)+" = "+x.Value(schema.Bool(e.Cascade)))
+	x.SetNumber(schema.AttrPGen, e.Generation)
+	if e.Parent == "" {
+		x.RemoveAll(schema.AttrGSI1PK, schema.AttrGSI1SK)
+		return
+	}
+	x.Set = append(x.Set,
+		x.Name(schema.AttrGSI1PK)+" = "+x.Text(schema.ParentPK(t.namespace, e.Parent)),
+		x.Name(schema.AttrGSI1SK)+" = "+x.Text(schema.ChildSK(e.ID)))
 }
 
 // NewEntity returns a new entity without a parent.
@@ -261,7 +352,8 @@ func (t *Change) requireMoves(item schema.Item) error {
 }
 
 // ReadEntity returns the definition of an entity, or nil if it is not declared. It leaves out
-// limits that weir does not support, and reports them to Options.OnError.
+// limits that weir does not support, and metadata that are not JSON, and reports them to
+// Options.OnError.
 func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
@@ -271,95 +363,48 @@ func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 	if err != nil || !d.Declared() {
 		return nil, err
 	}
-	out := &weir.EntityDefinition{Limits: make(map[string][]weir.Limit)}
-	if d.Entity != nil && d.Entity.Parent != "" {
-		out.Parent, out.Cascade = d.Entity.Parent, d.Entity.Cascade
+	out := &weir.EntityDefinition{Limits: make(map[string][]weir.Limit), Version: d.Version()}
+	if e := d.Entity; e != nil {
+		if e.Parent != "" {
+			out.Parent, out.Cascade = e.Parent, e.Cascade
+		}
+		if e.Name != name {
+			out.Name = e.Name
+		}
+		out.Metadata = a.plainMetadata(e)
 	}
 	for resource, l := range d.Levels {
 		if len(l.Limits) > 0 {
 			out.Limits[resource] = l.Limits
 		}
-		if l.Fault != nil && a.Options.OnError != nil {
-			a.Options.OnError(l.Fault)
-		}
+		a.report(l.Fault)
 	}
 	return out, nil
 }
 
+// plainMetadata returns the metadata of an entity that are JSON; nil if there are none.
+func (a *Admin) plainMetadata(e *schema.Entity) map[string]any {
+	if len(e.Metadata) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(e.Metadata))
+	for key, value := range e.Metadata {
+		one, path, reason := metadata.Plain(map[string]any{key: value})
+		if reason != "" {
+			a.report(client.Fault(weir.Unsupported, "entities."+e.ID+".metadata"+path, "", reason))
+			continue
+		}
+		out[key] = one[key]
+	}
+	return out
+}
+
+// report reports an error that is not returned, unless it is nil.
+func (a *Admin) report(err error) {
+	if err != nil && a.Options.OnError != nil {
+		a.Options.OnError(err)
+	}
+}
+
 // actionMetadataSet is the audit's name for a change of an entity's display name or metadata.
 const actionMetadataSet = "entity_metadata_set"
-
-// EntityMetadata returns an entity's display name and metadata. Metadata consists of strings,
-// bools, int64s, json.Numbers, nil, and maps and slices of them. For an entity without a META, the
-// error has code [weir.NotFound].
-func (a *Admin) EntityMetadata(
-	ctx context.Context, name string, consistent bool,
-) (display string, metadata map[string]any, err error) {
-	if err := a.running.Enter(); err != nil {
-		return "", nil, err
-	}
-	defer a.running.End()
-	e, err := client.Get(ctx, a.Client, schema.MetaKey(a.config.Namespace, name), consistent,
-		schema.ParseEntity)
-	if err != nil {
-		return "", nil, err
-	}
-	if e == nil {
-		return "", nil, client.Fault(weir.NotFound, "entity", name, "is not declared")
-	}
-	return e.Name, e.Metadata, nil
-}
-
-// EditEntity changes an entity's display name and metadata. edit is called with the stored values
-// and returns the new ones. If another writer changes them at the same time, edit is called again
-// with the values that it stored, so that no change is lost. An error of edit ends the call and is
-// returned.
-func (a *Admin) EditEntity(
-	ctx context.Context, now time.Time, name string,
-	edit func(display string, metadata map[string]any) (string, map[string]any, error),
-) error {
-	if err := a.running.Enter(); err != nil {
-		return err
-	}
-	defer a.running.End()
-	return a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
-		items, err := a.Client.BatchGet(ctx, []schema.Key{
-			schema.MetaKey(a.config.Namespace, name), schema.SystemConfigKey(a.config.Namespace),
-		}, true)
-		if err != nil {
-			return err
-		}
-		if err := t.setRetention(items[1]); err != nil {
-			return err
-		}
-		e, err := client.Parse(items[0], schema.ParseEntity)
-		if err != nil {
-			return err
-		}
-		if e == nil {
-			return client.Fault(weir.NotFound, "entity", name, "is not declared")
-		}
-		display, metadata, err := edit(e.Name, e.Metadata)
-		if err != nil {
-			return err
-		}
-		stored, err := schema.EncodeMap(metadata)
-		if err != nil {
-			return &weir.Error{Code: weir.Invalid, Field: "metadata", Reason: "cannot be stored", Err: err}
-		}
-		x := &client.Expression{}
-		x.RequireExists(schema.AttrPK)
-		for _, a := range []string{
-			schema.AttrVersion, schema.AttrPGen, schema.AttrPInc, schema.AttrParent, schema.AttrCascade,
-		} {
-			x.RequireUnchanged(items[0], a)
-		}
-		x.SetText(schema.AttrName, display)
-		x.Set = append(x.Set, x.Name(schema.AttrMetadata)+" = "+x.Value(stored))
-		x.SetNumber(schema.AttrVersion, e.Version+1)
-		t.Update(e.Key(), x)
-		return t.addAuditEvent(actionMetadataSet, name, "", map[string]any{
-			schema.AttrName: display, schema.AttrMetadata: metadata,
-		})
-	})
-}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"reflect"
@@ -10,9 +11,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -22,29 +23,39 @@ import (
 func (a *Admin) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
+	_, err := a.ChangeLimits(ctx, now, at, limits, change.Options{})
+	return err
+}
+
+// ChangeLimits is WriteLimits on condition that the place is as o requires. It returns the new
+// version.
+func (a *Admin) ChangeLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit, o change.Options,
+) (version string, err error) {
 	if err := a.running.Enter(); err != nil {
-		return err
+		return "", err
 	}
 	defer a.running.End()
 	if err := checkLimitCount("limits", limits); err != nil {
-		return err
+		return "", err
 	}
 	stored, err := StoredLimits(limits)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if at.Entity != "" && schema.RegistryKeeps(at.Resource) {
-		return client.Fault(weir.Invalid, "resource", at.Resource,
+		return "", client.Fault(weir.Invalid, "resource", at.Resource,
 			"cannot have limits of an entity: the table uses "+
 				"this name in its registry")
 	}
 	err = a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
-		return a.PlanLimits(ctx, t, at, stored)
+		version, err = a.planLimits(ctx, t, at, stored, o)
+		return err
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
+	return version, a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
 		Kind: bucketitem.LimitsChanged, At: at, Now: now,
 	})
 }
@@ -53,6 +64,15 @@ func (a *Admin) WriteLimits(
 func (a *Admin) PlanLimits(
 	ctx context.Context, t *Change, at weir.Subject, limits []schema.Limit,
 ) error {
+	_, err := a.planLimits(ctx, t, at, limits, change.Options{})
+	return err
+}
+
+// planLimits plans the writes that give a place these limits if it is as o requires. It returns the
+// version that the place then has.
+func (a *Admin) planLimits(
+	ctx context.Context, t *Change, at weir.Subject, limits []schema.Limit, o change.Options,
+) (version string, err error) {
 	target := &schema.Config{Namespace: a.config.Namespace, Entity: at.Entity, Resource: at.Resource}
 	keys := []schema.Key{
 		schema.SystemConfigKey(a.config.Namespace), target.Key(), schema.EntityConfigResourcesKey(a.config.Namespace),
@@ -62,54 +82,80 @@ func (a *Admin) PlanLimits(
 	}
 	items, err := a.Client.BatchGet(ctx, keys, true)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := t.setRetention(items[0]); err != nil {
-		return err
+		return "", err
 	}
 	old := items[1]
+	if !o.IsZero() && o.Check(placeVersion(old), "") == nil {
+		if old, err = a.mark(ctx, target.Key(), old); err != nil {
+			return "", err
+		}
+	}
 	if old != nil {
 		if target, err = schema.ParseConfig(old); err != nil {
-			return client.Unreadable(err)
+			return "", client.Unreadable(err)
 		}
 	}
-	had := config.ParseLevel("", old).HasLimits()
-	if len(limits) == 0 && !had {
-		return nil
-	}
-	before := target.Limits
+	current, before := placeVersion(old), target.Limits
 	target.SetLimits(limits)
+	if version = ""; len(limits) > 0 {
+		version = schema.PlaceVersion(target.Item())
+	}
+	if err := o.Check(current, change.PlaceName(at)); err != nil {
+		if len(limits) == 0 || o.IfAbsent || current != version {
+			return "", err
+		}
+	}
 	declared := at.Entity == "" || items[3] != nil
-	if declared && reflect.DeepEqual(target.Item(), old) {
-		return nil // nothing changes, for example on a repeated call
+	if len(limits) == 0 && current == "" || declared && reflect.DeepEqual(target.Item(), old) {
+		return version, nil // nothing changes, for example on a repeated call
 	}
 	e := unchangedElsewhere(old, target)
-	gone := len(limits) == 0 && isEmpty(target)
-	if gone {
-		t.Remove(target.Key(), e)
-	} else {
-		t.Put(target.Item(), e)
-	}
-	switch {
-	case at.Entity != "" && gone:
-		if err := t.unregister(items[2], at.Resource); err != nil {
-			return err
+	if target.Edition = ""; !o.IsZero() {
+		if old != nil {
+			e.RequireUnchanged(old, schema.AttrEdition)
 		}
-	case at.Entity != "" && old == nil:
-		t.register(at.Resource)
-	case at.Entity == "" && at.Resource != "":
-		t.listResource(at.Resource, len(limits) > 0)
+		if target.Edition, err = schema.NewEdition(rand.Reader); err != nil {
+			return "", err
+		}
+	}
+	if err := t.putLimits(at, target, e, old, items[2]); err != nil {
+		return "", err
 	}
 	if !declared && len(limits) > 0 {
 		e, err := NewEntity(a.config.Namespace, at.Entity, t.now)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if err := t.declare(e); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return t.addLimitsEvent(at, target, before)
+	return version, t.addLimitsEvent(at, target, before)
+}
+
+// putLimits replaces a place's item, which may be nil, by another under a condition, and keeps the
+// registries.
+func (t *Change) putLimits(
+	at weir.Subject, target *schema.Config, condition *client.Expression, old, registry schema.Item,
+) error {
+	gone := len(target.Limits) == 0 && isEmpty(target)
+	if gone {
+		t.Remove(target.Key(), condition)
+	} else {
+		t.Put(target.Item(), condition)
+	}
+	switch {
+	case at.Entity != "" && gone:
+		return t.unregister(registry, at.Resource)
+	case at.Entity != "" && old == nil:
+		t.register(at.Resource)
+	case at.Entity == "" && at.Resource != "":
+		t.listResource(at.Resource, len(target.Limits) > 0)
+	}
+	return nil
 }
 
 // addLimitsEvent adds an audit event for a change of a place's limits.

@@ -197,6 +197,17 @@ type Entity struct {
 	Entity *schema.Entity
 	// Levels are its limits by resource, including [weir.DefaultResource].
 	Levels map[string]*Level
+	// Meta and Items are the items of these as they were read; Meta is nil if there is none.
+	Meta  schema.Item
+	Items map[string]schema.Item
+}
+
+// Version returns the version of the entity; empty if it is not declared.
+func (d *Entity) Version() string {
+	if !d.Declared() {
+		return ""
+	}
+	return schema.EntityVersion(d.Meta, d.Items)
 }
 
 // ReadDefinition reads the record and all limits of an entity, consistently.
@@ -210,7 +221,7 @@ func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, erro
 			":v1": schema.String(schema.SKConfig), ":v2": schema.String(schema.SKMeta),
 		},
 	}
-	d := &Entity{Levels: make(map[string]*Level)}
+	d := &Entity{Levels: make(map[string]*Level), Items: make(map[string]schema.Item)}
 	for page, err := range r.QueryPages(ctx, in) {
 		if err != nil {
 			return nil, err
@@ -223,8 +234,10 @@ func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, erro
 				if d.Entity, err = client.Parse(item, schema.ParseEntity); err != nil {
 					return nil, err
 				}
+				d.Meta = item
 			case isConfig:
 				d.Levels[resource] = ParseLevel(weir.LevelEntity, item)
+				d.Items[resource] = item
 			}
 		}
 	}
