@@ -105,6 +105,15 @@ type Entity struct {
 	Metadata map[string]any
 }
 
+// EntityOf returns the change that makes an entity as a definition has it, but for its limits.
+func EntityOf(e *weir.EntityDefinition) *Entity {
+	c := &Entity{Parent: e.Parent, Cascade: e.Cascade, Name: &e.Name, Metadata: e.Metadata}
+	if c.Metadata == nil {
+		c.Metadata = map[string]any{}
+	}
+	return c
+}
+
 // Normalize returns a copy in which the metadata is in normal form, or every mistake in the name and
 // the metadata, joined.
 func (c *Entity) Normalize() (*Entity, error) {

@@ -151,9 +151,16 @@ func (d *decoder) limits(n *node, path string) []weir.Limit {
 func (d *decoder) entity(name, path string, n *node) {
 	e := weir.EntityDefinition{Limits: map[string][]weir.Limit{}}
 	self := entityPosition{name: name, path: path, at: n.at}
-	d.fields(n, path, []string{"parent", "cascade", "resources"}, func(field string, n *node) {
+	known := []string{"parent", "cascade", "name", "metadata", "metadata_json", "resources"}
+	d.fields(n, path, known, func(field string, n *node) {
 		path := path + "." + field
 		switch field {
+		case "name":
+			e.Name = d.identifier(n, path, displayNameFault)
+		case "metadata":
+			d.metadata(n, path, &e)
+		case "metadata_json":
+			d.metadataJSON(n, path, &e)
 		case "parent":
 			e.Parent, self.parentAt = d.identifier(n, path, entityFault), n.at
 		case "cascade":

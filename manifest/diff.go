@@ -32,11 +32,13 @@ type Change struct {
 	// Before and After are the limit; nil if there was or will be none.
 	Before *weir.Limit
 	After  *weir.Limit
-	// Attribute is "on_unavailable", "parent", "cascade", or "retention." and the name of a setting
-	// of [weir.Retention] if one of these changes. If both Attribute and Limit are empty, the entity
+	// Attribute is "on_unavailable", "parent", "cascade", "name", "metadata." and a name in the
+	// metadata, or "retention." and the name of a setting of [weir.Retention] if one of these
+	// changes. If both Attribute and Limit are empty, the entity
 	// itself is created or deleted.
 	Attribute string
-	// Was and Is are the values of the attribute; empty if there was or will be none.
+	// Was and Is are the values of the attribute, those of the name and the metadata as JSON; empty if
+	// there was or will be none.
 	Was string
 	Is  string
 }
@@ -118,6 +120,9 @@ func (d *differ) entity(name string, before, after map[string]weir.EntityDefinit
 	if was.Cascade != is.Cascade {
 		d.attribute(at)
 	}
+	at.Attribute, at.Was, at.Is = "name", nameJSON(was.Name), nameJSON(is.Name)
+	d.attribute(at)
+	d.metadata(at, was.Metadata, is.Metadata)
 	for _, resource := range names(was.Limits, is.Limits) {
 		at := Change{Level: weir.LevelEntity, Entity: name, Resource: resource}
 		if resource == weir.DefaultResource {
@@ -197,7 +202,9 @@ func (c *Change) Path() string {
 	if c.Limit != "" {
 		parts = append(parts, "limits", c.Limit)
 	}
-	if c.Attribute != "" {
+	if name, ok := strings.CutPrefix(c.Attribute, "metadata."); ok {
+		parts = append(parts, "metadata", quote(name))
+	} else if c.Attribute != "" {
 		parts = append(parts, c.Attribute)
 	}
 	return strings.Join(parts, ".")

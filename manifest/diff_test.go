@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -151,11 +152,42 @@ func apply(t *testing.T, d *weir.Definitions, c *manifest.Change) {
 			e.Parent = c.Is
 		case c.Attribute == "cascade":
 			e.Cascade = c.Is == "true"
+		case c.Attribute == "name":
+			e.Name = ""
+			if c.Is != "" {
+				e.Name = fromJSON(t, c.Is).(string)
+			}
+		case strings.HasPrefix(c.Attribute, "metadata."):
+			e.Metadata = maps.Clone(e.Metadata)
+			applyMetadata(t, &e, strings.TrimPrefix(c.Attribute, "metadata."), c.Is)
 		case c.Limit != "":
 			e.Limits[c.Resource] = applyLimit(t, e.Limits[c.Resource], c)
 		}
 		d.Entities[c.Entity] = e
 	}
+}
+
+func applyMetadata(t *testing.T, e *weir.EntityDefinition, name, is string) {
+	t.Helper()
+	if is == "" {
+		delete(e.Metadata, name)
+		return
+	}
+	if e.Metadata == nil {
+		e.Metadata = map[string]any{}
+	}
+	e.Metadata[name] = fromJSON(t, is)
+}
+
+func fromJSON(t *testing.T, text string) any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Errorf("%q: %v", text, err)
+	}
+	return v
 }
 
 func applyRetention(t *testing.T, r *weir.Retention, c *manifest.Change) {

@@ -81,7 +81,7 @@ func (w *writer) entities(entities map[string]weir.EntityDefinition) {
 	w.line(0, "entities:")
 	for _, name := range slices.Sorted(maps.Keys(entities)) {
 		e := entities[name]
-		if e.Parent == "" && !anyLimits(e.Limits) {
+		if e.Parent == "" && e.Name == "" && len(e.Metadata) == 0 && !anyLimits(e.Limits) {
 			w.line(1, "%s: {}", scalar(name))
 			continue
 		}
@@ -92,6 +92,10 @@ func (w *writer) entities(entities map[string]weir.EntityDefinition) {
 		if e.Cascade {
 			w.line(2, "cascade: true")
 		}
+		if e.Name != "" {
+			w.line(2, "name: %s", quoted(e.Name))
+		}
+		w.metadata(e.Metadata)
 		w.resources(2, "entities."+name+".", e.Limits)
 	}
 }
@@ -171,5 +175,8 @@ func scalar(s string) string {
 	if plain {
 		return s
 	}
-	return strconv.Quote(s)
+	return quoted(s)
 }
+
+// quoted returns a text in quotes. The escapes of Go are also escapes of YAML.
+func quoted(s string) string { return strconv.Quote(s) }

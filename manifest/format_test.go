@@ -183,7 +183,7 @@ func randomDefinitions(r *rand.Rand) *weir.Definitions {
 		&d.Retention.UsageDays, &d.Retention.AuditDays, &d.Retention.TTLMultiplier,
 	} {
 		if r.IntN(3) == 0 {
-			*setting = new([]int64{1, 1, 0}[i] + r.Int64N(weir.MaxRetentionDays))
+			*setting = new([]int64{1, 1, 2}[i] + r.Int64N(weir.MaxRetentionDays-1))
 		}
 	}
 	parent := ""
@@ -199,6 +199,9 @@ func randomDefinitions(r *rand.Rand) *weir.Definitions {
 		if r.IntN(2) == 0 {
 			e.Parent = parent
 			e.Cascade = parent != "" && r.IntN(2) == 0
+		}
+		if r.IntN(2) == 0 {
+			e.Name, e.Metadata = randomText(r), randomMetadata(r)
 		}
 		if r.IntN(3) == 0 {
 			e.Limits[weir.DefaultResource] = randomLimits(r)

@@ -172,7 +172,7 @@ func TestNotText(t *testing.T) {
 		notUTF8 = "weir: invalid: the file is not UTF-8: it has the byte "
 		control = "weir: invalid: the file has a control character, "
 		invalid = "weir: invalid: "
-		fields  = "the fields here are parent, cascade, resources"
+		fields  = "the fields here are parent, cascade, name, metadata, metadata_json, resources"
 	)
 	for _, tt := range []struct{ name, text, want string }{
 		{"bad byte", "version: 1\nna\xffme: x", "f:2:3: " + notUTF8 + "0xFF"},

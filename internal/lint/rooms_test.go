@@ -188,7 +188,7 @@ var rooms = []room{
 
 	{
 		dir:     "manifest",
-		imports: []string{root, "internal/clip", "internal/joined", "internal/money", goYAML},
+		imports: []string{root, "internal/clip", "internal/joined", "internal/metadata", "internal/money", goYAML},
 	},
 	{
 		dir:     "aggregator",
