@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
@@ -66,7 +67,7 @@ func resourceCommand(a *console.App) *cobra.Command {
 		group: "resource", names: []string{"RESOURCE"}, example: "gpt-4o", description: "a resource",
 		legacyName: true, at: func(args []string, at *weir.Subject) { at.Resource = args[0] },
 	})...)
-	cmd.AddCommand(capacityCommand(a))
+	cmd.AddCommand(capacityCommand(a), listResourcesCommand(a))
 	return cmd
 }
 
@@ -177,7 +178,7 @@ there are none: a weaker level may have limits, which weir explain shows.`)
 			return nil, err
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			limits, err := c.Admin.Limits(ctx, *at)
+			place, err := c.Admin.Place(ctx, *at)
 			if err != nil {
 				return nil, err
 			}
@@ -187,9 +188,9 @@ there are none: a weaker level may have limits, which weir explain shows.`)
 					return nil, err
 				}
 				retention, err := readRetention(ctx, c)
-				return systemAnswer(policy, retention, limits), err
+				return systemAnswer(policy, retention, place.Limits), err
 			}
-			return limitsAnswer(limits, ""), nil
+			return limitsAnswer(place, ""), nil
 		}, nil
 	})
 }
@@ -202,6 +203,7 @@ Units in use stay in use. A bucket keeps its balance: a lower capacity trims it,
 higher capacity it fills up at its refill rate.`+limitArgumentHelp)
 	cmd.Example += " rpm:600 tpm:100000/min:200000"
 	cmd.Args = p.argumentsOf(1, -1, "at least one LIMIT")
+	conditions := versionFlag(cmd)
 	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.parse(cmd, args, at); err != nil {
 			return nil, err
@@ -211,10 +213,11 @@ higher capacity it fills up at its refill rate.`+limitArgumentHelp)
 			return nil, err
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			if err := c.Admin.SetLimits(ctx, *at, limits); err != nil {
+			version, err := c.Admin.ChangeLimits(ctx, *at, limits, conditions.options())
+			if err != nil {
 				return nil, err
 			}
-			return limitsAnswer(limits, c.Note()), nil
+			return limitsAnswer(&change.Place{Limits: limits, Version: version}, c.Note()), nil
 		}, nil
 	})
 }
@@ -224,23 +227,24 @@ func deleteLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
 		"Remove the limits of "+p.description+`, from the next call on: the next weaker level that
 has limits applies then. If there are none, nothing changes.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
+	conditions := versionFlag(cmd)
 	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.parse(cmd, args, at); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			if err := c.Admin.SetLimits(ctx, *at, nil); err != nil {
+			if _, err := c.Admin.ChangeLimits(ctx, *at, nil, conditions.options()); err != nil {
 				return nil, err
 			}
-			return limitsAnswer(nil, c.Note()), nil
+			return limitsAnswer(&change.Place{}, c.Note()), nil
 		}, nil
 	})
 }
 
 // limitsAnswer prints the limits of one place.
-func limitsAnswer(limits []weir.Limit, note string) *connect.Answer {
-	body := limitSetBody{Limits: httpapi.Document(limits), Note: note}
-	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) { writeLimits(b, limits) }}
+func limitsAnswer(place *change.Place, note string) *connect.Answer {
+	body := limitSetBody{Limits: httpapi.Document(place.Limits), Version: place.Version, Note: note}
+	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) { writeLimits(b, place.Limits) }}
 }
 
 // systemAnswer prints what is configured for the system. The retention is nil if the store has no
@@ -274,11 +278,12 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 }
 
 // The bodies below are printed by --output json for the configuration. They have the fields of the
-// wire, and a test compares the two. The answers of verbs are types of httpapi.
+// wire, and a test compares the two. The version is in a header there. The answers of verbs are types of httpapi.
 type (
 	limitSetBody struct {
-		Limits any    `json:"limits"`
-		Note   string `json:"note,omitempty"`
+		Limits  any    `json:"limits"`
+		Version string `json:"version,omitempty"`
+		Note    string `json:"note,omitempty"`
 	}
 	systemBody struct {
 		OnUnavailable weir.Policy    `json:"on_unavailable"`
@@ -290,11 +295,18 @@ type (
 		Note          string      `json:"note,omitempty"`
 	}
 	entityBody struct {
-		Entity  string         `json:"entity"`
-		Parent  string         `json:"parent,omitempty"`
-		Cascade bool           `json:"cascade,omitempty"`
-		Limits  map[string]any `json:"limits,omitempty"`
-		Note    string         `json:"note,omitempty"`
+		Entity   string         `json:"entity"`
+		Parent   string         `json:"parent,omitempty"`
+		Cascade  bool           `json:"cascade,omitempty"`
+		Name     string         `json:"name,omitempty"`
+		Metadata map[string]any `json:"metadata,omitempty"`
+		Limits   map[string]any `json:"limits,omitempty"`
+		Version  string         `json:"version,omitempty"`
+		Note     string         `json:"note,omitempty"`
+	}
+	resourcesBody struct {
+		Resources []string `json:"resources"`
+		Next      string   `json:"next,omitempty"`
 	}
 	entitiesBody struct {
 		Entities []string `json:"entities"`

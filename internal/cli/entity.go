@@ -29,7 +29,7 @@ func entityCommand(a *console.App) *cobra.Command {
   weir entity set-limits acme-bot --resource gpt-4o rpm:100`,
 	})
 	cmd.AddCommand(getEntityCommand(a), setEntityCommand(a), deleteEntityCommand(a),
-		listEntitiesCommand(a), childrenCommand(a))
+		listEntitiesCommand(a), childrenCommand(a), listResourcesOfCommand(a))
 	cmd.AddCommand(limitCommands(a, &placeKind{
 		group: "entity", names: []string{"ENTITY"}, example: "acme", description: "an entity",
 		flag: func(cmd *cobra.Command, at *weir.Subject) {
@@ -53,7 +53,8 @@ func getEntityCommand(a *console.App) *cobra.Command {
 		Use:     "get ENTITY",
 		Aliases: []string{"show"},
 		Short:   "Print an entity with all its limits",
-		Long:    "Print an entity's parent, whether it cascades, and its own limits.",
+		Long: `Print an entity's parent, whether it cascades, its name and metadata, and its own
+limits. The version changes with any of them; --if-version of other commands requires it.`,
 		Example: "  weir entity get acme-bot",
 	})
 	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
@@ -64,49 +65,6 @@ func getEntityCommand(a *console.App) *cobra.Command {
 		return entityAnswer(args[0], e), nil
 	}
 	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY"))
-}
-
-func setEntityCommand(a *console.App) *cobra.Command {
-	var parent string
-	var cascade bool
-	cmd := entityArgument(&cobra.Command{
-		Use:     "set ENTITY",
-		Aliases: []string{"create"},
-		Short:   "Declare an entity, or change its parent and cascade",
-		Long: `Declare an entity, or change its parent and whether it cascades. Anything that
-no flag names stays as it is, and so do the entity's limits; --parent "" removes the parent.
-
-With --cascade, every charge on the entity is also made on its parent, all or nothing.`,
-		Example: `  weir entity set acme
-  weir entity set acme-bot --parent acme --cascade
-  weir entity set acme-bot --cascade=false`,
-	})
-	cmd.Flags().StringVar(&parent, "parent", "", "parent `ENTITY`, which must exist")
-	console.AllowEmpty(cmd, "parent")
-	cmd.Flags().BoolVar(&cascade, "cascade", false, "charge the parent too")
-	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
-		e, err := c.Admin.Entity(ctx, args[0])
-		if errors.Is(err, weir.NotFound) {
-			e, err = &weir.EntityDefinition{}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		changed := *e
-		if cmd.Flags().Changed("parent") {
-			changed.Parent = parent
-		}
-		if cmd.Flags().Changed("cascade") {
-			changed.Cascade = cascade
-		}
-		if err := c.Admin.SetEntity(ctx, args[0], changed.Parent, changed.Cascade); err != nil {
-			return nil, err
-		}
-		found := entityAnswer(args[0], &changed)
-		found.Value = newEntityBody(args[0], &changed, c.Note())
-		return found, nil
-	}
-	return connect.Command(a, cmd, connect.Configures, connect.OnNames(do, "ENTITY"))
 }
 
 func deleteEntityCommand(a *console.App) *cobra.Command {
@@ -121,8 +79,9 @@ that is the parent of another one cannot be deleted. Its usage stays until its r
 	})
 	withUsage := cmd.Flags().Bool("with-usage", false,
 		"delete the recorded usage of the entity too; only with --store dynamodb://TABLE")
+	conditions := versionFlag(cmd)
 	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
-		err := c.Admin.DeleteEntity(ctx, args[0])
+		err := c.Admin.RemoveEntity(ctx, args[0], conditions.options())
 		if *withUsage && (err == nil || errors.Is(err, weir.NotFound)) {
 			n, failed := deleteUsage(ctx, a, cmd, args[0])
 			if failed != nil {
@@ -177,7 +136,14 @@ func entityAnswer(name string, e *weir.EntityDefinition) *connect.Answer {
 			head.Add("parent", e.Parent)
 			head.Add("cascade", map[bool]string{true: "yes", false: "no"}[e.Cascade])
 		}
+		if e.Name != "" {
+			head.Add("name", e.Name)
+		}
+		if e.Version != "" {
+			head.Add("version", e.Version)
+		}
 		head.Write(b)
+		writeMetadata(b, e.Metadata)
 		b.WriteString("\n")
 		t := text.Table{Heads: []string{"RESOURCE", "LIMIT", "KIND", ">CAPACITY", "DEFINITION"}}
 		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
@@ -194,7 +160,10 @@ func entityAnswer(name string, e *weir.EntityDefinition) *connect.Answer {
 }
 
 func newEntityBody(name string, e *weir.EntityDefinition, note string) *entityBody {
-	out := &entityBody{Entity: name, Parent: e.Parent, Cascade: e.Cascade, Note: note}
+	out := &entityBody{
+		Entity: name, Parent: e.Parent, Cascade: e.Cascade, Name: e.Name, Metadata: e.Metadata,
+		Version: e.Version, Note: note,
+	}
 	if len(e.Limits) > 0 {
 		out.Limits = make(map[string]any, len(e.Limits))
 	}

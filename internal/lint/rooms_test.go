@@ -228,8 +228,8 @@ var rooms = []room{
 	{
 		dir: "internal/cli",
 		imports: []string{
-			root, "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
-			"grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
+			root, "change", "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
+			"internal/metadata", "grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
 			"internal/schema", "internal/server", "internal/lab", "internal/joined",
 			"internal/money", "internal/text", "internal/console", "internal/connect",
 			"internal/archive", "internal/chart", "internal/local",
