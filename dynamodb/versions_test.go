@@ -1,0 +1,365 @@
+package dynamodb
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// wantConflict fails the test unless an error is a conflict about a version, with this reason.
+func wantConflict(t *testing.T, err error, reason string) {
+	t.Helper()
+	if _, ok := errors.AsType[*change.ConflictError](err); !ok || !errors.Is(err, weir.Conflict) ||
+		!strings.Contains(err.Error(), reason) {
+		t.Errorf("got %v, want a conflict with %q", err, reason)
+	}
+}
+
+// entityVersion returns the version of an entity that is declared.
+func (s *Store) entityVersion(t *testing.T, name string) string {
+	t.Helper()
+	e, err := s.ReadEntity(t.Context(), name)
+	if err != nil || e == nil || e.Version == "" {
+		t.Fatalf("%s: got %+v, %v", name, e, err)
+	}
+	return e.Version
+}
+
+// placeVersion returns the version of a place, empty if it has no limits.
+func (s *Store) placeVersion(t *testing.T, at weir.Subject) string {
+	t.Helper()
+	place, err := s.ReadPlace(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place.Version
+}
+
+// versionPlaces are places of every sort.
+func versionPlaces() []weir.Subject {
+	return []weir.Subject{
+		{}, {Resource: "gpt-4o"}, {Entity: "acme", Resource: "gpt-4o"},
+		{Entity: "acme", Resource: weir.DefaultResource},
+	}
+}
+
+// TestPlaceVersions makes changes of places on condition.
+func TestPlaceVersions(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	for _, at := range versionPlaces() {
+		set := func(o change.Options, limits ...weir.Limit) (string, error) {
+			return s.ChangeLimits(t.Context(), configNow, at, limits, o)
+		}
+		must := func(version string, err error) string {
+			t.Helper()
+			if err != nil || version != s.placeVersion(t, at) {
+				t.Errorf("%+v: got version %q, %v; want %q", at, version, err, s.placeVersion(t, at))
+			}
+			return version
+		}
+		_, err := set(change.Options{IfVersion: change.AnyVersion}, rate("rpm", 1))
+		wantConflict(t, err, "does not exist")
+		first := must(set(change.Options{IfAbsent: true}, rate("rpm", 1)))
+		_, err = set(change.Options{IfAbsent: true}, rate("rpm", 1))
+		wantConflict(t, err, "exists already")
+		second := must(set(change.Options{IfVersion: first}, rate("rpm", 2)))
+		_, err = set(change.Options{IfVersion: first}, rate("rpm", 3))
+		wantConflict(t, err, "has changed")
+		if again := must(set(change.Options{IfVersion: first}, rate("rpm", 2))); again != second {
+			t.Errorf("%+v: a repeated change has version %q, want %q", at, again, second)
+		}
+		if back := must(set(change.Options{}, rate("rpm", 1))); back != first {
+			t.Errorf("%+v: the same limits have versions %q and %q", at, first, back)
+		}
+		third := must(set(change.Options{IfVersion: change.AnyVersion}, rate("rpm", 1), rate("tpm", 1)))
+		_, err = set(change.Options{IfVersion: first})
+		wantConflict(t, err, "has changed")
+		if gone := must(set(change.Options{IfVersion: third})); gone != "" {
+			t.Errorf("%+v: no limits have version %q", at, gone)
+		}
+		for _, limits := range [][]weir.Limit{nil, {rate("rpm", 1)}} {
+			_, err = set(change.Options{IfVersion: third}, limits...)
+			wantConflict(t, err, "deleted meanwhile")
+		}
+	}
+	if e := s.entityVersion(t, "acme"); e == "" {
+		t.Error("the entity of the limits has no version")
+	}
+}
+
+// TestEntityVersions makes changes of entities on condition.
+func TestEntityVersions(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	ctx := t.Context()
+	set := func(o change.Options, c *change.Entity) (string, error) {
+		return s.ChangeEntity(ctx, configNow, "acme", c, o)
+	}
+	team := func(name string) *change.Entity {
+		return &change.Entity{Metadata: map[string]any{"team": name}}
+	}
+	_, err := set(change.Options{IfVersion: "x"}, team("a"))
+	wantConflict(t, err, "does not exist")
+	if s.meta(t, "acme") != nil {
+		t.Error("a refused change declared the entity")
+	}
+	first, err := set(change.Options{IfAbsent: true}, team("a"))
+	if err != nil || first != s.entityVersion(t, "acme") {
+		t.Errorf("got %q, %v", first, err)
+	}
+	_, err = set(change.Options{IfAbsent: true}, team("a"))
+	wantConflict(t, err, "exists already")
+	second, err := set(change.Options{IfVersion: first}, team("b"))
+	if err != nil || second != s.entityVersion(t, "acme") || second == first {
+		t.Errorf("got %q, %v", second, err)
+	}
+	if again, err := set(change.Options{IfVersion: first}, team("b")); err != nil || again != second {
+		t.Errorf("a repeated change: got %q, %v; want %q", again, err, second)
+	}
+	_, err = set(change.Options{IfVersion: first}, team("c"))
+	wantConflict(t, err, "has changed")
+	s.mustEntity(t, "bot", "acme", true) // a child is no change of the parent
+	if now := s.entityVersion(t, "acme"); now != second {
+		t.Errorf("a child changed the version from %q to %q", second, now)
+	}
+	s.mustSet(t, weir.Subject{Entity: "acme", Resource: "gpt-4o"}, rate("rpm", 1))
+	_, err = set(change.Options{IfVersion: second}, team("c"))
+	wantConflict(t, err, "has changed") // its limits are a part of it
+	bot := s.entityVersion(t, "bot")
+	s.mustEntity(t, "bot", "", false)
+	wantConflict(t, s.RemoveEntity(ctx, configNow, "bot", change.Options{IfVersion: bot}), "has changed")
+	bot = s.entityVersion(t, "bot")
+	if err := s.RemoveEntity(ctx, configNow, "bot", change.Options{IfVersion: bot}); err != nil {
+		t.Error(err)
+	}
+	for _, version := range []string{bot, change.AnyVersion} {
+		err = s.RemoveEntity(ctx, configNow, "bot", change.Options{IfVersion: version})
+		wantConflict(t, err, "deleted meanwhile")
+	}
+	// An entity that is declared again is another one.
+	s.mustEntity(t, "bot", "", false)
+	wantConflict(t, s.RemoveEntity(ctx, configNow, "bot", change.Options{IfVersion: bot}), "has changed")
+	last := s.entityVersion(t, "acme")
+	if err := s.RemoveEntity(ctx, configNow, "acme", change.Options{IfVersion: last}); err != nil {
+		t.Error(err)
+	}
+	if registry, err := s.EntityConfigResources(ctx); err != nil || len(registry) != 0 {
+		t.Errorf("the registry has %v, %v", registry, err)
+	}
+}
+
+// TestPythonChangesVersions checks that a change by the Python library between the read and the
+// write is noticed.
+func TestPythonChangesVersions(t *testing.T) {
+	t.Parallel()
+	s := withPython(t)
+	ctx := t.Context()
+	limits := func(n int64) []map[string]any { return []map[string]any{pyLimit("rpm", n, n, 60)} }
+	setLimits := func(at weir.Subject, n int64) pyStep {
+		switch {
+		case at.Entity != "" && at.Resource == weir.DefaultResource:
+			return pyStep{"set_limits", map[string]any{"entity_id": at.Entity, "limits": limits(n)}}
+		case at.Entity != "":
+			return pyStep{"set_limits", map[string]any{
+				"entity_id": at.Entity, "resource": at.Resource, "limits": limits(n),
+			}}
+		case at.Resource != "":
+			return pyStep{"set_resource_defaults", map[string]any{"resource": at.Resource, "limits": limits(n)}}
+		}
+		return pyStep{"set_system_defaults", map[string]any{"limits": limits(n)}}
+	}
+	s.mustEntity(t, "acme", "", false)
+	for _, at := range versionPlaces() {
+		s.mustSet(t, at, rate("rpm", 5))
+	}
+	s.mustEntity(t, "bot", "acme", false)
+	placesBefore := map[weir.Subject]string{}
+	for _, at := range versionPlaces() {
+		placesBefore[at] = s.placeVersion(t, at)
+	}
+	acme, bot := s.entityVersion(t, "acme"), s.entityVersion(t, "bot")
+	var steps []pythonStep
+	for _, at := range versionPlaces() {
+		steps = append(steps, pythonStep{setLimits(at, 6), ""})
+	}
+	steps = append(steps,
+		pythonStep{pyStep{"delete_entity", map[string]any{"entity_id": "bot"}}, ""},
+		pythonStep{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "acme"}}, ""},
+	)
+	s.judgePython(t, steps...)
+	for at, version := range placesBefore {
+		_, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 7)}, change.Options{IfVersion: version})
+		wantConflict(t, err, "has changed")
+		if now := s.placeVersion(t, at); now == version {
+			t.Errorf("%+v: the version is still %q", at, now)
+		} else if _, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 7)}, change.Options{IfVersion: now}); err != nil {
+			t.Errorf("%+v: %v", at, err)
+		}
+	}
+	for name, version := range map[string]string{"acme": acme, "bot": bot} {
+		_, err := s.ChangeEntity(ctx, configNow, name, &change.Entity{}, change.Options{IfVersion: version})
+		if name == "acme" { // nothing would change but the limits, which the change does not ask for
+			if err != nil {
+				t.Error(err)
+			}
+			_, err = s.ChangeEntity(ctx, configNow, name, &change.Entity{Name: new("x")}, change.Options{IfVersion: version})
+		}
+		wantConflict(t, err, "has changed")
+		err = s.RemoveEntity(ctx, configNow, name, change.Options{IfVersion: version})
+		wantConflict(t, err, "has changed")
+	}
+	// A limit that the library has and that weir does not support is a part of the version too.
+	s.judgePython(t, pythonStep{pyStep{"disable_entity", map[string]any{"entity_id": "acme", "resource": "gpt-4o"}}, ""})
+	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
+	version := s.placeVersion(t, at)
+	s.judgePython(t, pythonStep{pyStep{"enable_entity", map[string]any{"entity_id": "acme", "resource": "gpt-4o"}}, ""})
+	if now := s.placeVersion(t, at); now == version {
+		t.Errorf("the version is still %q", now)
+	}
+}
+
+// otherWriter is a transport that lets another program write just before a transaction.
+type otherWriter struct {
+	base  http.RoundTripper
+	write func() // made before the next transaction; nil for none
+	once  atomic.Bool
+	// transactions are those that were sent.
+	transactions atomic.Int64
+}
+
+// RoundTrip sends a request.
+func (o *otherWriter) RoundTrip(req *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(req.Header.Get("X-Amz-Target"), ".TransactWriteItems") {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		o.transactions.Add(1)
+		if o.write != nil && o.once.CompareAndSwap(false, true) {
+			o.write()
+		}
+	}
+	return o.base.RoundTrip(req)
+}
+
+// TestWriteJustBefore checks that a write of another program between the last read of a change and
+// its transaction is noticed, also if it adds a limit and changes nothing that was there.
+func TestWriteJustBefore(t *testing.T) {
+	t.Parallel()
+	other := &otherWriter{base: http.DefaultTransport}
+	s := configured(t, func(table *Table) { table.Options.Config.HTTPClient = &http.Client{Transport: other} })
+	python := configuredOn(t, s)
+	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
+	key := schema.EntityConfigKey(s.config.Namespace, at.Entity, at.Resource)
+	added := schema.Item{}
+	for field, n := range map[string]int64{"cp": 9, "ra": 9, "rp": 60} {
+		added["l_extra_"+field] = schema.Number(n)
+	}
+	// As the library does, the other program replaces the whole item, without what it does not know.
+	putMore := func() {
+		item := python.item(t, key)
+		delete(item, schema.AttrEdition)
+		for name, value := range added {
+			item[name] = value
+		}
+		python.put(t, item)
+	}
+	for name, c := range map[string]struct {
+		write func()
+		do    func(ctx context.Context) error
+	}{
+		"limits are set": {putMore, func(ctx context.Context) error {
+			_, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 6)}, change.Options{IfVersion: s.placeVersion(t, at)})
+			return err
+		}},
+		"limits are deleted": {putMore, func(ctx context.Context) error {
+			_, err := s.ChangeLimits(ctx, configNow, at, nil, change.Options{IfVersion: s.placeVersion(t, at)})
+			return err
+		}},
+		"the entity is deleted": {putMore, func(ctx context.Context) error {
+			return s.RemoveEntity(ctx, configNow, "acme", change.Options{IfVersion: s.entityVersion(t, "acme")})
+		}},
+		"limits set by weir": {
+			func() { python.mustSet(t, at, rate("rpm", 5), rate("extra", 9)) },
+			func(ctx context.Context) error {
+				_, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 6)}, change.Options{IfVersion: s.placeVersion(t, at)})
+				return err
+			},
+		},
+		"the entity is changed": {
+			func() {
+				name := schema.String(rand.Text()) // another one each time
+				python.also(t, schema.MetaKey(s.config.Namespace, "acme"), schema.Item{"name": name})
+			},
+			func(ctx context.Context) error {
+				_, err := s.ChangeEntity(ctx, configNow, "acme", &change.Entity{Name: new("mine")}, change.Options{IfVersion: s.entityVersion(t, "acme")})
+				return err
+			},
+		},
+	} {
+		for _, marked := range []bool{false, true} {
+			python.mustEntity(t, "acme", "", false)
+			python.mustSet(t, at, rate("rpm", 5))
+			if marked {
+				if _, err := python.ChangeLimits(t.Context(), configNow, at, []weir.Limit{rate("rpm", 4)},
+					change.Options{IfVersion: change.AnyVersion}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other.write = c.write
+			other.once.Store(false)
+			err := c.do(t.Context())
+			other.write = nil
+			if !other.once.Load() {
+				t.Errorf("%s: no transaction was sent", name)
+			}
+			if wantConflict(t, err, "has changed"); t.Failed() {
+				t.Fatalf("%s, marked %v", name, marked)
+			}
+			if item := python.item(t, key); name != "the entity is changed" && item["l_extra_cp"] == nil {
+				t.Errorf("%s, marked %v: the other program's limit is lost", name, marked)
+			}
+		}
+	}
+}
+
+// configuredOn returns another store on the table of s, with the usual transport.
+func configuredOn(t *testing.T, s *Store) *Store {
+	t.Helper()
+	o := s.options
+	cfg := *o.Config
+	cfg.HTTPClient = nil
+	o.Config = &cfg
+	second, err := Open(t.Context(), s.client.TableName, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = second.Close() })
+	return second
+}
+
+// TestListResources lists the resources of a table.
+func TestListResources(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustSet(t, weir.Subject{Resource: "gpt-4o"}, rate("rpm", 5))
+	s.mustSet(t, weir.Subject{Entity: "acme", Resource: "claude"}, rate("rpm", 5))
+	s.mustSet(t, weir.Subject{Entity: "acme", Resource: weir.DefaultResource}, rate("rpm", 5))
+	s.bucket(t, "somebody", "o4", 0, 1)
+	got, err := s.ListResources(t.Context(), configNow)
+	if err != nil || strings.Join(got, " ") != "claude gpt-4o o4" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
