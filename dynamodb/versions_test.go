@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -361,5 +363,38 @@ func TestListResources(t *testing.T) {
 	got, err := s.ListResources(t.Context(), configNow)
 	if err != nil || strings.Join(got, " ") != "claude gpt-4o o4" {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// TestMetadataOnTable checks that names and metadata come back from a table as they were written,
+// and that the version after the write is that of the next read, however DynamoDB writes numbers.
+func TestMetadataOnTable(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	for _, value := range []any{
+		"", "\"'", "<script>", "\u202eabc", "=1+1", "\x00\n", strings.Repeat("x", 60<<10), nil, true,
+		int64(-1 << 63), []any{}, map[string]any{"a": []any{int64(1), map[string]any{}}},
+	} {
+		c := &change.Entity{Name: new("x"), Metadata: map[string]any{"key": value, "שלום": "x"}}
+		version, err := s.ChangeEntity(t.Context(), configNow, "acme", c, change.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := s.ReadEntity(t.Context(), "acme")
+		if err != nil || !reflect.DeepEqual(e.Metadata, c.Metadata) || e.Version != version || e.Name != "x" {
+			t.Errorf("%.40q: got %.200v, %v; want version %s", value, e, err, version)
+		}
+	}
+	for _, number := range []json.Number{
+		"1.50", "1e5", "1E+5", "-0", "0.10", "123456789012345678901234567890", "1e-100", "-0.5e3", "100",
+	} {
+		c := &change.Entity{Metadata: map[string]any{"n": number}}
+		version, err := s.ChangeEntity(t.Context(), configNow, "acme", c, change.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := s.entityVersion(t, "acme"); now != version {
+			t.Errorf("%s: got version %s after the write and %s by a read", number, version, now)
+		}
 	}
 }
