@@ -1,10 +1,10 @@
-// Package change has the types for changes of the configuration that must not undo somebody else's.
-// It has no state.
+// Package change has the types for changes of the configuration that must not undo somebody
+// else's. It has no state.
 //
 // Entities, and the limits of a place, have a version: an opaque text that changes whenever they
 // change. An administrator reads an entity or a place with its version, and makes a change on
-// condition that the version is still the same. What is not there has no version: an entity that is
-// not declared, and a place without limits.
+// condition that the version is still the same. What is not there has no version: an entity that
+// is not declared, and a place without limits.
 package change
 
 import (
@@ -23,12 +23,12 @@ import (
 // AnyVersion, as [Options.IfVersion], stands for every version.
 const AnyVersion = "*"
 
-// Options say in which state an entity or a place must be, so that it is changed. The check and the
-// change are one: nobody else can make a change in between.
+// Options say in which state an entity or a place must be, so that it is changed. The check and
+// the change are one: nobody else can make a change in between.
 //
-// If the state is another one, the error has code [weir.Conflict], the field "version", and as its
-// cause a [*ConflictError]. If the state is what the change asks for already, there is no error:
-// the call may have been repeated after a lost answer.
+// If the state is another one, the error has code [weir.Conflict], the field "version", and as
+// its cause a [*ConflictError]. If the state is what the change asks for already, there is no
+// error: the call may have been repeated after a lost answer.
 type Options struct {
 	// IfVersion is the version that it must have, from [Place.Version] or
 	// [weir.EntityDefinition.Version], or [AnyVersion]. Default: none is required.
@@ -41,10 +41,10 @@ type Options struct {
 // IsZero reports whether any state will do.
 func (o Options) IsZero() bool { return o == Options{} }
 
-// Check returns an error unless the current version, which is empty for what is not there, is as o
-// requires. The last change in its cause is empty: the limiter looks it up in the audit. what is
-// the thing that has the version, for use in a sentence, such as "the entity acme". Only stores need
-// it.
+// Check returns an error unless the current version, which is empty for what is not there, is as
+// o requires. The last change in its cause is empty: the limiter looks it up in the audit. what
+// is the thing that has the version, for use in a sentence, such as "the entity acme". Only
+// stores need it.
 func (o Options) Check(current, what string) error {
 	given, reason := o.IfVersion, ""
 	switch {
@@ -69,8 +69,8 @@ func (o Options) Check(current, what string) error {
 type ConflictError struct {
 	// Version is the current version; empty if there is no such entity, or no limits.
 	Version string
-	// Action, By and At are those of the last change in the audit; zero if the audit has none. By is
-	// empty if the audit does not say who made it.
+	// Action, By and At are those of the last change in the audit; zero if the audit has none. By
+	// is empty if the audit does not say who made it.
 	Action string
 	By     string
 	At     time.Time
@@ -114,8 +114,8 @@ func EntityOf(e *weir.EntityDefinition) *Entity {
 	return c
 }
 
-// Normalize returns a copy in which the metadata is in normal form, or every mistake in the name and
-// the metadata, joined.
+// Normalize returns a copy in which the metadata is in normal form, or every mistake in the name
+// and the metadata, joined.
 func (c *Entity) Normalize() (*Entity, error) {
 	out := *c
 	var errs []error

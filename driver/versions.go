@@ -16,12 +16,12 @@ type PlaceReader interface {
 	ReadPlace(ctx context.Context, at weir.Subject) (*change.Place, error)
 }
 
-// VersionEditor is a [ConfigEditor] and a [PlaceReader] that can make a change only if the entity or
-// place is in the expected state. Its methods are those of the ConfigEditor, with these additions:
-// the check of o and the change are one atomic act; if the state is another one, nothing changes
-// and the error is that of [change.Options.Check], unless the state is the one that the change asks for. A
-// deletion of something that is not there is such an error too. The result is the version after the
-// change.
+// VersionEditor is a [ConfigEditor] and a [PlaceReader] that can make a change only if the entity
+// or place is in the expected state. Its methods are those of the ConfigEditor, with these
+// additions: the check of o and the change are one atomic act; if the state is another one,
+// nothing changes and the error is that of [change.Options.Check], unless the state is the one
+// that the change asks for. A deletion of something that is not there is such an error too. The
+// result is the version after the change.
 type VersionEditor interface {
 	ConfigEditor
 	PlaceReader
@@ -40,7 +40,7 @@ type VersionEditor interface {
 
 // ResourceLister is a store that can list its resources.
 type ResourceLister interface {
-	// ListResources returns, in order, the resources that have limits, of their own or of an entity,
-	// and those that are in use.
+	// ListResources returns, in order, the resources that have limits, of their own or of an
+	// entity, and those that are in use.
 	ListResources(ctx context.Context, now time.Time) ([]string, error)
 }

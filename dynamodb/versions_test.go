@@ -2,7 +2,6 @@ package dynamodb
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -201,31 +200,30 @@ func TestPythonChangesVersions(t *testing.T) {
 	)
 	s.judgePython(t, steps...)
 	for at, version := range placesBefore {
-		_, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 7)}, change.Options{IfVersion: version})
-		wantConflict(t, err, "has changed")
-		if now := s.placeVersion(t, at); now == version {
-			t.Errorf("%+v: the version is still %q", at, now)
-		} else if _, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 7)}, change.Options{IfVersion: now}); err != nil {
-			t.Errorf("%+v: %v", at, err)
+		set := func(version string) error {
+			limits, o := []weir.Limit{rate("rpm", 7)}, change.Options{IfVersion: version}
+			_, err := s.ChangeLimits(ctx, configNow, at, limits, o)
+			return err
+		}
+		wantConflict(t, set(version), "has changed")
+		now := s.placeVersion(t, at)
+		if err := set(now); err != nil || now == version {
+			t.Errorf("%+v: got version %q after %q, %v", at, now, version, err)
 		}
 	}
 	for name, version := range map[string]string{"acme": acme, "bot": bot} {
-		_, err := s.ChangeEntity(ctx, configNow, name, &change.Entity{}, change.Options{IfVersion: version})
-		if name == "acme" { // nothing would change but the limits, which the change does not ask for
-			if err != nil {
-				t.Error(err)
-			}
-			_, err = s.ChangeEntity(ctx, configNow, name, &change.Entity{Name: new("x")}, change.Options{IfVersion: version})
-		}
+		o := change.Options{IfVersion: version}
+		_, err := s.ChangeEntity(ctx, configNow, name, &change.Entity{Name: new("x")}, o)
 		wantConflict(t, err, "has changed")
-		err = s.RemoveEntity(ctx, configNow, name, change.Options{IfVersion: version})
+		err = s.RemoveEntity(ctx, configNow, name, o)
 		wantConflict(t, err, "has changed")
 	}
 	// A limit that the library has and that weir does not support is a part of the version too.
-	s.judgePython(t, pythonStep{pyStep{"disable_entity", map[string]any{"entity_id": "acme", "resource": "gpt-4o"}}, ""})
 	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
+	ofPlace := map[string]any{"entity_id": at.Entity, "resource": at.Resource}
+	s.judgePython(t, pythonStep{pyStep{"disable_entity", ofPlace}, ""})
 	version := s.placeVersion(t, at)
-	s.judgePython(t, pythonStep{pyStep{"enable_entity", map[string]any{"entity_id": "acme", "resource": "gpt-4o"}}, ""})
+	s.judgePython(t, pythonStep{pyStep{"enable_entity", ofPlace}, ""})
 	if now := s.placeVersion(t, at); now == version {
 		t.Errorf("the version is still %q", now)
 	}
@@ -236,8 +234,6 @@ type otherWriter struct {
 	base  http.RoundTripper
 	write func() // made before the next transaction; nil for none
 	once  atomic.Bool
-	// transactions are those that were sent.
-	transactions atomic.Int64
 }
 
 // RoundTrip sends a request.
@@ -248,7 +244,6 @@ func (o *otherWriter) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		o.transactions.Add(1)
 		if o.write != nil && o.once.CompareAndSwap(false, true) {
 			o.write()
 		}
@@ -261,80 +256,87 @@ func (o *otherWriter) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestWriteJustBefore(t *testing.T) {
 	t.Parallel()
 	other := &otherWriter{base: http.DefaultTransport}
-	s := configured(t, func(table *Table) { table.Options.Config.HTTPClient = &http.Client{Transport: other} })
+	s := configured(t, func(table *Table) {
+		table.Options.Config.HTTPClient = &http.Client{Transport: other}
+	})
 	python := configuredOn(t, s)
 	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
 	key := schema.EntityConfigKey(s.config.Namespace, at.Entity, at.Resource)
-	added := schema.Item{}
-	for field, n := range map[string]int64{"cp": 9, "ra": 9, "rp": 60} {
-		added["l_extra_"+field] = schema.Number(n)
+	ctx := t.Context()
+	setLimits := func(limits ...weir.Limit) error {
+		o := change.Options{IfVersion: s.placeVersion(t, at)}
+		_, err := s.ChangeLimits(ctx, configNow, at, limits, o)
+		return err
 	}
-	// As the library does, the other program replaces the whole item, without what it does not know.
-	putMore := func() {
-		item := python.item(t, key)
-		delete(item, schema.AttrEdition)
-		for name, value := range added {
-			item[name] = value
-		}
-		python.put(t, item)
+	asEntity := func() change.Options {
+		return change.Options{IfVersion: s.entityVersion(t, "acme")}
+	}
+	putMore := func() { python.putMore(t, key) }
+	rename := func() {
+		name := schema.String(rand.Text()) // another one each time
+		python.also(t, schema.MetaKey(s.config.Namespace, "acme"), schema.Item{"name": name})
 	}
 	for name, c := range map[string]struct {
 		write func()
-		do    func(ctx context.Context) error
+		do    func() error
 	}{
-		"limits are set": {putMore, func(ctx context.Context) error {
-			_, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 6)}, change.Options{IfVersion: s.placeVersion(t, at)})
-			return err
-		}},
-		"limits are deleted": {putMore, func(ctx context.Context) error {
-			_, err := s.ChangeLimits(ctx, configNow, at, nil, change.Options{IfVersion: s.placeVersion(t, at)})
-			return err
-		}},
-		"the entity is deleted": {putMore, func(ctx context.Context) error {
-			return s.RemoveEntity(ctx, configNow, "acme", change.Options{IfVersion: s.entityVersion(t, "acme")})
+		"limits are set":     {putMore, func() error { return setLimits(rate("rpm", 6)) }},
+		"limits are deleted": {putMore, func() error { return setLimits() }},
+		"the entity is deleted": {putMore, func() error {
+			return s.RemoveEntity(ctx, configNow, "acme", asEntity())
 		}},
 		"limits set by weir": {
 			func() { python.mustSet(t, at, rate("rpm", 5), rate("extra", 9)) },
-			func(ctx context.Context) error {
-				_, err := s.ChangeLimits(ctx, configNow, at, []weir.Limit{rate("rpm", 6)}, change.Options{IfVersion: s.placeVersion(t, at)})
-				return err
-			},
+			func() error { return setLimits(rate("rpm", 6)) },
 		},
-		"the entity is changed": {
-			func() {
-				name := schema.String(rand.Text()) // another one each time
-				python.also(t, schema.MetaKey(s.config.Namespace, "acme"), schema.Item{"name": name})
-			},
-			func(ctx context.Context) error {
-				_, err := s.ChangeEntity(ctx, configNow, "acme", &change.Entity{Name: new("mine")}, change.Options{IfVersion: s.entityVersion(t, "acme")})
-				return err
-			},
-		},
+		"the entity is changed": {rename, func() error {
+			_, err := s.ChangeEntity(ctx, configNow, "acme", &change.Entity{Name: new("mine")}, asEntity())
+			return err
+		}},
 	} {
 		for _, marked := range []bool{false, true} {
 			python.mustEntity(t, "acme", "", false)
 			python.mustSet(t, at, rate("rpm", 5))
 			if marked {
-				if _, err := python.ChangeLimits(t.Context(), configNow, at, []weir.Limit{rate("rpm", 4)},
-					change.Options{IfVersion: change.AnyVersion}); err != nil {
+				o, limits := change.Options{IfVersion: change.AnyVersion}, []weir.Limit{rate("rpm", 4)}
+				if _, err := python.ChangeLimits(ctx, configNow, at, limits, o); err != nil {
 					t.Fatal(err)
 				}
 			}
-			other.write = c.write
-			other.once.Store(false)
-			err := c.do(t.Context())
-			other.write = nil
-			if !other.once.Load() {
-				t.Errorf("%s: no transaction was sent", name)
-			}
-			if wantConflict(t, err, "has changed"); t.Failed() {
+			if wantConflict(t, other.before(t, c.write, c.do), "has changed"); t.Failed() {
 				t.Fatalf("%s, marked %v", name, marked)
 			}
-			if item := python.item(t, key); name != "the entity is changed" && item["l_extra_cp"] == nil {
+			item := python.item(t, key)
+			if name != "the entity is changed" && item["l_extra_cp"] == nil {
 				t.Errorf("%s, marked %v: the other program's limit is lost", name, marked)
 			}
 		}
 	}
+}
+
+// before makes a change with a write of another program just before its transaction.
+func (o *otherWriter) before(t *testing.T, write func(), do func() error) error {
+	t.Helper()
+	o.write = write
+	o.once.Store(false)
+	defer func() { o.write = nil }()
+	err := do()
+	if !o.once.Load() {
+		t.Error("no transaction was sent")
+	}
+	return err
+}
+
+// putMore adds a limit to an item. As the Python library does, it replaces the whole item, without
+// what the library does not know.
+func (s *Store) putMore(t *testing.T, key schema.Key) {
+	t.Helper()
+	item := s.item(t, key)
+	delete(item, schema.AttrEdition)
+	for field, n := range map[string]int64{"cp": 9, "ra": 9, "rp": 60} {
+		item["l_extra_"+field] = schema.Number(n)
+	}
+	s.put(t, item)
 }
 
 // configuredOn returns another store on the table of s, with the usual transport.

@@ -11,13 +11,13 @@ import (
 )
 
 // VersionAdmin reads entities and places with their versions, and changes them if they have a
-// version. A version is in the ETag header; a change requires it with If-Match. If the store has no
-// versions, versions are empty, and a condition is an error with code [weir.Unsupported].
+// version. A version is in the ETag header; a change requires it with If-Match. If the store has
+// no versions, versions are empty, and a condition is an error with code [weir.Unsupported].
 type VersionAdmin interface {
 	// Place returns the limits that are configured at one place, with their version.
 	Place(ctx context.Context, at weir.Subject) (*change.Place, error)
-	// ChangeLimits replaces the limits at a place if the place is as o requires, and returns the new
-	// version. An empty list removes them. A nil o requires nothing.
+	// ChangeLimits replaces the limits at a place if the place is as o requires, and returns the
+	// new version. An empty list removes them. A nil o requires nothing.
 	ChangeLimits(
 		ctx context.Context, at weir.Subject, limits []weir.Limit, o *change.Options,
 	) (version string, err error)
@@ -191,8 +191,8 @@ func alreadyGone(err error) bool {
 	return ok && conflict.Version == ""
 }
 
-// lostAnswer returns the error of a change with a condition. If an earlier attempt had no answer, it
-// may have made the change itself that a later one found: then the outcome is unknown.
+// lostAnswer returns the error of a change with a condition. If an earlier attempt had no answer,
+// it may have made the change itself that a later one found: then the outcome is unknown.
 func (r *callResult) lostAnswer() error {
 	if _, ok := errors.AsType[*change.ConflictError](r.err); !ok || !r.unknown {
 		return r.err

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// Place returns the limits that are configured at exactly one place, as [Limiter.Limits] does, with
-// their version. The version is empty if there are none, and if the store has no versions.
+// Place returns the limits that are configured at exactly one place, as [Limiter.Limits] does,
+// with their version. The version is empty if there are none, and if the store has no versions.
 func (l *Limiter) Place(ctx context.Context, at weir.Subject) (*change.Place, error) {
 	reader, ok := l.store.(driver.PlaceReader)
 	if !ok {
@@ -78,10 +78,10 @@ func (l *Limiter) checkPlace(at weir.Subject, limits []weir.Limit) ([]weir.Limit
 	return normal, nil
 }
 
-// ChangeEntity declares an entity or changes it, on condition that it is as o requires; nil requires
-// nothing. It returns the version after the change, empty if the store has no versions. Errors are
-// those of [Limiter.SetEntity]; a store that keeps no names and metadata refuses them with code
-// [weir.Unsupported].
+// ChangeEntity declares an entity or changes it, on condition that it is as o requires; nil
+// requires nothing. It returns the version after the change, empty if the store has no versions.
+// Errors are those of [Limiter.SetEntity]; a store that keeps no names and metadata refuses them
+// with code [weir.Unsupported].
 func (l *Limiter) ChangeEntity(
 	ctx context.Context, name string, c *change.Entity, o *change.Options,
 ) (version string, err error) {
@@ -114,8 +114,8 @@ func (l *Limiter) ChangeEntity(
 	return version, l.nameChange(ctx, err, weir.Subject{Entity: name})
 }
 
-// RemoveEntity is [Limiter.DeleteEntity] on condition that the entity is as o requires; nil requires
-// nothing.
+// RemoveEntity is [Limiter.DeleteEntity] on condition that the entity is as o requires; nil
+// requires nothing.
 func (l *Limiter) RemoveEntity(ctx context.Context, name string, o *change.Options) error {
 	editor, versions, err := l.versionEditor(o)
 	if err != nil {
@@ -147,8 +147,8 @@ func optionsOf(o *change.Options) change.Options {
 // longestVersion bounds the length of a version that a caller gives.
 const longestVersion = 128
 
-// versionEditor returns the store's editor; versions is nil if the store has no versions, which is
-// an error if o has a condition.
+// versionEditor returns the store's editor; versions is nil if the store has no versions, which
+// is an error if o has a condition.
 func (l *Limiter) versionEditor(
 	o *change.Options,
 ) (editor driver.ConfigEditor, versions driver.VersionEditor, err error) {
@@ -205,9 +205,10 @@ func (l *Limiter) nameChange(ctx context.Context, err error, at weir.Subject) er
 	return &out
 }
 
-// Resources returns, in order, the resources on which an entity has limits of its own or something
-// in use. If entity is empty, it returns all that have limits, of their own or of an entity, or that
-// are in use. If the store cannot list them, the error has code [weir.Unsupported].
+// Resources returns, in order, the resources on which an entity has limits of its own or
+// something in use. If entity is empty, it returns all that have limits, of their own or of an
+// entity, or that are in use. If the store cannot list them, the error has code
+// [weir.Unsupported].
 func (l *Limiter) Resources(ctx context.Context, entity string) ([]string, error) {
 	if reason := identifier.CheckEntity(entity, l.traits.EntitySlash); entity != "" && reason != "" {
 		return nil, invalid("entity", entity, reason)

@@ -99,8 +99,8 @@ func nameJSON(name string) string {
 	return metadata.JSON(name)
 }
 
-// metadata adds the changes of the metadata of an entity. The values are JSON, so that an empty text
-// is not nothing.
+// metadata adds the changes of the metadata of an entity. The values are JSON, so that an empty
+// text is not nothing.
 func (d *differ) metadata(at Change, before, after map[string]any) {
 	for _, name := range names(before, after) {
 		at.Attribute, at.Was, at.Is = "metadata."+name, "", ""

@@ -58,9 +58,9 @@ func valueOf(depth int) *rapid.Generator[any] {
 	return rapid.OneOf(plain...)
 }
 
-// TestExportOfNames sets random names and metadata, writes them as a limits file, parses the file,
-// and applies it to another store, by one write and by a change of each entity. Nothing is lost, and
-// the versions are the same.
+// TestExportOfNames sets random names and metadata, writes them as a limits file, parses the
+// file, and applies it to another store, by one write and by a change of each entity. Nothing is
+// lost, and the versions are the same.
 func TestExportOfNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -54,8 +54,8 @@ func setLimits(d *weir.Definitions, at weir.Subject, limits []weir.Limit) {
 	}
 }
 
-// ChangeEntity declares an entity or changes it if it is as o requires. See [driver.VersionEditor]
-// for errors.
+// ChangeEntity declares an entity or changes it if it is as o requires. See
+// [driver.VersionEditor] for errors.
 func (s *Store) ChangeEntity(
 	ctx context.Context, now time.Time, name string, c *change.Entity, o change.Options,
 ) (version string, err error) {
@@ -86,8 +86,8 @@ func checkEntity(d *weir.Definitions, name string, o change.Options) error {
 	return o.Check(current, "the entity "+name)
 }
 
-// RemoveEntity removes an entity and its limits if it is as o requires. See [driver.VersionEditor]
-// and [Store.DeleteEntity] for errors.
+// RemoveEntity removes an entity and its limits if it is as o requires. See
+// [driver.VersionEditor] and [Store.DeleteEntity] for errors.
 func (s *Store) RemoveEntity(
 	ctx context.Context, now time.Time, name string, o change.Options,
 ) error {

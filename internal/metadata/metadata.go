@@ -2,8 +2,8 @@
 // commands write texts only; the Python library may have written other values, which are kept
 // exactly. It has no state.
 //
-// The normal form of a value is nil, a string, a bool, an int64, a [json.Number], a map[string]any
-// or a []any of such values. A number is an int64 if its text is that of one.
+// The normal form of a value is nil, a string, a bool, an int64, a [json.Number], a
+// map[string]any or a []any of such values. A number is an int64 if its text is that of one.
 package metadata
 
 import (
@@ -39,8 +39,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Normalize returns a copy in normal form; nil if there are no entries. If something is wrong, path
-// is the part that is, below the metadata, and reason says why.
+// Normalize returns a copy in normal form; nil if there are no entries. If something is wrong,
+// path is the part that is, below the metadata, and reason says why.
 func Normalize(m map[string]any) (out map[string]any, path, reason string) {
 	if len(m) == 0 {
 		return nil, "", ""
@@ -64,8 +64,8 @@ func Plain(m map[string]any) (out map[string]any, path, reason string) {
 	return v.(map[string]any), "", ""
 }
 
-// normalize returns a value in normal form, or the path of what is wrong in it, which begins with a
-// dot or a bracket unless it is the value itself.
+// normalize returns a value in normal form, or the path of what is wrong in it, which begins with
+// a dot or a bracket unless it is the value itself.
 func normalize(value any, depth int) (out any, path, reason string) {
 	if depth > maxDepth {
 		return nil, "", fmt.Sprintf("is nested deeper than %d levels", maxDepth)
@@ -151,8 +151,8 @@ func ParseValue(text []byte) (any, error) {
 	return m["value"], err
 }
 
-// JSON returns a value in normal form as JSON. Names are in order, and no character is escaped that
-// need not be.
+// JSON returns a value in normal form as JSON. Names are in order, and no character is escaped
+// that need not be.
 func JSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/version"
 )
 
-// notInVersion returns the attributes of a configuration item that its version leaves out: keys, the
-// edition, what no limit depends on, and the settings of a namespace that have no version.
+// notInVersion returns the attributes of a configuration item that its version leaves out: keys,
+// the edition, what no limit depends on, and the settings of a namespace that have no version.
 func notInVersion() []string {
 	return []string{
 		AttrPK, AttrSK, AttrGSI3PK, AttrGSI3SK, AttrGSI4PK, AttrGSI4SK, AttrEntity, AttrResource,
@@ -29,8 +29,8 @@ func EntityVersionAttributes() []string {
 	}
 }
 
-// PlaceVersion returns the version of a configuration item: a hash of its content. Both weir and the
-// Python library change it with every change of the limits. It is empty if item is nil.
+// PlaceVersion returns the version of a configuration item: a hash of its content. Both weir and
+// the Python library change it with every change of the limits. It is empty if item is nil.
 func PlaceVersion(item Item) string {
 	if item == nil {
 		return ""
@@ -42,8 +42,8 @@ func PlaceVersion(item Item) string {
 	return version.Of(versionForm(TypedJSON(content)))
 }
 
-// EntityVersion returns the version of an entity: a hash of its META, which may be nil, and of its
-// configuration items by resource. It is empty if there are none.
+// EntityVersion returns the version of an entity: a hash of its META, which may be nil, and of
+// its configuration items by resource. It is empty if there are none.
 func EntityVersion(meta Item, configs map[string]Item) string {
 	if meta == nil && len(configs) == 0 {
 		return ""
@@ -64,8 +64,8 @@ func EntityVersion(meta Item, configs map[string]Item) string {
 	return version.Of(content)
 }
 
-// versionForm returns typed JSON with all numbers in one form, because DynamoDB writes some numbers
-// in another form than it got them.
+// versionForm returns typed JSON with all numbers in one form, because DynamoDB writes some
+// numbers in another form than it got them.
 func versionForm(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -88,8 +88,8 @@ func versionForm(value any) any {
 	return value
 }
 
-// numberForm returns a number as its digits without zeros at the ends, and the exponent of the last
-// digit.
+// numberForm returns a number as its digits without zeros at the ends, and the exponent of the
+// last digit.
 func numberForm(text string) string {
 	lower := strings.ToLower(text)
 	mantissa, power, _ := strings.Cut(lower, "e")

@@ -21,8 +21,8 @@ import (
 // A version is a hash of the content of items. It is checked against a consistent read, and the
 // transaction of the change requires the items to be as they were read. The attributes of a META
 // are known, so the transaction names all of them. Those of a configuration item are not: its
-// limits may have any names, and DynamoDB cannot require that an item has no others. So a change on
-// condition marks the item with an edition before it reads it for good, and the transaction
+// limits may have any names, and DynamoDB cannot require that an item has no others. So a change
+// on condition marks the item with an edition before it reads it for good, and the transaction
 // requires the edition; see [schema.Config.Edition].
 
 // ReadPlace returns the limits at a place with their version, by a consistent read. It leaves out
@@ -42,7 +42,8 @@ func (a *Admin) ReadPlace(ctx context.Context, at weir.Subject) (*change.Place, 
 	return &change.Place{Limits: level.Limits, Version: placeVersion(item)}, nil
 }
 
-// placeVersion returns the version of a place's item, which may be nil; empty if it has no limits.
+// placeVersion returns the version of a place's item, which may be nil; empty if it has no
+// limits.
 func placeVersion(item schema.Item) string {
 	if !config.ParseLevel("", item).HasLimits() {
 		return ""
@@ -50,8 +51,8 @@ func placeVersion(item schema.Item) string {
 	return schema.PlaceVersion(item)
 }
 
-// mark returns a configuration item as it is in the table, with an edition. item is how it was read;
-// it may be nil. If the item is gone, mark returns nil.
+// mark returns a configuration item as it is in the table, with an edition. item is how it was
+// read; it may be nil. If the item is gone, mark returns nil.
 func (a *Admin) mark(ctx context.Context, key schema.Key, item schema.Item) (schema.Item, error) {
 	if item == nil || client.TextOf(item, schema.AttrEdition) != "" {
 		return item, nil
@@ -156,8 +157,8 @@ func (a *Admin) planRemove(ctx context.Context, t *Change, name string, o change
 	return a.planDeleteAsRead(ctx, t, name, d)
 }
 
-// planDeleteAsRead plans the deletion of an entity's record and limits, on condition that they are as
-// they were read.
+// planDeleteAsRead plans the deletion of an entity's record and limits, on condition that they
+// are as they were read.
 func (a *Admin) planDeleteAsRead(
 	ctx context.Context, t *Change, name string, d *config.Entity,
 ) error {
@@ -202,9 +203,9 @@ func (a *Admin) planDeleteAsRead(
 	return t.addAuditEvent(schema.ActionEntityDeleted, name, "", schema.DeletedDetails(deleted, true))
 }
 
-// ListResources returns, in order, the resources that have limits, of their own or of an entity, and
-// those of the bucket items. It reads the two registries of resources, and the rows of all bucket
-// items in an index.
+// ListResources returns, in order, the resources that have limits, of their own or of an entity,
+// and those of the bucket items. It reads the two registries of resources, and the rows of all
+// bucket items in an index.
 func (a *Admin) ListResources(ctx context.Context) ([]string, error) {
 	names, err := a.ConfiguredResources(ctx, true)
 	if err != nil {

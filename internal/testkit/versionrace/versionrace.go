@@ -52,15 +52,17 @@ func Run(t *testing.T, admins map[string]Admin) {
 	t.Helper()
 	r := &race{
 		t: t, admins: admins, names: slices.Sorted(maps.Keys(admins)),
-		at: weir.Subject{Entity: "limited", Resource: "gpt-4o"}, // the version of an entity covers its limits
+		// The version of an entity covers its limits, so these are of another one.
+		at: weir.Subject{Entity: "limited", Resource: "gpt-4o"},
 	}
 	ctx := weir.WithPrincipal(t.Context(), r.names[0])
 	first := admins[r.names[0]]
-	if _, err := first.ChangeEntity(ctx, entity, &change.Entity{}, &change.Options{IfAbsent: true}); err != nil {
+	isNew := &change.Options{IfAbsent: true}
+	if _, err := first.ChangeEntity(ctx, entity, &change.Entity{}, isNew); err != nil {
 		t.Fatal(err)
 	}
 	limits := []weir.Limit{{Name: limit, Capacity: initial}}
-	if _, err := first.ChangeLimits(ctx, r.at, limits, &change.Options{IfAbsent: true}); err != nil {
+	if _, err := first.ChangeLimits(ctx, r.at, limits, isNew); err != nil {
 		t.Fatal(err)
 	}
 	entries, raises, refused := 0, 0, 0
