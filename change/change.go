@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir/internal/version"
 )
 
-// AnyVersion, as [Options.IfVersion], stands for every version.
+// AnyVersion stands for every version in [Options.IfVersion].
 const AnyVersion = "*"
 
 // Options say in which state an entity or a place must be, so that it is changed. The check and

@@ -33,8 +33,16 @@ type Admin interface {
 	// DeleteEntity removes an entity and its limits. It returns an error with code [weir.Conflict]
 	// if the entity has children.
 	DeleteEntity(ctx context.Context, name string) error
+	ListAdmin
+}
+
+// ListAdmin lists entities and resources.
+type ListAdmin interface {
 	// Entities returns a page of names in order.
 	Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error)
+	// Resources returns, in order, the resources on which an entity has limits of its own or
+	// something in use; if entity is empty, all that have limits or are in use.
+	Resources(ctx context.Context, entity string) ([]string, error)
 	// Capacity returns the limits of every entity that uses a resource or has limits of its own on
 	// it.
 	Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error)

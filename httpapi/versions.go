@@ -29,9 +29,6 @@ type VersionAdmin interface {
 	// RemoveEntity removes an entity and its limits if it is as o requires. A nil o requires
 	// nothing.
 	RemoveEntity(ctx context.Context, name string, o *change.Options) error
-	// Resources returns, in order, the resources on which an entity has limits of its own or
-	// something in use; if entity is empty, all that have limits or are in use.
-	Resources(ctx context.Context, entity string) ([]string, error)
 }
 
 // Place returns the limits that are configured at one place with their version; see
@@ -128,7 +125,7 @@ func (c *Client) RemoveEntity(ctx context.Context, name string, o *change.Option
 	return out.lostAnswer()
 }
 
-// Resources returns the resources of an entity, or all; see [VersionAdmin]. The role read is
+// Resources returns the resources of an entity, or all; see [ListAdmin]. The role read is
 // enough.
 func (c *Client) Resources(ctx context.Context, entity string) ([]string, error) {
 	path := "/v1/resources"

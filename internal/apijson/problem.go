@@ -111,13 +111,12 @@ func (p *Problem) setConflict(e *change.ConflictError) {
 
 // conflict returns the cause of a conflict about a version; nil for any other problem.
 func (p *Problem) conflict() error {
-	if p.Code != weir.Conflict || p.Field != "version" {
+	isVersion := p.Code == weir.Conflict && p.Field == "version"
+	if !isVersion {
 		return nil
 	}
 	e := &change.ConflictError{Version: p.CurrentVersion, Action: p.LastChange, By: p.ChangedBy}
-	if at, err := readInstant(p.ChangedAt); err == nil {
-		e.At = at
-	}
+	e.At, _ = readInstant(p.ChangedAt) // zero if it is missing
 	return e
 }
 

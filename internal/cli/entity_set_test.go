@@ -20,20 +20,7 @@ import (
 // except that a table escapes what a terminal would act on.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
-	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
-		Entities: map[string]weir.EntityDefinition{"acme": {Metadata: map[string]any{
-			"of python": []any{int64(1), nil, json.Number("1.5")},
-		}}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lim, err := limiter.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(httphandler.New(lim, &httphandler.Options{Admin: lim, Records: lim}))
-	t.Cleanup(server.Close)
+	server := hostileServer(t)
 	run := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -76,7 +63,11 @@ func TestHostileNames(t *testing.T) {
 		}
 		events := run("audit", "list", "acme", "-o", "json", "--size", "1")
 		if len(hostile) < 1024 {
-			var list struct{ Events []struct{ Details struct{ Metadata map[string]any } } }
+			var list struct {
+				Events []struct {
+					Details struct{ Metadata map[string]any }
+				}
+			}
 			if err := json.Unmarshal([]byte(events), &list); err != nil || len(list.Events) != 1 ||
 				list.Events[0].Details.Metadata["key"] != hostile {
 				t.Errorf("%.40q: the audit has %s, %v", hostile, events, err)
@@ -84,4 +75,24 @@ func TestHostileNames(t *testing.T) {
 		}
 		run("audit", "list", "acme", "-o", "csv")
 	}
+}
+
+// hostileServer serves an entity whose metadata another program has written.
+func hostileServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+		Entities: map[string]weir.EntityDefinition{"acme": {Metadata: map[string]any{
+			"of python": []any{int64(1), nil, json.Number("1.5")},
+		}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim, err := limiter.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(httphandler.New(lim, &httphandler.Options{Admin: lim, Records: lim}))
+	t.Cleanup(server.Close)
+	return server
 }

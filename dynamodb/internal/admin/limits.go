@@ -93,10 +93,10 @@ func (a *Admin) planLimits(
 			return "", err
 		}
 	}
-	if old != nil {
-		if target, err = schema.ParseConfig(old); err != nil {
-			return "", client.Unreadable(err)
-		}
+	if c, err := client.Parse(old, schema.ParseConfig); err != nil {
+		return "", err
+	} else if c != nil {
+		target = c
 	}
 	current, before := placeVersion(old), target.Limits
 	target.SetLimits(limits)
@@ -125,15 +125,20 @@ func (a *Admin) planLimits(
 		return "", err
 	}
 	if !declared && len(limits) > 0 {
-		e, err := NewEntity(a.config.Namespace, at.Entity, t.now)
-		if err != nil {
-			return "", err
-		}
-		if err := t.declare(e); err != nil {
+		if err := t.declareNew(at.Entity); err != nil {
 			return "", err
 		}
 	}
 	return version, t.addLimitsEvent(at, target, before)
+}
+
+// declareNew declares an entity without a parent.
+func (t *Change) declareNew(name string) error {
+	e, err := NewEntity(t.namespace, name, t.now)
+	if err != nil {
+		return err
+	}
+	return t.declare(e)
 }
 
 // putLimits replaces a place's item, which may be nil, by another under a condition, and keeps the
