@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
@@ -125,7 +126,8 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 	switch s.kind {
 	case stepEntity:
 		e := d.Entities[s.at.Entity]
-		return l.SetEntity(ctx, s.at.Entity, e.Parent, e.Cascade)
+		_, err := l.ChangeEntity(ctx, s.at.Entity, change.EntityOf(&e), nil)
+		return err
 	case stepPolicy:
 		return l.SetPolicy(ctx, d.OnUnavailable)
 	case stepRetention:

@@ -37,20 +37,32 @@ type room struct {
 }
 
 // everyTest has the imports that tests in every folder may have.
-var everyTest = []string{root, "internal/testkit", "internal/soak", rapid}
+var everyTest = []string{
+	root, "change", "internal/testkit", "internal/testkit/versionrace", "internal/soak", rapid,
+}
 
 // rooms is the import table. Every folder needs a row.
 var rooms = []room{
 	{
-		dir: root, imports: []string{"kernel", "internal/clip", "internal/identifier"},
+		dir: root,
+		imports: []string{
+			"kernel", "internal/clip", "internal/identifier", "internal/metadata", "internal/version",
+		},
 		tests: []string{"limiter", "memory"},
 	},
-	{dir: "driver", imports: []string{root, "kernel"}, tests: []string{"limiter", "conformance"}},
+	{
+		dir:     "change",
+		imports: []string{root, "internal/clip", "internal/metadata", "internal/version"},
+	},
+	{
+		dir: "driver", imports: []string{root, "change", "kernel"},
+		tests: []string{"limiter", "conformance"},
+	},
 	{dir: "driver/declare", imports: []string{root}},
 	{
 		dir: "limiter",
 		imports: []string{
-			root, "driver", "driver/declare", "kernel", "internal/clip", "internal/hash",
+			root, "change", "driver", "driver/declare", "kernel", "internal/clip", "internal/hash",
 			"internal/identifier", "internal/leaseid",
 		},
 		tests: []string{"memory", "manifest", "conformance", "conformance/broken", "conformance/model"},
@@ -59,19 +71,24 @@ var rooms = []room{
 	{dir: "internal/clip"},
 	{dir: "internal/hash"},
 	{dir: "internal/identifier"},
+	{dir: "internal/metadata"},
+	{dir: "internal/version"},
 	{dir: "internal/leaseid", imports: []string{root}},
 	{dir: "internal/joined"},
 	{dir: "internal/money"},
 
 	{
-		dir:     "memory",
-		imports: []string{root, "driver", "driver/declare", "kernel", "internal/hash"},
-		tests:   []string{"limiter", "conformance", "manifest"},
+		dir: "memory",
+		imports: []string{
+			root, "change", "driver", "driver/declare", "kernel", "internal/hash", "internal/metadata",
+		},
+		tests: []string{"limiter", "conformance", "manifest"},
 	},
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "aggregator", "driver", "driver/declare", "kernel", "internal/schema",
+			root, "aggregator", "change", "driver", "driver/declare", "kernel", "internal/metadata",
+			"internal/schema",
 			"internal/sharding", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client",
@@ -87,7 +104,8 @@ var rooms = []room{
 	{
 		dir: "dynamodb/internal/admin",
 		imports: []string{
-			root, "driver", "driver/declare", "internal/schema", awsSDK, "dynamodb/internal/bucketitem",
+			root, "change", "driver", "driver/declare", "internal/metadata", "internal/schema", awsSDK,
+			"dynamodb/internal/bucketitem",
 			"dynamodb/internal/tables", "dynamodb/internal/config", "dynamodb/internal/client",
 			"dynamodb/internal/stream",
 		},
@@ -129,7 +147,7 @@ var rooms = []room{
 	{
 		dir: "tigerbeetle",
 		imports: []string{
-			root, "driver", "kernel", "tigerbeetle/internal/client",
+			root, "change", "driver", "kernel", "tigerbeetle/internal/client",
 			"tigerbeetle/internal/uint128", tigerbeetle,
 		},
 		tests: []string{
@@ -157,19 +175,22 @@ var rooms = []room{
 
 	{
 		dir:     "internal/apijson",
-		imports: []string{root},
+		imports: []string{root, "change", "internal/metadata"},
 		tests:   []string{"limiter", "memory", "manifest"},
 	},
 	{
-		dir: "httpapi", imports: []string{root, "internal/apijson", "internal/leaseid"},
+		dir: "httpapi", imports: []string{root, "change", "internal/apijson", "internal/leaseid"},
 		tests: []string{
 			"limiter", "memory", "conformance", "manifest", "httpapi/httphandler",
 			"internal/declared", "internal/server/statuspage", "internal/testkit/recordstore",
 		},
 	},
 	{
-		dir:     "httpapi/httphandler",
-		imports: []string{root, "httpapi", "internal/apijson", "internal/money", jsonV2},
+		dir: "httpapi/httphandler",
+		imports: []string{
+			root, "change", "httpapi", "internal/apijson", "internal/metadata", "internal/money",
+			jsonV2,
+		},
 		tests: []string{
 			"limiter", "driver", "memory", "manifest", "internal/declared",
 			"internal/server/statuspage", "internal/testkit/recordstore",
@@ -213,7 +234,7 @@ var rooms = []room{
 		tests:   []string{"memory"},
 	},
 
-	{dir: "internal/schema", imports: []string{root, "kernel", awsSDK}},
+	{dir: "internal/schema", imports: []string{root, "kernel", "internal/version", awsSDK}},
 	{
 		dir: "internal/function",
 		imports: []string{
@@ -228,6 +249,7 @@ var rooms = []room{
 	{
 		dir: "internal/cli",
 		imports: []string{
+			"change", "internal/metadata",
 			root, "change", "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
 			"internal/metadata", "grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
 			"internal/schema", "internal/server", "internal/lab", "internal/joined",
@@ -256,7 +278,7 @@ var rooms = []room{
 	{
 		dir: "internal/declared",
 		imports: []string{
-			root, "limiter", "driver/declare", "httpapi", "manifest", "internal/clip",
+			root, "change", "limiter", "driver/declare", "httpapi", "manifest", "internal/clip",
 			"internal/joined",
 		},
 		tests: []string{"driver", "memory", "dynamodb", "internal/schema", awsSDK},
@@ -330,6 +352,7 @@ var rooms = []room{
 		dir:     "internal/testkit",
 		imports: []string{root, "internal/local", "internal/soak", awsSDK, awsSmithy},
 	},
+	{dir: "internal/testkit/versionrace", imports: []string{root, "change"}},
 	{dir: "internal/testkit/recordstore", imports: []string{root, "limiter", "driver", "memory"}},
 	{
 		dir:     "internal/testkit/liveserver",
@@ -352,6 +375,6 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
 	"internal/testkit/liveserver",
-	"internal/testkit/recordstore",
+	"internal/testkit/recordstore", "internal/testkit/versionrace",
 	"internal/soak",
 }

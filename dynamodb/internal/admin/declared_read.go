@@ -147,6 +147,19 @@ func addEntity(out *declare.Definitions, name string, read *config.Entity) {
 	if read.Entity != nil && read.Entity.Parent != "" {
 		e.Parent, e.Cascade = read.Entity.Parent, read.Entity.Cascade
 	}
+	if read.Entity != nil {
+		if e.Name = read.Entity.Name; e.Name == name {
+			e.Name = ""
+		}
+		var others []string
+		e.Metadata, others = plainMetadata(read.Entity)
+		for _, key := range others {
+			out.Foreign = append(out.Foreign, declare.Foreign{
+				Path: "entities." + name + ".metadata." + key, At: weir.Subject{Entity: name},
+				Attribute: schema.AttrMetadata, Reason: "is not JSON, as metadata must be in a limits file",
+			})
+		}
+	}
 	for _, resource := range slices.Sorted(maps.Keys(read.Levels)) {
 		level := read.Levels[resource]
 		at := weir.Subject{Entity: name, Resource: resource}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -371,7 +372,11 @@ func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 		if e.Name != name {
 			out.Name = e.Name
 		}
-		out.Metadata = a.plainMetadata(e)
+		var others []string
+		out.Metadata, others = plainMetadata(e)
+		for _, key := range others {
+			a.report(client.Fault(weir.Unsupported, "entities."+name+".metadata."+key, "", "is not JSON"))
+		}
 	}
 	for resource, l := range d.Levels {
 		if len(l.Limits) > 0 {
@@ -382,21 +387,21 @@ func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 	return out, nil
 }
 
-// plainMetadata returns the metadata of an entity that are JSON; nil if there are none.
-func (a *Admin) plainMetadata(e *schema.Entity) map[string]any {
-	if len(e.Metadata) == 0 {
-		return nil
-	}
-	out := make(map[string]any, len(e.Metadata))
-	for key, value := range e.Metadata {
-		one, path, reason := metadata.Plain(map[string]any{key: value})
+// plainMetadata returns the metadata of an entity that are JSON, nil if there are none, and the names
+// of the others, in order.
+func plainMetadata(e *schema.Entity) (plain map[string]any, others []string) {
+	for _, key := range slices.Sorted(maps.Keys(e.Metadata)) {
+		one, _, reason := metadata.Plain(map[string]any{key: e.Metadata[key]})
 		if reason != "" {
-			a.report(client.Fault(weir.Unsupported, "entities."+e.ID+".metadata"+path, "", reason))
+			others = append(others, key)
 			continue
 		}
-		out[key] = one[key]
+		if plain == nil {
+			plain = make(map[string]any, len(e.Metadata))
+		}
+		plain[key] = one[key]
 	}
-	return out
+	return plain, others
 }
 
 // report reports an error that is not returned, unless it is nil.
