@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -176,8 +177,10 @@ func TestNoDebugCostsNothing(t *testing.T) { //nolint:paralleltest // It counts 
 // brokenConfig is a store whose configuration cannot be changed for now.
 type brokenConfig struct{ *memory.Store }
 
-func (brokenConfig) WriteLimits(context.Context, time.Time, weir.Subject, []weir.Limit) error {
-	return errors.New("no route to the store")
+func (brokenConfig) ChangeLimits(
+	context.Context, time.Time, weir.Subject, []weir.Limit, change.Options,
+) (string, error) {
+	return "", errors.New("no route to the store")
 }
 
 // TestFailedChangeIsOneLine checks that a change that the store did not make is one line, with the
