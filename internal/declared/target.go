@@ -74,9 +74,9 @@ func (m *merger) entities() {
 	gone := map[string]bool{} // entities that nothing keeps so far
 	for _, name := range bothKeys(m.stored.Entities, m.file.Entities) {
 		was, is := m.stored.Entities[name], m.file.Entities[name]
-		e := weir.EntityDefinition{Parent: was.Parent, Cascade: was.Cascade}
+		e := withoutLimits(was)
 		if m.sets.HasEntity(name) {
-			e.Parent, e.Cascade = is.Parent, is.Cascade
+			e = withoutLimits(is)
 		}
 		e.Limits = map[string][]weir.Limit{}
 		for _, resource := range bothKeys(was.Limits, is.Limits) {
@@ -109,7 +109,7 @@ func (m *merger) keepParents(gone map[string]bool) {
 			}
 			delete(gone, parent)
 			was := m.stored.Entities[parent]
-			m.out.Entities[parent] = weir.EntityDefinition{Parent: was.Parent, Cascade: was.Cascade}
+			m.out.Entities[parent] = withoutLimits(was)
 			m.keep(parent, "is the parent of "+child+", which stays")
 			again = true
 		}
@@ -127,4 +127,10 @@ func bothKeys[V any](a, b map[string]V) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// withoutLimits returns a definition without its limits.
+func withoutLimits(e weir.EntityDefinition) weir.EntityDefinition {
+	e.Limits, e.Version = nil, ""
+	return e
 }
