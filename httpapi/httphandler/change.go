@@ -148,7 +148,7 @@ func (h *Handler) entityNow(ctx context.Context, at weir.Subject) string {
 	case err != nil:
 		return ""
 	}
-	text := describeEntity(e.Parent, e.Cascade)
+	text := describeEntity(apijson.EntityOf("", e))
 	if n := len(e.Limits); n > 0 {
 		text += ", limits on " + strconv.Itoa(n) + " resources"
 	}
@@ -170,19 +170,26 @@ func afterOf(action string, body any) string {
 	case *apijson.Retention:
 		return describeRetention(b)
 	case *apijson.Entity:
-		return describeEntity(b.Parent, b.Cascade)
+		return describeEntity(b)
 	}
 	return ""
 }
 
-func describeEntity(parent string, cascade bool) string {
-	if parent == "" {
-		return "no parent"
+func describeEntity(e *apijson.Entity) string {
+	text := "no parent"
+	if e.Parent != "" {
+		text = "parent " + e.Parent
 	}
-	if cascade {
-		return "parent " + parent + ", cascade"
+	if e.Cascade {
+		text += ", cascade"
 	}
-	return "parent " + parent
+	if e.Name != "" {
+		text += ", name " + strconv.Quote(e.Name)
+	}
+	if len(e.Metadata) > 0 {
+		text += ", metadata " + strings.Join(slices.Sorted(maps.Keys(e.Metadata)), " ")
+	}
+	return text
 }
 
 func describeRetention(r *apijson.Retention) string {

@@ -81,6 +81,10 @@ var trailCases = []struct{ bearer, method, path, body, want string }{
 		`entity_set {Entity:new Resource:} by the-admin: "none" to "parent acme", 200 done`,
 	},
 	{
+		"admin", "PUT", "/v1/admin/entities/new", `{"name":"The new one","metadata":{"team":"x","b":"y"}}`,
+		`entity_set {Entity:new Resource:} by the-admin: "parent acme" to "no parent, name \"The new one\", metadata b team", 200 done`,
+	},
+	{
 		"admin", "DELETE", "/v1/admin/entities/team%2Fa", "",
 		`entity_deleted {Entity:team/a Resource:} by the-admin: "no parent, limits on 1 resources" to "none", 200 done`,
 	},
