@@ -103,28 +103,28 @@ func TestTwoApplies(t *testing.T) {
 		for _, g := range gates {
 			close(g.open)
 		}
-		winner := ""
+		var winner strings.Builder
 		answers := map[string]applied{}
 		for principal := range files {
 			if answers[principal] = <-done[principal]; answers[principal].err == nil {
-				winner += principal
+				winner.WriteString(principal)
 			}
 		}
-		if winner != "ann" && winner != "bob" {
-			t.Fatalf("run %d: %q have won: %+v", run, winner, answers)
+		if winner.String() != "ann" && winner.String() != "bob" {
+			t.Fatalf("run %d: %q have won: %+v", run, winner.String(), answers)
 		}
-		won[winner]++
+		won[winner.String()]++
 		for principal, a := range answers {
-			if principal == winner {
+			if principal == winner.String() {
 				continue
 			}
-			if !errors.Is(a.err, weir.Conflict) || !strings.Contains(a.err.Error(), winner) {
-				t.Errorf("run %d: the loser was told %v, want a conflict that names %s", run, a.err, winner)
+			if !errors.Is(a.err, weir.Conflict) || !strings.Contains(a.err.Error(), winner.String()) {
+				t.Errorf("run %d: the loser was told %v, want a conflict that names %s", run, a.err, winner.String())
 			}
 		}
-		if p := w.open("eye", inNamespace(name)).plan(files[winner]); !p.Nothing() {
+		if p := w.open("eye", inNamespace(name)).plan(files[winner.String()]); !p.Nothing() {
 			t.Errorf("run %d: %s has won, and the store differs from that file:\n%s",
-				run, winner, lines(p.Changes))
+				run, winner.String(), lines(p.Changes))
 		}
 	}
 	t.Logf("won: %v", won)
