@@ -18,7 +18,8 @@ import (
 // Change is a request to change the configuration, and its result.
 type Change struct {
 	// Action is what was asked for: "limits_set", "limits_deleted", "entity_set", "entity_deleted",
-	// "on_unavailable_set" or "retention_set".
+	// "on_unavailable_set" or "retention_set". The apply of a limits file is told as its changes, one by
+	// one, or as one "limits_applied" if it was not made.
 	Action string
 	// At is the place: the system, a resource, an entity, or an entity on a resource.
 	At      weir.Subject
@@ -29,7 +30,7 @@ type Change struct {
 	// configured. Both are empty if that is not known. If two administrators change the same place at
 	// once, the one that was slower may have changed more than Before says.
 	Before, After string
-	// Status is the status of the answer.
+	// Status is the status of the answer; 503 for a change of a limits file that has failed.
 	Status int
 	// Err is nil if the change was made. With a status of 500 or more its outcome is unknown.
 	Err error

@@ -2,10 +2,14 @@ package httphandler
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // longestApply bounds the answer to an apply. It is as long as the client waits.
@@ -28,6 +32,7 @@ func (h *Handler) applyLimits(ctx context.Context, c *incoming) (any, error) {
 	}
 	h.answerWithin(c, longestApply)
 	p, err := h.options.Limits.ApplyLimits(context.WithoutCancel(ctx), f)
+	h.tellApplied(ctx, c, p, err)
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +40,64 @@ func (h *Handler) applyLimits(ctx context.Context, c *incoming) (any, error) {
 		p.Note = h.options.AdminNote
 	}
 	return p, nil
+}
+
+// tellApplied tells the trail of each change of an apply, as if it had been asked for alone, or of an
+// apply that was not made. A malformed file is told as a refused request.
+func (h *Handler) tellApplied(ctx context.Context, c *incoming, p *httpapi.LimitsPlan, err error) {
+	if h.options.Trail == nil || err != nil && refusalKind(err) != "" {
+		return
+	}
+	told := Change{Action: "limits_applied", Request: c.r, Status: http.StatusOK}
+	if h.options.Authenticate != nil {
+		told.By = c.identity
+	}
+	if err != nil {
+		told.Err, told.Status = err, apijson.ProblemOf(err).Status
+		h.options.Trail.Changed(ctx, &told)
+		return
+	}
+	for i := range p.Changes {
+		one, of := told, &p.Changes[i]
+		one.Action = appliedAction(of)
+		one.At = weir.Subject{Entity: of.Entity, Resource: of.Resource}
+		one.Before, one.After = appliedValue(of, of.Was), appliedValue(of, of.Is)
+		if of.Error != "" {
+			one.Err, one.Status, one.After = errors.New(of.Error), http.StatusServiceUnavailable, ""
+		}
+		h.options.Trail.Changed(ctx, &one)
+	}
+}
+
+// appliedAction returns the action of one change of an apply.
+func appliedAction(c *httpapi.LimitsChange) string {
+	deletes := c.Action == "delete"
+	switch {
+	case c.Limit != "" && deletes:
+		return "limits_deleted"
+	case c.Limit != "":
+		return "limits_set"
+	case c.Entity != "" && deletes:
+		return "entity_deleted"
+	case c.Entity != "":
+		return "entity_set"
+	case c.Attribute == "on_unavailable":
+		return "on_unavailable_set"
+	}
+	return "retention_set"
+}
+
+// appliedValue describes one value of a change of an apply.
+func appliedValue(c *httpapi.LimitsChange, value string) string {
+	switch {
+	case value == "":
+		return nothing
+	case c.Attribute == "parent" || c.Attribute == "cascade":
+		return c.Attribute + " " + value
+	case strings.HasPrefix(c.Attribute, "retention."):
+		return strings.TrimPrefix(c.Attribute, "retention.") + " " + value
+	}
+	return value
 }
 
 func (h *Handler) exportLimits(ctx context.Context, c *incoming) (any, error) {

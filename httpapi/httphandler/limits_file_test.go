@@ -122,3 +122,42 @@ func TestLimitsFileMistakes(t *testing.T) {
 			`resources."a b"`, "a b", "(line 2, column 13)"),
 	})
 }
+
+// toldTrail keeps what it is told.
+type toldTrail struct {
+	changes  []httphandler.Change
+	refusals int
+}
+
+func (t *toldTrail) Changed(_ context.Context, c *httphandler.Change) {
+	t.changes = append(t.changes, *c)
+}
+
+func (t *toldTrail) Refused(context.Context, *httphandler.Refusal) { t.refusals++ }
+
+// TestApplyIsTold checks that the trail is told of each change of an apply, of an apply that is
+// refused, and of a malformed file once.
+func TestApplyIsTold(t *testing.T) {
+	t.Parallel()
+	trail := &toldTrail{}
+	w := newHandlerWorld(t, &httphandler.Options{Trail: trail})
+	const file = "version: 1\nsystem: {on_unavailable: allow}\n" +
+		"resources: {new: {limits: {rpm: {capacity: 3}}}}\nentities: {e: {}, f: {parent: e}}\n"
+	for _, text := range []string{file, file, "version: 1\n", "version: 2\n"} {
+		w.post("admin/limits/apply", limitsBody(t, text))
+	}
+	var told []string
+	for _, c := range trail.changes {
+		told = append(told, c.Action+" "+c.At.Entity+c.At.Resource+" "+c.Before+">"+c.After+
+			" "+http.StatusText(c.Status))
+	}
+	want := `on_unavailable_set  block>allow OK
+limits_set new none>rpm:3 OK
+entity_set e none>none OK
+entity_set f none>none OK
+entity_set f none>parent e OK
+limits_applied  > Conflict`
+	if got := strings.Join(told, "\n"); got != want || trail.refusals != 1 {
+		t.Errorf("told %d refusals, want 1, and\n%s\nwant\n%s", trail.refusals, got, want)
+	}
+}

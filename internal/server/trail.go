@@ -179,10 +179,10 @@ func (t *trail) Changed(ctx context.Context, c *httphandler.Change) {
 	}
 	attrs = append(attrs, slog.String("result", result))
 	if c.Before != "" {
-		attrs = append(attrs, slog.String("before", shownText(c.Before, mostReason)))
+		attrs = append(attrs, slog.String("before", shownText(withoutToken(c.Request, c.Before), mostReason)))
 	}
 	if c.After != "" {
-		attrs = append(attrs, slog.String("after", shownText(c.After, mostReason)))
+		attrs = append(attrs, slog.String("after", shownText(withoutToken(c.Request, c.After), mostReason)))
 	}
 	if c.Err != nil {
 		reason := withoutToken(c.Request, oneLine(c.Err))
