@@ -53,7 +53,7 @@ error and no file, and the exit code is 1. With --without-foreign it prints the 
 
 // fileAction is the action of a command on a limits file.
 type fileAction func(
-	ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile,
+	ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile,
 ) (*connect.Answer, error)
 
 // fileCommand makes a command that sends a limits file.
@@ -74,7 +74,7 @@ func fileCommand(
 			return nil, console.FailedError(err)
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			return do(ctx, c.Limits, f)
+			return do(ctx, c, f)
 		}, nil
 	}
 	return connect.Command(a, cmd, does, plan)
@@ -89,8 +89,8 @@ func limitsPlanCommand(a *console.App) *cobra.Command {
   weir limits plan limits.yaml --output json`,
 	}
 	return fileCommand(a, cmd, connect.Compares, &httpapi.LimitsFile{},
-		func(ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile) (*connect.Answer, error) {
-			p, err := limits.PlanLimits(ctx, f)
+		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
+			p, err := c.Limits.PlanLimits(ctx, f)
 			if err != nil {
 				return nil, err
 			}
@@ -106,8 +106,8 @@ func limitsDiffCommand(a *console.App) *cobra.Command {
 		Example: "  weir limits diff limits.yaml --store dynamodb://limits",
 	}
 	return fileCommand(a, cmd, connect.Compares, &httpapi.LimitsFile{},
-		func(ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile) (*connect.Answer, error) {
-			p, err := limits.PlanLimits(ctx, f)
+		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
+			p, err := c.Limits.PlanLimits(ctx, f)
 			if err != nil {
 				return nil, err
 			}
@@ -136,12 +136,15 @@ func limitsApplyCommand(a *console.App) *cobra.Command {
 	flags.BoolVar(&f.Adopt, "adopt", false,
 		"take over what the Python library's provisioner manages")
 	return fileCommand(a, cmd, connect.Configures, f,
-		func(ctx context.Context, limits httpapi.LimitsAdmin, f *httpapi.LimitsFile) (*connect.Answer, error) {
-			p, err := limits.ApplyLimits(ctx, f)
+		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
+			p, err := c.Limits.ApplyLimits(ctx, f)
 			if err != nil {
 				return nil, err
 			}
 			answer := &connect.Answer{Value: p, Table: func(b *bytes.Buffer) { writeApplied(b, p) }}
+			if p.Note != "" && !c.OnServer { // that of a server is printed anyway
+				answer.Notes = []string{p.Note}
+			}
 			return answer, failedChanges(p)
 		})
 }
