@@ -25,6 +25,8 @@ type apply struct {
 	// record is as this apply wrote it last.
 	record *declare.Record
 	steps  []*step
+	// followed is false if live subjects may not have the changed limits yet.
+	followed bool
 }
 
 // ApplyLimits implements [httpapi.LimitsAdmin].
@@ -56,7 +58,7 @@ func (l *Limits) ApplyLimits(
 	if err := a.run(declare.WithClaim(ctx, a.record.Apply.ID)); err != nil {
 		return nil, err
 	}
-	a.follow(ctx)
+	a.followed = a.follow(ctx)
 	if err := a.finish(ctx); err != nil {
 		return nil, asError(err)
 	}
@@ -66,8 +68,9 @@ func (l *Limits) ApplyLimits(
 // follow brings the state of live subjects to the changed limits. The limits of an entity on one
 // resource are left out, because their change has done it. An apply that continues an interrupted
 // one does it for all that the file manages, because the other may not have come to it. A failure
-// changes nothing for weir, which reads the configuration anyway, and is told in the note.
-func (a *apply) follow(ctx context.Context) {
+// changes nothing for weir, which reads the configuration anyway, and is told in the note; the next
+// apply tries again. It reports whether all have followed.
+func (a *apply) follow(ctx context.Context) bool {
 	changed := map[weir.Subject]bool{}
 	for _, s := range a.steps {
 		single := s.at.Entity != "" && s.at.Resource != weir.DefaultResource
@@ -77,7 +80,7 @@ func (a *apply) follow(ctx context.Context) {
 	}
 	continues := a.plan.record.Apply != nil
 	if len(changed) == 0 && !continues {
-		return
+		return true
 	}
 	managed := &a.record.Managed
 	var subjects []weir.Subject
@@ -93,8 +96,9 @@ func (a *apply) follow(ctx context.Context) {
 	}
 	if err != nil {
 		a.plan.out.Note = "the limits are set, but not all buckets in use have them yet, and " +
-			"programs with the Python library go by the buckets: " + err.Error()
+			"programs with the Python library go by the buckets: apply the file again: " + err.Error()
 	}
+	return err == nil
 }
 
 // claim puts the mark of this apply into the record. The managed set becomes that of before and
@@ -214,6 +218,9 @@ func (a *apply) finish(ctx context.Context) error {
 	d.Managed = a.plan.managed(a.steps)
 	d.AppliedAt, d.AppliedBy = a.target.now(), d.Apply.By
 	d.Apply, d.Again = nil, nil
+	if !a.followed { // a mark that is too old already, so that the next apply continues
+		d.Apply = &declare.Mark{ID: rand.Text(), By: a.record.Apply.By, At: time.UnixMilli(0)}
+	}
 	for _, s := range a.steps {
 		if s.err != nil && (s.kind == stepEntity || s.kind == stepDelete) {
 			d.Again = append(d.Again, s.at.Entity)

@@ -49,7 +49,7 @@ func (t *target) plan(ctx context.Context, f *file) (*plan, error) {
 	}
 	p := &plan{file: f, record: record, stored: stored}
 	p.out.Namespace = t.DeclaredNamespace()
-	p.wanted, p.out.Kept = merge(stored.Definitions, f, &record.Managed)
+	p.wanted, p.out.Kept = merge(stored, f, &record.Managed)
 	p.changes = manifest.Diff(stored.Definitions, p.wanted)
 	p.out.Changes = shown(p.changes)
 	p.out.Unmanaged = shown(manifest.Diff(f.definitions, p.wanted))

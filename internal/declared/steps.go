@@ -3,6 +3,7 @@ package declared
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/weir-limiter/weir"
@@ -94,7 +95,8 @@ func (p *plan) kindOf(c *manifest.Change) (stepKind, weir.Subject) {
 
 // sort puts steps in the order in which they can be made. Parents are declared before their
 // children, so that all ancestors of an entity have their new parents when the entity gets its
-// own, and no cycle arises on the way. Children are deleted before their parents.
+// own, and no cycle arises on the way. Children are deleted before their parents. Limits are set
+// before others are deleted, so that nobody is without limits while they move between levels.
 func (p *plan) sort(list []*step) {
 	depth := func(of map[string]weir.EntityDefinition, name string) int {
 		n := 0
@@ -108,6 +110,10 @@ func (p *plan) sort(list []*step) {
 		switch s.kind {
 		case stepEntity:
 			ranks[s] = depth(p.wanted.Entities, s.at.Entity)
+		case stepLimits:
+			if len(limitsAt(p.wanted, s.at)) == 0 {
+				ranks[s] = 1
+			}
 		case stepDelete:
 			ranks[s] = -depth(p.stored.Definitions.Entities, s.at.Entity)
 		}
@@ -131,21 +137,49 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 	case stepPolicy:
 		return l.SetPolicy(ctx, d.OnUnavailable)
 	case stepRetention:
-		return l.SetRetention(ctx, d.Retention)
+		// Only what the file has, because others may have changed the rest meanwhile.
+		return l.SetRetention(ctx, p.file.definitions.Retention)
 	case stepDelete:
+		if err := p.checkDelete(ctx, l, s.at.Entity); err != nil {
+			return err
+		}
 		err := l.DeleteEntity(ctx, s.at.Entity)
 		if errors.Is(err, weir.NotFound) {
 			return nil // another caller has deleted it
 		}
 		return err
 	}
+	return l.SetLimits(ctx, s.at, limitsAt(d, s.at))
+}
+
+// limitsAt returns the limits at a place.
+func limitsAt(d *weir.Definitions, at weir.Subject) []weir.Limit {
 	switch {
-	case s.at.Entity != "":
-		return l.SetLimits(ctx, s.at, d.Entities[s.at.Entity].Limits[s.at.Resource])
-	case s.at.Resource != "":
-		return l.SetLimits(ctx, s.at, d.Resources[s.at.Resource])
+	case at.Entity != "":
+		return d.Entities[at.Entity].Limits[at.Resource]
+	case at.Resource != "":
+		return d.Resources[at.Resource]
 	}
-	return l.SetLimits(ctx, s.at, d.System)
+	return d.System
+}
+
+// checkDelete returns an error if somebody has set limits of an entity, since the plan was made, at
+// a place that no file manages. The next plan keeps the entity.
+func (p *plan) checkDelete(ctx context.Context, l *limiter.Limiter, name string) error {
+	e, err := l.Entity(ctx, name)
+	if err != nil {
+		if errors.Is(err, weir.NotFound) {
+			return nil
+		}
+		return err
+	}
+	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
+		if !p.record.Managed.Has(weir.Subject{Entity: name, Resource: resource}) {
+			return weir.NewError(weir.Conflict, "entities."+name, "",
+				"has got limits that no file manages meanwhile, on "+resource)
+		}
+	}
+	return nil
 }
 
 // managed returns the places that the file manages after the steps: those that it has, except

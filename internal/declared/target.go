@@ -17,6 +17,8 @@ type merger struct {
 	file    *weir.Definitions
 	sets    *declare.Managed // by the file
 	managed *declare.Managed // before
+	// foreign are the resources on which an entity has settings that no file manages or can say.
+	foreign map[string][]string
 	out     *weir.Definitions
 	kept    []httpapi.LimitsNote
 }
@@ -24,9 +26,19 @@ type merger struct {
 // merge returns the configuration, and the entities that are kept although the file no longer has
 // them.
 func merge(
-	stored *weir.Definitions, f *file, managed *declare.Managed,
+	all *declare.Definitions, f *file, managed *declare.Managed,
 ) (*weir.Definitions, []httpapi.LimitsNote) {
-	m := &merger{stored: stored, file: f.definitions, sets: &f.sets, managed: managed}
+	stored := all.Definitions
+	m := &merger{
+		stored: stored, file: f.definitions, sets: &f.sets, managed: managed,
+		foreign: map[string][]string{},
+	}
+	for i := range all.Foreign {
+		at := all.Foreign[i].At
+		if at.Entity != "" && at.Resource != "" && !managed.Has(at) && !f.sets.Has(at) {
+			m.foreign[at.Entity] = append(m.foreign[at.Entity], at.Resource)
+		}
+	}
 	m.out = &weir.Definitions{
 		OnUnavailable: stored.OnUnavailable, Retention: stored.Retention,
 		System:    m.limits(weir.Subject{}, stored.System, f.definitions.System),
@@ -86,12 +98,13 @@ func (m *merger) entities() {
 			}
 		}
 		if m.managed.HasEntity(name) && !m.sets.HasEntity(name) {
-			if len(e.Limits) == 0 {
+			own := slices.AppendSeq(slices.Clone(m.foreign[name]), maps.Keys(e.Limits))
+			if len(own) == 0 {
 				gone[name] = true
 				continue
 			}
-			m.keep(name, "has limits that no file manages, on "+
-				clip.Names(slices.Collect(maps.Keys(e.Limits))))
+			slices.Sort(own)
+			m.keep(name, "has limits that no file manages, on "+clip.Names(slices.Compact(own)))
 		}
 		m.out.Entities[name] = e
 	}

@@ -1,0 +1,166 @@
+package declared_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// TestForeignKeepsEntity drops an entity from the file on which the Python library has set a
+// limit that a file cannot say, at a place that no file manages.
+func TestForeignKeepsEntity(t *testing.T) {
+	t.Parallel()
+	w := unmadeWorld(t)
+	w.python(step{"make_table", nil})
+	w.follow()
+	a := w.open("ann")
+	const all = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\nentities: {old: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n"
+	a.apply(all)
+	soft := rpm(5)
+	soft["soft"] = true
+	w.python(setLimits("old", "x", soft))
+	w.follow()
+	const less = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\nentities: {b: {}, c: {}, d: {}, e: {}, f: {}}\n"
+	p, err := a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: less})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("kept %+v lost %+v changes %s", p.Kept, p.Lost, lines(p.Changes))
+	e, err := a.ExportLimits(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Foreign) != 1 {
+		t.Errorf("the limit of the Python library that no file manages is gone: %+v", e.Foreign)
+	}
+}
+
+// between calls do before the n-th request of a sort.
+type between struct {
+	operation string
+	at        int64
+	do        func()
+	seen      atomic.Int64
+}
+
+func (b *between) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+b.operation) && b.seen.Add(1) == b.at {
+		b.do()
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestDeletionSparesNewLimits lets an administrator set limits of an entity after an apply has
+// planned to delete it.
+func TestDeletionSparesNewLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.open("ann")
+	a.apply("version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\nentities: {old: {}}\n")
+	olga := w.open("olga")
+	at := weir.Subject{Entity: "old", Resource: "x"}
+	b := &between{operation: "TransactWriteItems", at: 1, do: func() {
+		if err := olga.SetLimits(t.Context(), at, []weir.Limit{{Name: "rpm", Capacity: 9}}); err != nil {
+			t.Error(err)
+		}
+	}}
+	p, err := w.open("bob", through(b)).ApplyLimits(t.Context(), &httpapi.LimitsFile{
+		Text: "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n", Yes: true,
+	})
+	t.Logf("%+v %v", p, err)
+	limits, err := olga.Limiter.Limits(t.Context(), at)
+	if err != nil || len(limits) != 1 {
+		t.Errorf("the limits that olga has set, which no file manages, are gone: %v, %v", limits, err)
+	}
+}
+
+// TestRetentionRace sets a setting of the retention that the file does not have, after the plan.
+func TestRetentionRace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.open("ann")
+	one, two := int64(10), int64(20)
+	if err := a.SetRetention(t.Context(), weir.Retention{AuditDays: &one}); err != nil {
+		t.Fatal(err)
+	}
+	olga := w.open("olga")
+	b := &between{operation: "TransactWriteItems", at: 1, do: func() {
+		if err := olga.SetRetention(t.Context(), weir.Retention{AuditDays: &two}); err != nil {
+			t.Error(err)
+		}
+	}}
+	w.open("bob", through(b)).apply("version: 1\nsystem: {retention: {usage_days: 5}}\n")
+	r, err := olga.Retention(t.Context())
+	if err != nil || *r.AuditDays != 20 {
+		t.Errorf("audit_days is %d, want olga's 20, which no file manages (%v)", *r.AuditDays, err)
+	}
+}
+
+// TestMoveBetweenLevels moves a limit from the system to an entity. In the middle of the apply, no
+// request is without limits.
+func TestMoveBetweenLevels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.open("ann")
+	const from = "version: 1\nsystem: {limits: {rpm: {capacity: 10}}}\nentities: {e: {}}\n"
+	const to = "version: 1\nentities: {e: {resources: {_default_: {limits: {rpm: {capacity: 10}}}}}}\n"
+	a.apply(from)
+	for n := range int64(4) {
+		a.apply(from)
+		b := &between{operation: "TransactWriteItems", at: n + 1, do: func() {
+			_, err := w.open("user").Reserve(t.Context(), &weir.Request{
+				Entity: "e", Resource: "r", Costs: weir.Costs{"rpm": 1},
+			})
+			if err != nil && !denied(err) {
+				t.Errorf("before request %d: %v", n+1, err)
+			}
+		}}
+		w.open("bob", through(b)).apply(to)
+	}
+}
+
+// TestFollowFailed lets the table refuse the writes that bring live buckets to their limits. The
+// next apply does it.
+func TestFollowFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.follow()
+	a := w.open("ann")
+	const text = "version: 1\nresources: {a: {limits: {rpm: {capacity: 5}}}}\n"
+	a.apply(text)
+	a.use("e", "a")
+	w.follow()
+	more := strings.Replace(text, "5", "50", 1)
+	broken := failing{"UpdateItem"}
+	p := w.open("bob", through(broken), func(o *dynamodb.Options) {}).apply(more)
+	t.Logf("note: %q", p.Note)
+	if p.Note == "" {
+		t.Fatal("nothing failed")
+	}
+	w.follow()
+	p = w.open("carl").apply(more)
+	t.Logf("again: %+v", p)
+	if all := strings.Join(w.scanned("default"), "\n"); !strings.Contains(all, `"b_rpm_cp":50000`) {
+		t.Errorf("after another apply the bucket item still has the old limit:\n%s", all)
+	}
+}
+
+type failing struct{ operation string }
+
+func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+f.operation) {
+		return nil, errKilled
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func denied(err error) bool {
+	_, ok := errors.AsType[*weir.DeniedError](err)
+	return ok
+}
