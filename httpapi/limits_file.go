@@ -46,6 +46,8 @@ type LimitsPlan struct {
 	Kept []LimitsNote `json:"kept,omitempty"`
 	// Lost are settings that a limits file cannot say, in places that would be written again.
 	Lost []LimitsNote `json:"lost,omitempty"`
+	// Foreign are the other settings of the store that a limits file cannot say. They stay.
+	Foreign []LimitsNote `json:"foreign,omitempty"`
 	// Refusals are the reasons why an apply would be refused.
 	Refusals []LimitsRefusal `json:"refusals,omitempty"`
 	// Record is true if only the record of what the file manages changes.

@@ -45,7 +45,7 @@ Python library's provisioner manages limits, the command does nothing without --
 over what that manages.`
 
 const limitsExportHelp = `Print what is stored as a limits file. weir limits diff of that file finds
-no difference.
+no difference, except what the file cannot say.
 
 A table that the Python library also writes may have settings that the file cannot say, such as
 disabled, schedules, session windows and soft limits. The command then prints them to standard
@@ -112,7 +112,7 @@ func limitsDiffCommand(a *console.App) *cobra.Command {
 				return nil, err
 			}
 			answer := &connect.Answer{Value: p, Table: func(b *bytes.Buffer) { writeDiff(b, p) }}
-			if n, more := len(p.Changes), len(p.Unmanaged); n+more > 0 {
+			if n, more := len(p.Changes), len(p.Unmanaged)+len(p.Foreign); n+more > 0 {
 				err = fmt.Errorf("the file and what is stored differ: %s, and %s",
 					text.Plural(n, "change that an apply would make", "changes that an apply would make"),
 					text.Plural(more, "that it would leave alone", "that it would leave alone"))
@@ -231,7 +231,7 @@ func writePlan(b *bytes.Buffer, p *httpapi.LimitsPlan) {
 
 // writeDiff prints a comparison.
 func writeDiff(b *bytes.Buffer, p *httpapi.LimitsPlan) {
-	if len(p.Changes)+len(p.Unmanaged) == 0 {
+	if len(p.Changes)+len(p.Unmanaged)+len(p.Foreign) == 0 {
 		fmt.Fprintf(b, "%sequal\n", ofNamespace(p))
 		return
 	}
@@ -250,6 +250,9 @@ func writeDiff(b *bytes.Buffer, p *httpapi.LimitsPlan) {
 			t.Add(c.Path, dashed(c.Was), dashed(c.Is))
 		}
 		t.Write(b)
+	}
+	for i := range p.Foreign {
+		fmt.Fprintf(b, "\nin the store alone: %s\n", text.Printable(noteText(&p.Foreign[i])))
 	}
 	writePlanNotes(b, p)
 }

@@ -164,3 +164,24 @@ func denied(err error) bool {
 	_, ok := errors.AsType[*weir.DeniedError](err)
 	return ok
 }
+
+// TestDiffShowsForeign compares a file with a table in which the Python library has a limit that a
+// file cannot say, beside the limit of the file.
+func TestDiffShowsForeign(t *testing.T) {
+	t.Parallel()
+	w := unmadeWorld(t)
+	w.python(
+		step{"make_table", nil},
+		setResource("window", rpm(2), map[string]any{
+			"name": "day", "capacity": 7, "refill_amount": 0, "refill_period_seconds": 60,
+			"reset_after": 3600,
+		}),
+		step{"disable_resource", map[string]any{"resource": "off"}},
+	)
+	a := w.open("ann")
+	p := a.plan("version: 1\nresources: {window: {limits: {rpm: {capacity: 2}}}}\n")
+	t.Logf("%+v", p)
+	if len(p.Foreign) != 2 {
+		t.Error("the comparison says equal, although the table has a limit and a setting more")
+	}
+}

@@ -90,7 +90,8 @@ func placeOf(c *manifest.Change) weir.Subject {
 	return weir.Subject{Entity: c.Entity, Resource: c.Resource}
 }
 
-// findLost finds the settings of other programs in places whose limits are written.
+// findLost finds the settings of other programs in places whose limits are written, and those that
+// stay.
 func (p *plan) findLost() {
 	written := map[weir.Subject]bool{}
 	deleted := map[string]bool{}
@@ -106,6 +107,8 @@ func (p *plan) findLost() {
 	for _, s := range p.stored.Foreign {
 		if deleted[s.At.Entity] || s.HidesWeaker && written[s.At] {
 			p.out.Lost = append(p.out.Lost, noteOf(&s))
+		} else {
+			p.out.Foreign = append(p.out.Foreign, noteOf(&s))
 		}
 	}
 }
