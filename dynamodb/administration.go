@@ -163,6 +163,9 @@ func (s *Store) ReadDeclared(ctx context.Context) (*declare.Record, error) {
 	return s.admin.ReadDeclared(ctx)
 }
 
+// CheckDeclared returns an error if a record has more names than an item can hold.
+func (s *Store) CheckDeclared(d *declare.Record) error { return s.admin.CheckDeclared(d) }
+
 // WriteDeclared replaces that record, on condition that it is as it was read.
 func (s *Store) WriteDeclared(
 	ctx context.Context, now time.Time, read, d *declare.Record,

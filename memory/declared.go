@@ -47,6 +47,9 @@ func (s *Store) WriteDeclared(
 	return nil
 }
 
+// CheckDeclared returns nil: there is no bound.
+func (s *Store) CheckDeclared(*declare.Record) error { return nil }
+
 // checkClaim returns an error if a change is part of an apply that was taken over. The caller
 // holds editing.
 func (s *Store) checkClaim(ctx context.Context) error {

@@ -38,6 +38,9 @@ type Store interface {
 	// of the one read, the store may write only its time. The store sets the Revision of d, and the
 	// By of its mark if that is empty.
 	WriteDeclared(ctx context.Context, now time.Time, read, d *Record) error
+	// CheckDeclared returns the error with which WriteDeclared would refuse d whatever was read: it has
+	// more than the store can hold.
+	CheckDeclared(d *Record) error
 	// LiveSubjects yields the subjects for which the store has state, in any order. A part of the
 	// subject that is not empty restricts the list.
 	LiveSubjects(

@@ -105,18 +105,8 @@ func (a *apply) follow(ctx context.Context) bool {
 // that of the file, so that an apply that is interrupted forgets no place.
 func (a *apply) claim(ctx context.Context) error {
 	read, now := a.plan.record, a.target.now()
-	d := *read
-	d.Managed = read.Managed.Union(&a.plan.file.sets)
-	d.Hash = a.plan.file.hash
+	d := a.plan.claimed(a.steps)
 	d.Apply = &declare.Mark{ID: rand.Text(), By: weir.PrincipalOf(ctx), At: now}
-	d.Again = slices.Clone(read.Again)
-	for _, s := range a.steps {
-		if s.kind == stepEntity || s.kind == stepDelete {
-			d.Again = append(d.Again, s.at.Entity)
-		}
-	}
-	slices.Sort(d.Again)
-	d.Again = slices.Compact(d.Again)
 	err := a.target.WriteDeclared(ctx, now, read, &d)
 	if errors.Is(err, declare.ErrClaimLost) {
 		return a.lost(ctx, err)

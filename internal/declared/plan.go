@@ -2,7 +2,9 @@ package declared
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +58,29 @@ func (t *target) plan(ctx context.Context, f *file) (*plan, error) {
 	p.findLost()
 	p.out.Record = len(p.changes) == 0 && !p.recordFits()
 	p.refuse(t.now())
+	if !p.out.Nothing() {
+		d := p.claimed(p.steps())
+		if e, ok := errors.AsType[*weir.Error](t.CheckDeclared(&d)); ok {
+			p.refuseUnless("", e.Reason)
+		}
+	}
 	return p, nil
+}
+
+// claimed returns the record while these steps are made, without a mark.
+func (p *plan) claimed(steps []*step) declare.Record {
+	d := *p.record
+	d.Managed = p.record.Managed.Union(&p.file.sets)
+	d.Hash = p.file.hash
+	d.Again = slices.Clone(p.record.Again)
+	for _, s := range steps {
+		if s.kind == stepEntity || s.kind == stepDelete {
+			d.Again = append(d.Again, s.at.Entity)
+		}
+	}
+	slices.Sort(d.Again)
+	d.Again = slices.Compact(d.Again)
+	return d
 }
 
 // recordFits reports whether the record needs no write.

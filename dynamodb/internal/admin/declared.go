@@ -108,9 +108,8 @@ func (a *Admin) WriteDeclared(
 	if !ok {
 		return client.Fault(weir.Invalid, "limits", "", "the record was not read from this table")
 	}
-	if n := sizeOf(d); n > largestRecord {
-		return client.Fault(weir.Invalid, "limits", fmt.Sprint(n),
-			fmt.Sprintf("has too many names for a DynamoDB table: at most %d bytes of them", largestRecord))
+	if err := a.CheckDeclared(d); err != nil {
+		return err
 	}
 	if d.Apply != nil && d.Apply.By == "" {
 		by, err := a.Principal(ctx)
@@ -141,6 +140,17 @@ func (a *Admin) WriteDeclared(
 		d.Stored, d.Owner = next, ""
 	}
 	return err
+}
+
+// CheckDeclared returns an error if a record has more names than an item can hold.
+func (*Admin) CheckDeclared(d *declare.Record) error {
+	n := sizeOf(d)
+	if n <= largestRecord {
+		return nil
+	}
+	return client.Fault(weir.Invalid, "limits", "", fmt.Sprintf("the names of what the file manages "+
+		"and of the entities that it would change take %d bytes, and a DynamoDB table holds %d: leave "+
+		"entities out of the file, or add them by several applies", n, largestRecord))
 }
 
 // putRecord puts the record on condition that it is as it was read.

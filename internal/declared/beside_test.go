@@ -2,13 +2,13 @@ package declared_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/httpapi"
 )
 
@@ -20,18 +20,22 @@ func TestForeignKeepsEntity(t *testing.T) {
 	w.python(step{"make_table", nil})
 	w.follow()
 	a := w.open("ann")
-	const all = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\nentities: {old: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n"
+	const all = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n" +
+		"entities: {old: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n"
 	a.apply(all)
 	soft := rpm(5)
 	soft["soft"] = true
 	w.python(setLimits("old", "x", soft))
 	w.follow()
-	const less = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\nentities: {b: {}, c: {}, d: {}, e: {}, f: {}}\n"
+	const less = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n" +
+		"entities: {b: {}, c: {}, d: {}, e: {}, f: {}}\n"
 	p, err := a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: less})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("kept %+v lost %+v changes %s", p.Kept, p.Lost, lines(p.Changes))
+	if len(p.Kept) != 1 || !strings.Contains(p.Kept[0].Reason, "on x") {
+		t.Errorf("kept: %+v", p.Kept)
+	}
 	e, err := a.ExportLimits(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +45,7 @@ func TestForeignKeepsEntity(t *testing.T) {
 	}
 }
 
-// between calls do before the n-th request of a sort.
+// between is a network that calls do before one request of a sort, counted from 1.
 type between struct {
 	operation string
 	at        int64
@@ -73,7 +77,9 @@ func TestDeletionSparesNewLimits(t *testing.T) {
 	p, err := w.open("bob", through(b)).ApplyLimits(t.Context(), &httpapi.LimitsFile{
 		Text: "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n", Yes: true,
 	})
-	t.Logf("%+v %v", p, err)
+	if err != nil || p.Failed != 1 {
+		t.Errorf("the apply: %+v, %v; want a failed deletion", p, err)
+	}
 	limits, err := olga.Limiter.Limits(t.Context(), at)
 	if err != nil || len(limits) != 1 {
 		t.Errorf("the limits that olga has set, which no file manages, are gone: %v, %v", limits, err)
@@ -138,19 +144,21 @@ func TestFollowFailed(t *testing.T) {
 	w.follow()
 	more := strings.Replace(text, "5", "50", 1)
 	broken := failing{"UpdateItem"}
-	p := w.open("bob", through(broken), func(o *dynamodb.Options) {}).apply(more)
-	t.Logf("note: %q", p.Note)
+	p := w.open("bob", through(broken)).apply(more)
 	if p.Note == "" {
 		t.Fatal("nothing failed")
 	}
 	w.follow()
 	p = w.open("carl").apply(more)
-	t.Logf("again: %+v", p)
+	if !p.Record || p.Note != "" {
+		t.Errorf("the next apply: %+v", p)
+	}
 	if all := strings.Join(w.scanned("default"), "\n"); !strings.Contains(all, `"b_rpm_cp":50000`) {
 		t.Errorf("after another apply the bucket item still has the old limit:\n%s", all)
 	}
 }
 
+// failing is a network that loses one sort of request.
 type failing struct{ operation string }
 
 func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -180,8 +188,31 @@ func TestDiffShowsForeign(t *testing.T) {
 	)
 	a := w.open("ann")
 	p := a.plan("version: 1\nresources: {window: {limits: {rpm: {capacity: 2}}}}\n")
-	t.Logf("%+v", p)
 	if len(p.Foreign) != 2 {
 		t.Error("the comparison says equal, although the table has a limit and a setting more")
+	}
+}
+
+// TestTooManyNames plans a file with more names than the record can have. The plan says that an
+// apply is refused.
+func TestTooManyNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.open("ann")
+	var text strings.Builder
+	text.WriteString("version: 1\nentities:\n")
+	for i := range 800 {
+		fmt.Fprintf(&text, "  e%0249d: {}\n", i)
+	}
+	p := a.plan(text.String())
+	if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Reason, "several applies") {
+		t.Errorf("refusals: %+v", p.Refusals)
+	}
+	_, err := a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: text.String(), Yes: true})
+	if !errors.Is(err, weir.Conflict) || !strings.Contains(err.Error(), "several applies") {
+		t.Errorf("an apply: %v", err)
+	}
+	if r := record(t, a.Limiter); !r.Managed.Empty() || r.Apply != nil {
+		t.Errorf("the record was written: %+v", r)
 	}
 }
