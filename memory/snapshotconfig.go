@@ -124,6 +124,9 @@ func (s *SnapshotStore) ReadDefinitions(
 	return s.store.ReadDefinitions(ctx, also)
 }
 
+// CheckDeclared is [Store.CheckDeclared].
+func (s *SnapshotStore) CheckDeclared(d *declare.Record) error { return s.store.CheckDeclared(d) }
+
 // ReadDeclared is [Store.ReadDeclared].
 func (s *SnapshotStore) ReadDeclared(ctx context.Context) (*declare.Record, error) {
 	return s.store.ReadDeclared(ctx)
