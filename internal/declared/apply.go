@@ -33,17 +33,9 @@ type apply struct {
 func (l *Limits) ApplyLimits(
 	ctx context.Context, in *httpapi.LimitsFile,
 ) (*httpapi.LimitsPlan, error) {
-	t, err := l.target()
+	t, p, err := l.plan(ctx, in)
 	if err != nil {
 		return nil, err
-	}
-	f, err := l.parse(t, in)
-	if err != nil {
-		return nil, err
-	}
-	p, err := t.plan(ctx, f)
-	if err != nil {
-		return nil, asError(err)
 	}
 	if p.out.Nothing() {
 		return &p.out, nil

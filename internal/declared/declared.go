@@ -149,22 +149,31 @@ func hashOf(m *manifest.Manifest) (string, error) {
 func (l *Limits) PlanLimits(
 	ctx context.Context, in *httpapi.LimitsFile,
 ) (*httpapi.LimitsPlan, error) {
-	t, err := l.target()
+	t, p, err := l.plan(ctx, in)
 	if err != nil {
 		return nil, err
-	}
-	f, err := l.parse(t, in)
-	if err != nil {
-		return nil, err
-	}
-	p, err := t.plan(ctx, f)
-	if err != nil {
-		return nil, asError(err)
 	}
 	if err := p.reach(ctx, t); err != nil {
 		return nil, asError(err)
 	}
 	return &p.out, nil
+}
+
+// plan compares a file with the store.
+func (l *Limits) plan(ctx context.Context, in *httpapi.LimitsFile) (*target, *plan, error) {
+	t, err := l.target()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := l.parse(t, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := t.plan(ctx, f)
+	if err != nil {
+		return nil, nil, asError(err)
+	}
+	return t, p, nil
 }
 
 // asError returns a store's error as an [*weir.Error].

@@ -96,7 +96,7 @@ func (p *plan) kindOf(c *manifest.Change) (stepKind, weir.Subject) {
 // sort puts steps in the order in which they can be made. Parents are declared before their
 // children, so that all ancestors of an entity have their new parents when the entity gets its
 // own, and no cycle arises on the way. Children are deleted before their parents. Limits are set
-// before others are deleted, so that nobody is without limits while they move between levels.
+// before others are deleted, so that no caller is without limits while they move between levels.
 func (p *plan) sort(list []*step) {
 	depth := func(of map[string]weir.EntityDefinition, name string) int {
 		n := 0
@@ -163,8 +163,8 @@ func limitsAt(d *weir.Definitions, at weir.Subject) []weir.Limit {
 	return d.System
 }
 
-// checkDelete returns an error if somebody has set limits of an entity, since the plan was made, at
-// a place that no file manages. The next plan keeps the entity.
+// checkDelete returns an error if limits of an entity were set after the plan was made, at a place
+// that no file manages. The next plan keeps the entity.
 func (p *plan) checkDelete(ctx context.Context, l *limiter.Limiter, name string) error {
 	e, err := l.Entity(ctx, name)
 	if err != nil {

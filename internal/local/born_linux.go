@@ -12,7 +12,7 @@ import (
 
 const (
 	stateField = 0  // of /proc/PID/stat, after the name of the program
-	startField = 19 // ticks of the clock since the machine was started
+	startField = 19 // ticks of the clock after the start of the machine
 )
 
 // bornAt returns the time at which a process was started, as a text to compare; empty if there is no

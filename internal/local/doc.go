@@ -1,5 +1,5 @@
 // Package local runs DynamoDB Local on this machine, one for each user, for trying things out and
-// for development. It is what `weir local` does.
+// for development. The commands of `weir local` call it.
 //
 // A [Server] keeps everything in one folder: the jars, which are fetched once ([Fetcher]) and
 // checked against the sums in files.txt; the log; and a state file that says what runs. A lock on

@@ -67,7 +67,7 @@ type Wanted struct {
 // maxPort is the highest TCP port.
 const maxPort = 65535
 
-// tableName is what DynamoDB allows as the name of a table.
+// tableName matches the names that DynamoDB allows for a table.
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 
 // Check returns the mistakes in the settings.

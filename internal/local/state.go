@@ -15,7 +15,7 @@ import (
 // stateFile is the name of the state file in the folder of a [Server].
 const stateFile = "state.json"
 
-// Settings are what can be chosen for a server.
+// Settings are the choices for a server.
 type Settings struct {
 	// Port is its TCP port on 127.0.0.1.
 	Port int `json:"port"`

@@ -96,7 +96,7 @@ func ParseProvisioner(item Item) (*Provisioner, error) {
 	return p, nil
 }
 
-// OwnDeclared is what weir records of declared limits, and the Python library does not.
+// OwnDeclared has the attributes of declared limits that weir records and the Python library lacks.
 type OwnDeclared struct {
 	// Entities are the entities whose parent and cascade are declared, in order.
 	Entities []string
@@ -188,7 +188,7 @@ func readOwnDeclared(r *itemReader) *OwnDeclared {
 }
 
 // RequireAsRead are the attributes that a writer of the record must find as it read them. The
-// Python library writes the item anew, without the revision.
+// Python library writes the item again, without the revision.
 func (*Provisioner) RequireAsRead() []string {
 	return []string{attrAppliedHash, attrLastApplied, attrDeclaredRevision}
 }

@@ -121,7 +121,8 @@ func (r *Reader) sift(s *shard, records []*aggregator.Record) *batch {
 	return b
 }
 
-// maxLogged bounds the malformed records of a batch that are logged. All are counted in [aggregator.Summary].
+// maxLogged bounds the malformed records of a batch that are logged. All are counted in
+// [aggregator.Summary].
 const maxLogged = 10
 
 func (r *Reader) skip(reason string, n int64) {

@@ -14,8 +14,8 @@ import (
 const splitTimeout = 5 * time.Second
 
 // split doubles the shards of buckets whose items take many writes, and raises the shard count on
-// the other shards of buckets that were doubled, by this process or another. Callers do both without it, only
-// later, so what fails is logged and counted, and the batch is counted nevertheless.
+// the other shards of buckets that were doubled, by this process or another. Callers do both without
+// it, only later, so what fails is logged and counted, and the batch is counted nevertheless.
 func (r *Reader) split(ctx context.Context, s *shard, records []*aggregator.Record) {
 	if r.o.HotWrites < 0 {
 		return
@@ -43,18 +43,18 @@ func (r *Reader) maySplit(ctx context.Context, d aggregator.Doubling) bool {
 	return err == nil && n.skipped == ""
 }
 
-// isDoubled reports whether the bucket of a doubling that was made has its shard count, or more. It may
-// have been deleted and made again since, with fewer shards.
+// isDoubled reports whether the bucket of a doubling that was made has its shard count, or more. It
+// may have been deleted and made again with fewer shards.
 func (r *Reader) isDoubled(ctx context.Context, d aggregator.Doubling) bool {
 	if d.From == 1 {
 		return true // there are no others to raise
 	}
-	items, err := r.tables.BatchGet(ctx, []schema.Key{d.Bucket.Key()}, true)
+	item, err := r.tables.GetItem(ctx, d.Bucket.Key(), true)
 	if err != nil {
 		r.splitFailed(d, err)
 		return false
 	}
-	n, err := schema.Int64(items[0][schema.AttrShardCount])
+	n, err := schema.Int64(item[schema.AttrShardCount])
 	return err == nil && n >= int64(d.To)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/change"
 )
 
-// Admin is what an administrator has: a limiter, or the client of a server.
+// Admin is a limiter, or the client of a server.
 type Admin interface {
 	Entity(ctx context.Context, name string) (*weir.EntityDefinition, error)
 	ChangeEntity(
