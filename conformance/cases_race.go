@@ -62,14 +62,17 @@ func bothLimitsAtOnce(s *caseWorld) {
 	s.expectAvailable("a", weir.Costs{"n": 1000, "m": 1000})
 }
 
-// concurrently runs f in n goroutines and waits for them. f must not end the case.
+// concurrently runs f in n goroutines and waits for them. f must not end the case. The goroutines
+// begin together: they yield until all of them run instead of sleeping, because on a busy machine
+// some could be done before the one that wakes the others has woken them all.
 func concurrently(n int, f func(i int)) {
-	var ready, done sync.WaitGroup
-	ready.Add(n)
+	var running atomic.Int64
+	var done sync.WaitGroup
 	for i := range n {
 		done.Go(func() {
-			ready.Done()
-			ready.Wait()
+			for running.Add(1); running.Load() < int64(n); {
+				runtime.Gosched()
+			}
 			f(i)
 		})
 	}
@@ -94,6 +97,19 @@ func (c *outcomeCounts) count(err error) {
 	}
 }
 
+// untilDenied makes a request until it has been denied five times, at most 100 times. No caller is
+// done before the limit is used up, so that all of them compete for its last units.
+func (s *caseWorld) untilDenied(c *outcomeCounts, r *weir.Request) {
+	for calls, denied := 0, 0; calls < 100 && denied < 5; calls++ {
+		_, err := s.Reserve(s.Context(), r)
+		c.count(err)
+		if err != nil {
+			denied++
+		}
+		runtime.Gosched()
+	}
+}
+
 // finally judges how many of several concurrent requests, each for one unit, were admitted. If the
 // store may deny concurrent calls that would fit, it first asks for the rest again, one request
 // after the other.
@@ -115,13 +131,7 @@ func (s *caseWorld) finally(c *outcomeCounts, r *weir.Request, ideal int) {
 
 func concurrentReserves(s *caseWorld) {
 	var c outcomeCounts
-	concurrently(8, func(int) {
-		for range 20 {
-			_, err := s.Reserve(s.Context(), ask("a", cost(1)))
-			c.count(err)
-			runtime.Gosched()
-		}
-	})
+	concurrently(8, func(int) { s.untilDenied(&c, ask("a", cost(1))) })
 	s.finally(&c, ask("a", cost(1)), 100)
 	s.expectAvailable("a", cost(0))
 }
@@ -129,14 +139,11 @@ func concurrentReserves(s *caseWorld) {
 func togetherParent(s *caseWorld) {
 	var c outcomeCounts
 	concurrently(8, func(i int) {
-		for range 20 {
-			e := "child"
-			if i%2 == 1 {
-				e = "parent"
-			}
-			_, err := s.Reserve(s.Context(), ask(e, cost(1)))
-			c.count(err)
+		e := "child"
+		if i%2 == 1 {
+			e = "parent"
 		}
+		s.untilDenied(&c, ask(e, cost(1)))
 	})
 	s.finally(&c, ask("parent", cost(1)), 100)
 	s.expectAvailable("parent", cost(0))
@@ -151,10 +158,7 @@ func oppositeOrder(s *caseWorld) {
 		if i%2 == 1 {
 			first, second = second, first
 		}
-		for range 20 {
-			_, err := s.Reserve(s.Context(), several(charge(first, cost(1)), charge(second, cost(1))))
-			c.count(err)
-		}
+		s.untilDenied(&c, several(charge(first, cost(1)), charge(second, cost(1))))
 	})
 	s.finally(&c, several(charge("a", cost(1)), charge("b", cost(1))), 100)
 	s.expectAvailable("a", cost(0))

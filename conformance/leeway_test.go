@@ -31,9 +31,11 @@ func (f *leewayStore) wrap(s *minimalStore) driver.Store {
 func (f *leewayStore) Reserve(
 	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
-	const many = 90 // most of the concurrent calls, so that the others do not fill a limit of 100
+	// Eight callers that stop after five denials each are admitted ten times and contend forty
+	// times, so that they do not fill a limit of 100.
+	const admitted, contended = 10, 40
 	n := f.calls.Add(1)
-	if f.lee.MayContend && n <= many {
+	if f.lee.MayContend && n > admitted && n <= admitted+contended {
 		if f.takes {
 			if err := f.minimalStore.Reserve(ctx, now, p, p.Outcome()); err != nil {
 				return err

@@ -21,15 +21,19 @@ func racingFronts() []wrappedVariant {
 }
 
 // twoSteps unlocks the model between judging and taking, until another request has been judged or
-// there is none.
+// there is none. It waits for a request that another goroutine has begun, even if the operating
+// system has stopped that goroutine's thread, so that a busy machine does not hide the mistake.
 func twoSteps(w *wrongWorld) {
-	var judged atomic.Int64
+	var inFlight, judged atomic.Int64
+	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+		inFlight.Add(1)
+		defer inFlight.Add(-1)
+		return w.World.Reserve(ctx, r)
+	}
 	w.points.Taking = func(j *model.JudgedRequest, right []*model.Take) []*model.Take {
+		const enough = 100 // yields for callers that are about to begin a request
 		mine := judged.Add(1)
-		for range 100 {
-			if judged.Load() != mine {
-				break
-			}
+		for i := 0; judged.Load() == mine && (i < enough || inFlight.Load() > 1); i++ {
 			j.Lock.Unlock()
 			runtime.Gosched()
 			j.Lock.Lock()
