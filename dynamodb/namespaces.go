@@ -2,29 +2,18 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/namespace"
 )
 
-// Namespace is a separate set of entities and limits in a table. Its items are stored under its
-// ID, so that a name that was deleted and registered again leads to an empty namespace.
-type Namespace struct {
-	ID string
-	// Name is empty if the table has no name for the namespace any more.
-	Name string
-	// Status is "active", "deleted" or "purging". It is "lost" for an active namespace whose name
-	// leads to another namespace or to none; see [Table.RecoverNamespace].
-	Status string
-	// CreatedAt and DeletedAt are as stored, in RFC 3339; empty if the table has none.
-	CreatedAt string
-	DeletedAt string
-}
-
-func newNamespace(n *schema.Namespace) Namespace {
-	return Namespace{
+func newNamespace(n *schema.Namespace) namespace.Namespace {
+	return namespace.Namespace{
 		ID: n.ID, Name: n.Name, Status: n.Status, CreatedAt: n.CreatedAt, DeletedAt: n.DeletedAt,
 	}
 }
@@ -33,7 +22,7 @@ func newNamespace(n *schema.Namespace) Namespace {
 // is.
 func (t *Table) RegisterNamespace(
 	ctx context.Context, name string,
-) (n *Namespace, made bool, err error) {
+) (n *namespace.Namespace, made bool, err error) {
 	if err := tables.CheckNewNamespace(name); err != nil {
 		return nil, false, err
 	}
@@ -47,7 +36,7 @@ func (t *Table) RegisterNamespace(
 
 // Namespace returns the namespace with that name. If it is not registered, the error has code
 // [weir.NotFound].
-func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err error) {
+func (t *Table) Namespace(ctx context.Context, name string) (n *namespace.Namespace, err error) {
 	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
 	}
@@ -62,7 +51,7 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 }
 
 // Namespaces returns all namespaces that have a name, in the order of their names.
-func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
+func (t *Table) Namespaces(ctx context.Context) ([]namespace.Namespace, error) {
 	return t.onNamespaces(ctx, func(ctx context.Context, c *tables.Table) ([]schema.Namespace, error) {
 		byName, _, err := c.Namespaces(ctx)
 		return byName, err
@@ -71,7 +60,7 @@ func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
 
 // OrphanNamespaces returns the namespaces that have data and no name, in the order of their IDs:
 // deleted ones, partly purged ones, and those whose name was lost by an error.
-func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
+func (t *Table) OrphanNamespaces(ctx context.Context) ([]namespace.Namespace, error) {
 	return t.onNamespaces(ctx, func(ctx context.Context, c *tables.Table) ([]schema.Namespace, error) {
 		return c.Orphans(ctx)
 	})
@@ -80,7 +69,7 @@ func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
 // DeleteNamespace removes a name and returns the namespace that it led to, whose data stays under
 // its ID. If the name is not registered, the error has code [weir.NotFound]. A limiter on the
 // namespace refuses reservations once its cached configuration has expired.
-func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace, err error) {
+func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *namespace.Namespace, err error) {
 	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
 	}
@@ -93,7 +82,7 @@ func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace,
 // RecoverNamespace makes the name lead again to a namespace that was deleted or lost. The error has
 // code [weir.Conflict] if the namespace is active or being purged, or if the name was registered
 // again.
-func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, err error) {
+func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *namespace.Namespace, err error) {
 	if err := tables.CheckNamespace("namespace_id", id); err != nil {
 		return nil, err
 	}
@@ -104,10 +93,10 @@ func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, 
 }
 
 // PurgeNamespace deletes all data of a deleted namespace for good and returns the number of items
-// deleted. It takes as long as ctx allows; the next call continues an interrupted purge. With scan
-// it reads the whole table to find items that no index lists, at the cost of reading the table.
-// Without scan it finds only those of them that the Python library's provisioner is known to leave.
-// progress, if not nil, is called with the count from time to time.
+// deleted, which an error tells too. It takes as long as ctx allows; the next call continues an
+// interrupted purge. With scan it reads the whole table to find items that no index lists, at the
+// cost of reading the table. Without scan it finds only those of them that the Python library's
+// provisioner is known to leave. progress, if not nil, is called with the count from time to time.
 func (t *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (int64, error) {
@@ -118,7 +107,26 @@ func (t *Table) PurgeNamespace(
 	if err != nil {
 		return 0, err
 	}
-	return c.PurgeNamespace(ctx, id, scan, progress)
+	deleted, err := c.PurgeNamespace(ctx, id, scan, progress)
+	return deleted, purgeError(deleted, err)
+}
+
+// purgeError adds the number of items to the error of a purge that has begun.
+func purgeError(deleted int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok {
+		e = &weir.Error{
+			Code: weir.Unavailable, Reason: "the purge has not ended: run it again to finish it", Err: err,
+		}
+	}
+	counted := *e
+	if deleted > 0 {
+		counted.Reason += fmt.Sprintf(" (%d items deleted so far)", deleted)
+	}
+	return &counted
 }
 
 // ready connects to the table and checks that weir can use it.
@@ -140,7 +148,7 @@ func (t *Table) ready(ctx context.Context) (*tables.Table, error) {
 // onNamespace connects and runs question, which returns one namespace.
 func (t *Table) onNamespace(
 	ctx context.Context,
-	question func(context.Context, *tables.Table) (*schema.Namespace, error), to **Namespace,
+	question func(context.Context, *tables.Table) (*schema.Namespace, error), to **namespace.Namespace,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
@@ -158,7 +166,7 @@ func (t *Table) onNamespace(
 // onNamespaces connects and runs question, which returns several namespaces.
 func (t *Table) onNamespaces(
 	ctx context.Context, question func(context.Context, *tables.Table) ([]schema.Namespace, error),
-) ([]Namespace, error) {
+) ([]namespace.Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
 	c, err := t.ready(ctx)
@@ -169,7 +177,7 @@ func (t *Table) onNamespaces(
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Namespace, len(found))
+	all := make([]namespace.Namespace, len(found))
 	for i := range found {
 		all[i] = newNamespace(&found[i])
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 // erase deletes items without conditions.
@@ -18,7 +19,7 @@ func erase(t *testing.T, c *tables.Table, keys ...schema.Key) {
 
 // restore writes both registry items of a namespace as the Python library recovers it, without
 // checking for a purge.
-func restore(t *testing.T, c *tables.Table, n *Namespace, back bool) {
+func restore(t *testing.T, c *tables.Table, n *namespace.Namespace, back bool) {
 	t.Helper()
 	item := &schema.Namespace{
 		ID: n.ID, Name: n.Name, Status: schema.StatusActive, CreatedAt: n.CreatedAt,
@@ -87,24 +88,24 @@ func TestNamespaceWithoutReverseItem(t *testing.T) {
 func TestNamespaceRecoveredDuringPurge(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(*testing.T, *tables.Table, *Namespace)
+		meanwhile func(*testing.T, *tables.Table, *namespace.Namespace)
 		refused   bool
 		orphan    string // its status afterwards
 	}{
-		"nothing": {meanwhile: func(*testing.T, *tables.Table, *Namespace) {}},
-		"recovered": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
+		"nothing": {meanwhile: func(*testing.T, *tables.Table, *namespace.Namespace) {}},
+		"recovered": {meanwhile: func(t *testing.T, c *tables.Table, n *namespace.Namespace) {
 			restore(t, c, n, true)
 		}, refused: true},
-		"half recovered": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
+		"half recovered": {meanwhile: func(t *testing.T, c *tables.Table, n *namespace.Namespace) {
 			restore(t, c, n, false)
 		}, refused: true, orphan: "purging"},
-		"recovered and deleted": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
+		"recovered and deleted": {meanwhile: func(t *testing.T, c *tables.Table, n *namespace.Namespace) {
 			restore(t, c, n, true)
 			if _, err := c.DeleteNamespace(t.Context(), n.Name); err != nil {
 				t.Error(err)
 			}
 		}, refused: true, orphan: "deleted"},
-		"purged": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
+		"purged": {meanwhile: func(t *testing.T, c *tables.Table, n *namespace.Namespace) {
 			erase(t, c, schema.NamespaceIDKey(n.ID))
 		}},
 	} {
@@ -147,7 +148,7 @@ func TestNamespaceRecoveredDuringPurge(t *testing.T) {
 }
 
 // finishPurge deletes a namespace that was recovered during a purge, and purges it.
-func finishPurge(t *testing.T, table *Table, n *Namespace) {
+func finishPurge(t *testing.T, table *Table, n *namespace.Namespace) {
 	t.Helper()
 	_, err := table.PurgeNamespace(t.Context(), n.ID, false, nil)
 	wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace delete "+n.Name)

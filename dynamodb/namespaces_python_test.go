@@ -13,6 +13,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 // pythonVersion is the output of testdata/namespaces.py.
@@ -128,7 +129,7 @@ func checkPythonVersion(t *testing.T, record map[string]*string) {
 
 // checkRegistry reads the registry that Python left.
 func checkRegistry(
-	t *testing.T, table *Table, ids map[string]string, told *pythonVersion, deleted *Namespace,
+	t *testing.T, table *Table, ids map[string]string, told *pythonVersion, deleted *namespace.Namespace,
 ) {
 	t.Helper()
 	if n, err := table.Namespace(t.Context(), "from-python"); err != nil || n.ID != told.FromPython {

@@ -1,6 +1,8 @@
 package dynamodb
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,9 +13,10 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/namespace"
 )
 
-func register(t *testing.T, table *Table, name string) *Namespace {
+func register(t *testing.T, table *Table, name string) *namespace.Namespace {
 	t.Helper()
 	n, made, err := table.RegisterNamespace(t.Context(), name)
 	if err != nil || !made {
@@ -274,6 +277,43 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	putItem(t, c.Client, stray)
 	if got, err := table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil || got != 7 {
 		t.Errorf("with scan: got %d, %v; want 7", got, err)
+	}
+	if left := under(t, c, n.ID); left != 0 {
+		t.Errorf("%d items stayed", left)
+	}
+}
+
+// TestNamespacePurgeStops checks that a purge on the table of a store stops when its context ends,
+// that the error has the number of items, and that the next purge finishes it.
+func TestNamespacePurgeStops(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	store, err := Open(t.Context(), table.Name, table.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	of := store.Table()
+	n := register(t, of, "doomed")
+	c := connected(t, of)
+	if c.Client != store.client {
+		t.Error("the table has another client than its store")
+	}
+	fill(t, c, n.ID, 60)
+	if _, err := of.DeleteNamespace(t.Context(), "doomed"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	deleted, err := of.PurgeNamespace(ctx, n.ID, false, func(int64) { cancel() })
+	wantError(t, err, weir.Unavailable, "", fmt.Sprintf("(%d items deleted so far)", deleted))
+	if left := under(t, c, n.ID); deleted == 0 || left == 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %d items deleted, %d left, and %v", deleted, left, err)
+	}
+	if _, err := of.RecoverNamespace(t.Context(), n.ID); !errors.Is(err, weir.Conflict) {
+		t.Errorf("recover: got %v, want a conflict", err)
+	}
+	if _, err := of.PurgeNamespace(t.Context(), n.ID, false, nil); err != nil {
+		t.Error(err)
 	}
 	if left := under(t, c, n.ID); left != 0 {
 		t.Errorf("%d items stayed", left)

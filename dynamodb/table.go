@@ -29,6 +29,13 @@ type Table struct {
 	// NoStream makes Create create a table without the stream from which usage is collected.
 	// Default: false.
 	NoStream bool
+
+	client *client.Client // of the store that the table belongs to; nil to make one for each call
+}
+
+// Table returns the table that the store is on, for administration through the store's own client.
+func (s *Store) Table() *Table {
+	return &Table{Name: s.client.TableName, Options: &s.options, client: s.client}
 }
 
 const (
@@ -39,6 +46,9 @@ const (
 )
 
 func (t *Table) connect(ctx context.Context) (*tables.Table, error) {
+	if t.client != nil {
+		return &tables.Table{Client: t.client}, nil
+	}
 	c, err := connect(ctx, t.Name, t.Options)
 	return &tables.Table{Client: c}, err
 }

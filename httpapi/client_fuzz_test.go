@@ -66,6 +66,7 @@ func FuzzReplies(f *testing.F) {
 		_, _ = apijson.ReadStatuses(r.body)
 		_, _ = apijson.ReadExplanation(r.body)
 		_, _ = apijson.ReadEntities(r.body)
+		_, _ = apijson.ReadNamespaces(r.body)
 		readRecords(t, r.body)
 	})
 }

@@ -26,7 +26,7 @@ func roleTokens(token string) (httphandler.Identity, bool) {
 		httphandler.RoleNone, httphandler.RoleRead, httphandler.RoleCall, httphandler.RoleAdmin,
 	} {
 		if token == role.String()+"-token" {
-			return httphandler.Identity{Name: "somebody", Role: role}, true
+			return httphandler.Identity{Name: "somebody", Role: role, AllNamespaces: true}, true
 		}
 	}
 	return httphandler.Identity{}, false
@@ -42,12 +42,8 @@ func routeRequests() map[string]struct {
 		sent
 		role httphandler.Role
 	}
-	const (
-		none  = httphandler.RoleNone
-		read  = httphandler.RoleRead
-		call  = httphandler.RoleCall
-		admin = httphandler.RoleAdmin
-	)
+	const none, read = httphandler.RoleNone, httphandler.RoleRead
+	const call, admin = httphandler.RoleCall, httphandler.RoleAdmin
 	limits := `{"limits":{"rpm":{"capacity":3}}}`
 	lease := `{"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`
 	requests := map[string]request{}
@@ -92,6 +88,14 @@ func routeRequests() map[string]struct {
 	add(admin, "POST /v1/admin/limits/plan", "", file)
 	add(admin, "POST /v1/admin/limits/apply", "", file)
 	add(admin, "GET /v1/admin/limits/export", "", "")
+	const namespaces = "/v1/admin/namespaces"
+	add(admin, "GET "+namespaces, "", "")
+	add(admin, "GET "+namespaces+"/{namespace}", namespaces+"/prod", "")
+	add(admin, "PUT "+namespaces+"/{namespace}", namespaces+"/new", `{}`)
+	add(admin, "DELETE "+namespaces+"/{namespace}", namespaces+"/prod", "")
+	const byID = namespaces + "/{namespace_id}"
+	add(admin, "POST "+byID+"/recover", namespaces+"/37b3m1eXQTY/recover", `{}`)
+	add(admin, "POST "+byID+"/purge", namespaces+"/37b3m1eXQTY/purge", `{}`)
 	add(admin, "GET /v1/admin/entities", "", "")
 	add(admin, "GET /v1/admin/entities/{entity}", "/v1/admin/entities/acme", "")
 	add(admin, "PUT /v1/admin/entities/{entity}", "/v1/admin/entities/new", `{}`)

@@ -47,6 +47,9 @@ type Identity struct {
 	Name string
 	// Role has the rights of the caller.
 	Role Role
+	// AllNamespaces lets a caller with [RoleAdmin] see and change all namespaces of the table that
+	// the service is on. Default: false, only that of the service.
+	AllNamespaces bool
 }
 
 // Require guards another handler as the API guards its own routes. Callers with a bearer token of

@@ -1,6 +1,7 @@
 package httphandler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,16 @@ import (
 // Change is a request to change the configuration, and its result.
 type Change struct {
 	// Action is what was asked for: "limits_set", "limits_deleted", "entity_set", "entity_deleted",
-	// "on_unavailable_set" or "retention_set". The apply of a limits file is told as its changes, one by
+	// "on_unavailable_set", "retention_set", "namespace_registered", "namespace_deleted",
+	// "namespace_recovered" or "namespace_purged". The apply of a limits file is told as its changes, one by
 	// one, or as one "limits_applied" if it was not made.
 	Action string
 	// At is the place: the system, a resource, an entity, or an entity on a resource.
-	At      weir.Subject
-	Request *http.Request
+	At weir.Subject
+	// Namespace is the name of the namespace that is registered or deleted, or the ID of the one
+	// that is recovered or purged; empty for other changes.
+	Namespace string
+	Request   *http.Request
 	// By is who asked; zero if no bearer tokens are in use.
 	By Identity
 	// Before says in short what was configured when the request began, and After what the request has
@@ -93,6 +98,7 @@ func (h *Handler) change(ctx context.Context, t *route, c *incoming) {
 func (h *Handler) tellChange(ctx context.Context, t *route, c *incoming) (body any, err error) {
 	at := weir.Subject{Entity: c.r.PathValue("entity"), Resource: c.r.PathValue("resource")}
 	told := &Change{Action: t.changes.action, At: at, Request: c.r, Status: http.StatusOK}
+	told.Namespace = cmp.Or(c.r.PathValue("namespace"), c.r.PathValue("namespace_id"))
 	err = &weir.Error{Code: weir.Unavailable, Reason: "the server failed, the outcome is unknown"}
 	defer func() {
 		if err != nil {
@@ -160,10 +166,14 @@ func (h *Handler) nothingNow(context.Context, weir.Subject) string { return "" }
 
 // afterOf describes the answer to a change.
 func afterOf(action string, body any) string {
-	if strings.HasSuffix(action, "_deleted") {
+	if strings.HasSuffix(action, "_deleted") && action != "namespace_deleted" {
 		return nothing
 	}
 	switch b := body.(type) {
+	case *apijson.Namespace:
+		return describeNamespace(b)
+	case *apijson.Purged:
+		return strconv.FormatInt(b.Deleted, 10) + " items deleted"
 	case apijson.LimitSet:
 		return describeLimits(b.Limits)
 	case apijson.Policy:

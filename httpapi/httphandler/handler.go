@@ -133,7 +133,11 @@ func (h *Handler) handle(t *route) http.Handler {
 // process authenticates the caller, calls the endpoint and writes the answer.
 func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 	if t.role > RoleNone {
-		if err := h.authenticate(c, t.role); err != nil {
+		err := h.authenticate(c, t.role)
+		if err == nil && t.allNamespaces {
+			err = h.checkAllNamespaces(c)
+		}
+		if err != nil {
 			h.tellRefused(ctx, c, err)
 			h.refuse(ctx, c, err)
 			return

@@ -94,7 +94,7 @@ func TestOnlyBuffersAreKept(t *testing.T) {
 		if err := c.writer.Write(w, http.StatusOK, "", strings.Repeat("x", size[1])); err != nil {
 			t.Fatal(err)
 		}
-		c.query, c.identity = map[string]string{"a": "b"}, Identity{"somebody", RoleCall}
+		c.query, c.identity = map[string]string{"a": "b"}, Identity{Name: "somebody", Role: RoleCall}
 		c.update, c.limits = completeBody(), []weir.LimitStatus{{}}
 		h.end(c)
 		next := h.begin(w, r)

@@ -12,15 +12,18 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// longestApply bounds the answer to an apply. It is as long as the client waits.
+// longestApply bounds the answer to an apply, or to a purge. It is as long as the client waits.
 const longestApply = 15 * time.Minute
+
+// answerTime is how much of longestApply is left for writing the answer to a purge.
+const answerTime = 10 * time.Second
 
 func (h *Handler) planLimits(ctx context.Context, c *incoming) (any, error) {
 	f, err := c.reader.limitsFile(c.in)
 	if err != nil {
 		return nil, err
 	}
-	h.answerWithin(c, longestApply)
+	h.takeLong(c)
 	return h.options.Limits.PlanLimits(ctx, f)
 }
 
@@ -30,7 +33,7 @@ func (h *Handler) applyLimits(ctx context.Context, c *incoming) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.answerWithin(c, longestApply)
+	h.takeLong(c)
 	p, err := h.options.Limits.ApplyLimits(context.WithoutCancel(ctx), f)
 	h.tellApplied(ctx, c, p, err)
 	if err != nil {
@@ -101,14 +104,14 @@ func appliedValue(c *httpapi.LimitsChange, value string) string {
 }
 
 func (h *Handler) exportLimits(ctx context.Context, c *incoming) (any, error) {
-	h.answerWithin(c, longestApply)
+	h.takeLong(c)
 	return h.options.Limits.ExportLimits(ctx)
 }
 
-// answerWithin lets the answer take longer than others may, if the connection can.
-func (*Handler) answerWithin(c *incoming, d time.Duration) {
+// takeLong lets the answer take longestApply, if the connection can.
+func (*Handler) takeLong(c *incoming) {
 	//nolint:errcheck,gosec // Without it the server's own bound holds.
-	http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d))
+	http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(longestApply))
 }
 
 // limitsFile reads an [httpapi.LimitsFile]. The service parses the file.

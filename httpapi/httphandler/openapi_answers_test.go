@@ -21,13 +21,14 @@ func TestOpenAPIAnswers(t *testing.T) {
 	w := newExampleWorld(t)
 	h := New(w.limiter, &Options{
 		Admin: w.limiter, Records: w.records, Activity: w.activity.Report,
-		Limits:     declared.New(w.limiter),
+		Limits: declared.New(w.limiter), Namespaces: NewNamespaceTable(),
 		StatusPage: statuspage.Page(), Now: w.clock, MaxBody: 1000,
 		Authenticate: func(token string) (Identity, bool) {
 			if token == "panic" {
 				panic("as asked for")
 			}
-			return Identity{Name: token, Role: map[string]Role{"admin": RoleAdmin}[token]}, token != "wrong"
+			role := map[string]Role{"admin": RoleAdmin}[token]
+			return Identity{Name: token, Role: role, AllNamespaces: true}, token != "wrong"
 		},
 	})
 	busy := fullHandler(w)

@@ -73,6 +73,10 @@ func wireSchemas() []wireSchema {
 		{httpapi.LimitsNote{}, "LimitsNote", isAnswer},
 		{httpapi.LimitsRefusal{}, "LimitsRefusal", isAnswer},
 		{httpapi.LimitsExport{}, "LimitsExport", isAnswer},
+		{apijson.Namespace{}, "Namespace", isAnswer},
+		{apijson.NamespaceList{}, "NamespaceList", isAnswer},
+		{apijson.PurgeRequest{}, "PurgeRequest", isRequest},
+		{apijson.Purged{}, "Purged", isAnswer},
 		// A body that is put is a part of the answer.
 		{struct {
 			Limits map[string]apijson.Limit `json:"limits"`

@@ -17,10 +17,10 @@ import (
 func fullHandler(w *exampleWorld) *Handler {
 	return New(w.limiter, &Options{
 		Admin: w.limiter, AdminNote: "holds until the next reload or restart", Activity: w.activity.Report,
-		Limits:  declared.New(w.limiter),
+		Limits: declared.New(w.limiter), Namespaces: NewNamespaceTable(),
 		Records: w.records, StatusPage: statuspage.Page(), Now: w.clock,
 		Authenticate: func(token string) (Identity, bool) {
-			return Identity{Name: "test", Role: RoleAdmin}, token == exampleToken
+			return Identity{Name: "test", Role: RoleAdmin, AllNamespaces: true}, token == exampleToken
 		},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 // Options configures a [Handler]. A nil *Options means all defaults.
@@ -31,6 +32,15 @@ type Options struct {
 	// Limits compares limits files with the configuration and applies them, for the routes below
 	// /v1/admin/limits. Default: these routes answer 404.
 	Limits httpapi.LimitsAdmin
+	// Namespaces administers the namespaces of the table that the service is on, for the routes
+	// below /v1/admin/namespaces. Default: these routes answer 400 with code [weir.Unsupported], or
+	// 404 if Admin is not set.
+	Namespaces namespace.Admin
+	// Namespace is the name of the namespace that the service is on, which is not deleted.
+	// Default: none.
+	Namespace string
+	// Store is the name of the store in errors. Default: none.
+	Store string
 	// Records reads the usage and the audit, for GET /v1/usage and GET /v1/audit. Default: these
 	// routes answer 404.
 	Records httpapi.Records

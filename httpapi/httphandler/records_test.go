@@ -18,6 +18,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 // getWith sends a GET with alternating names and values of parameters.
@@ -254,10 +255,14 @@ func TestRecordsOfOtherStores(t *testing.T) {
 	}
 }
 
+// namespaceAdmin has another name than httpapi.Admin, beside which it is embedded.
+type namespaceAdmin = namespace.Admin
+
 // changeAdmin is an [httpapi.Admin] that records who makes changes.
 type changeAdmin struct {
 	httpapi.Admin
 	httpapi.LimitsAdmin
+	namespaceAdmin
 
 	names []string
 }
@@ -305,6 +310,26 @@ func (a *changeAdmin) ApplyLimits(
 	return &httpapi.LimitsPlan{}, a.note(ctx)
 }
 
+func (a *changeAdmin) RegisterNamespace(
+	ctx context.Context, _ string,
+) (*namespace.Namespace, bool, error) {
+	return &namespace.Namespace{}, true, a.note(ctx)
+}
+
+func (a *changeAdmin) DeleteNamespace(ctx context.Context, _ string) (*namespace.Namespace, error) {
+	return &namespace.Namespace{}, a.note(ctx)
+}
+
+func (a *changeAdmin) RecoverNamespace(ctx context.Context, _ string) (*namespace.Namespace, error) {
+	return &namespace.Namespace{}, a.note(ctx)
+}
+
+func (a *changeAdmin) PurgeNamespace(
+	ctx context.Context, _ string, _ bool, _ func(int64),
+) (int64, error) {
+	return 0, a.note(ctx)
+}
+
 // TestPrincipal checks that every change of the configuration carries the name of its caller, and
 // that an address is not taken for a name.
 func TestPrincipal(t *testing.T) {
@@ -314,7 +339,7 @@ func TestPrincipal(t *testing.T) {
 		want   string
 	}{{true, "somebody"}, {false, ""}} {
 		admin := &changeAdmin{}
-		o := &httphandler.Options{Admin: admin, Limits: admin}
+		o := &httphandler.Options{Admin: admin, Limits: admin, Namespaces: admin}
 		if c.tokens {
 			o.Authenticate = roleTokens
 		}

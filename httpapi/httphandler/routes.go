@@ -16,6 +16,8 @@ type route struct {
 	path   string // a pattern of [http.ServeMux]
 	// role is the least role that a caller needs; RoleNone needs no bearer token.
 	role Role
+	// allNamespaces is true if the caller's bearer token must be for all namespaces.
+	allNamespaces bool
 	// query has the names of the allowed parameters.
 	query []string
 	serve endpoint
@@ -65,6 +67,7 @@ func (h *Handler) routes() []route {
 			get("/v1/resources", RoleRead, (*Handler).resources, "after", "size"),
 			get("/v1/resources/{resource}/capacity", RoleRead, (*Handler).capacity))
 		routes = append(routes, adminRoutes()...)
+		routes = append(routes, namespaceRoutes()...)
 	}
 	if h.options.Limits != nil {
 		const limits = "/v1/admin/limits"

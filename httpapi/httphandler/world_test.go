@@ -97,6 +97,9 @@ func (w *handlerWorld) serve(store driver.Store) {
 	w.options.Now = w.clock
 	w.options.Admin = w.limiter
 	w.options.Limits = declared.New(w.limiter)
+	if w.options.Namespaces == nil {
+		w.options.Namespaces = httphandler.NewNamespaceTable()
+	}
 	w.options.Records = recordstore.Month().Open(w.t, w.clock)
 	w.handler = httphandler.New(w.limiter, w.options)
 }

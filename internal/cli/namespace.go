@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 func namespaceCommand(a *console.App) *cobra.Command {
@@ -18,7 +18,7 @@ func namespaceCommand(a *console.App) *cobra.Command {
 		Use:   "namespace",
 		Short: "Divide a DynamoDB table into namespaces",
 		Example: `  weir namespace register prod --store dynamodb://limits
-  weir namespace list --store dynamodb://limits`,
+  weir namespace list --server https://weir.example.com`,
 	})
 	cmd.AddCommand(registerNamespaceCommand(a), listNamespacesCommand(a), showNamespaceCommand(a),
 		deleteNamespaceCommand(a), recoverNamespaceCommand(a), orphanNamespacesCommand(a),
@@ -37,7 +37,7 @@ type namespaceBody struct {
 	Registered *bool `json:"registered,omitempty"`
 }
 
-func newNamespaceBody(n *dynamodb.Namespace) *namespaceBody {
+func newNamespaceBody(n *namespace.Namespace) *namespaceBody {
 	return &namespaceBody{
 		Name: n.Name, ID: n.ID, Status: n.Status, CreatedAt: n.CreatedAt, DeletedAt: n.DeletedAt,
 	}
@@ -60,22 +60,23 @@ func (n *namespaceBody) table(b *bytes.Buffer) {
 // namespaceArgument makes cmd take a namespace's name or ID as its only argument.
 func namespaceArgument(
 	a *console.App, cmd *cobra.Command, what string,
-	ask func(ctx context.Context, t *dynamodb.Table, arg string) (*namespaceBody, error),
+	ask func(ctx context.Context, to namespace.Admin, arg string) (*namespaceBody, error),
 ) *cobra.Command {
 	cmd.Args = console.Arguments(1, 1, what)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
+	plan := func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := console.RefuseEmpty(cmd, args, what); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
-			body, err := ask(ctx, t, args[0])
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			body, err := ask(ctx, c.Namespaces, args[0])
 			if err != nil {
 				return nil, err
 			}
 			return &connect.Answer{Value: body, Table: body.table}, nil
 		}, nil
-	})
+	}
+	return connect.Command(a, cmd, connect.Divides, plan)
 }
 
 func registerNamespaceCommand(a *console.App) *cobra.Command {
@@ -86,8 +87,10 @@ func registerNamespaceCommand(a *console.App) *cobra.Command {
 is isolated from all others. A namespace that exists stays as it is. To open it, add
 ?namespace=NAME to the store's URL.`,
 		Example: "  weir namespace register prod --store dynamodb://limits",
-	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
-		n, made, err := t.RegisterNamespace(ctx, name)
+	}, "NAME", func(
+		ctx context.Context, to namespace.Admin, name string,
+	) (*namespaceBody, error) {
+		n, made, err := to.RegisterNamespace(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -104,13 +107,12 @@ func showNamespaceCommand(a *console.App) *cobra.Command {
 		Short:   "Print the ID of a namespace",
 		Long:    "Print the ID of a namespace, and when it was registered.",
 		Example: "  weir namespace show prod --store dynamodb://limits",
-	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
-		return namespaceResult(t.Namespace(ctx, name))
+	}, "NAME", func(
+		ctx context.Context, to namespace.Admin, name string,
+	) (*namespaceBody, error) {
+		return namespaceResult(to.Namespace(ctx, name))
 	})
 }
-
-// defaultNamespace is the namespace that programs open by default.
-const defaultNamespace = "default"
 
 func deleteNamespaceCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
@@ -119,31 +121,33 @@ func deleteNamespaceCommand(a *console.App) *cobra.Command {
 		Long: `Delete the name of a namespace. Its data stays under its ID until weir namespace
 recover restores the name or weir namespace purge deletes the data. A server that has it open
 is no longer ready, and refuses reservations once its cached configuration has expired. The
-default namespace, which programs open by default, needs --yes.`,
+default namespace, which programs open by default, needs --yes. A server refuses to delete the
+namespace that it serves.`,
 		Example: `  weir namespace delete prod --store dynamodb://limits
   weir namespace delete default --yes --store dynamodb://limits`,
 		Args:              console.Arguments(1, 1, "NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	confirm := confirmFlag(cmd)
-	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
+	plan := func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := console.RefuseEmpty(cmd, args, "NAME"); err != nil {
 			return nil, err
 		}
-		if args[0] == defaultNamespace {
+		if args[0] == namespace.Default {
 			const warning = "deleting the default namespace stops every program that names no namespace"
 			if err := confirm(warning); err != nil {
 				return nil, err
 			}
 		}
-		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
-			body, err := namespaceResult(t.DeleteNamespace(ctx, args[0]))
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			body, err := namespaceResult(c.Namespaces.DeleteNamespace(ctx, args[0]))
 			if err != nil {
 				return nil, err
 			}
 			return &connect.Answer{Value: body, Table: body.table}, nil
 		}, nil
-	})
+	}
+	return connect.Command(a, cmd, connect.Divides, plan)
 }
 
 func recoverNamespaceCommand(a *console.App) *cobra.Command {
@@ -153,12 +157,14 @@ func recoverNamespaceCommand(a *console.App) *cobra.Command {
 		Long: `Restore a deleted namespace under its name, with all its data. This fails if
 the name has been registered again, or if a purge has begun.`,
 		Example: "  weir namespace recover 37b3m1eXQTY --store dynamodb://limits",
-	}, "ID", func(ctx context.Context, t *dynamodb.Table, id string) (*namespaceBody, error) {
-		return namespaceResult(t.RecoverNamespace(ctx, id))
+	}, "ID", func(
+		ctx context.Context, to namespace.Admin, id string,
+	) (*namespaceBody, error) {
+		return namespaceResult(to.RecoverNamespace(ctx, id))
 	})
 }
 
-func namespaceResult(n *dynamodb.Namespace, err error) (*namespaceBody, error) {
+func namespaceResult(n *namespace.Namespace, err error) (*namespaceBody, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +182,7 @@ func listNamespacesCommand(a *console.App) *cobra.Command {
 		Short:   "List the namespaces of a table",
 		Long:    "List the namespaces that have a name, in the order of the names.",
 		Example: "  weir namespace list --store dynamodb://limits",
-	}, "no namespaces", (*dynamodb.Table).Namespaces)
+	}, "no namespaces", namespace.Admin.Namespaces)
 }
 
 func orphanNamespacesCommand(a *console.App) *cobra.Command {
@@ -187,18 +193,18 @@ func orphanNamespacesCommand(a *console.App) *cobra.Command {
 purge was interrupted (purging), and those whose name entry is missing (lost). If the column
 NAMESPACE is empty, the table no longer has the name.`,
 		Example: "  weir namespace orphans --store dynamodb://limits",
-	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
+	}, "no orphans", namespace.Admin.OrphanNamespaces)
 }
 
 // listOfNamespaces makes cmd print the namespaces that list returns.
 func listOfNamespaces(
 	a *console.App, cmd *cobra.Command, none string,
-	list func(*dynamodb.Table, context.Context) ([]dynamodb.Namespace, error),
+	list func(namespace.Admin, context.Context) ([]namespace.Namespace, error),
 ) *cobra.Command {
 	cmd.Args = console.Arguments(0, 0, "")
-	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
-		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
-			all, err := list(t, ctx)
+	plan := func(*cobra.Command, []string) (connect.Action, error) {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			all, err := list(c.Namespaces, ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -208,7 +214,8 @@ func listOfNamespaces(
 			}
 			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) { body.table(b, none) }}, nil
 		}, nil
-	})
+	}
+	return connect.Command(a, cmd, connect.Divides, plan)
 }
 
 func (body *namespacesBody) table(b *bytes.Buffer, none string) {
@@ -247,14 +254,14 @@ table is.`,
 	}
 	cmd.Flags().BoolVar(&scan, "scan", false, "read the whole table for items that are in no index")
 	confirm := confirmFlag(cmd)
-	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
+	plan := func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := console.RefuseEmpty(cmd, args, "ID"); err != nil {
 			return nil, err
 		}
 		if err := confirm("purging a namespace cannot be undone"); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 			var tell func(int64)
 			line := a.ProgressLine()
 			if line != nil {
@@ -262,15 +269,16 @@ table is.`,
 					line.Update(func(int) string { return text.FormatInt(n) + " items deleted" })
 				}
 			}
-			deleted, err := t.PurgeNamespace(ctx, args[0], scan, tell)
+			deleted, err := c.Namespaces.PurgeNamespace(ctx, args[0], scan, tell)
 			line.Clear()
 			if err != nil {
-				return nil, fmt.Errorf("%w (%s deleted so far)", err, text.Plural(int(deleted), "item", "items"))
+				return nil, err
 			}
 			return &connect.Answer{Value: purgeBody{args[0], deleted}, Table: func(b *bytes.Buffer) {
 				fmt.Fprintf(b, "purged   %s\ndeleted  %s\n",
 					text.Printable(args[0]), text.Plural(int(deleted), "item", "items"))
 			}}, nil
 		}, nil
-	})
+	}
+	return connect.Command(a, cmd, connect.Divides, plan)
 }

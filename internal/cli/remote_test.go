@@ -97,7 +97,7 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = records.Close() })
 	o := &httphandler.Options{
 		Admin: lim, AdminNote: "holds until the next reload or restart", Records: records, Now: clock.now,
-		Limits: declared.New(lim),
+		Limits: declared.New(lim), Store: "memory:",
 	}
 	if slices.Contains(args, "-tokens") {
 		o.Authenticate = authenticateRole

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/server"
@@ -39,7 +40,9 @@ loopback address. The file of bearer tokens must be private (mode 0600), and loo
     - {name: grafana, role: read, sha256: "its SHA-256, in hexadecimal"}
 
 A client with the role read can only look, one with the role call can also reserve and settle,
-and one with the role admin can also change limits.
+and one with the role admin can also change limits. All of them see only the namespace of the
+server. With "namespaces: all" too, an admin can register, delete and recover the other
+namespaces of a DynamoDB table.
 
 Once the server listens, it prints its URL on standard output. Everything else is logged to
 standard error: each change of the configuration, with who made it and what was before and
@@ -251,6 +254,9 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 		o.Namespace = cmp.Or(table.Options.Namespace, "default") // there is no limits file
 	}
 	backend, err := store.Open(ctx, at, opening)
+	if table, ok := backend.(*dynamodb.Store); ok {
+		o.Namespaces = table.Table()
+	}
 	if err != nil && opening.Definitions != nil && !connect.IsURLError(err) {
 		return nil, m.Locate(err)
 	}

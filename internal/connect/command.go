@@ -109,7 +109,10 @@ func OnNames(
 
 // open opens the store or server that the flags name.
 func open(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
-	if t.store != "" {
+	switch {
+	case t.store != "" && t.does == Divides:
+		return openTable(cmd, t)
+	case t.store != "":
 		return openStore(a, cmd, t)
 	}
 	return Dial(a, cmd, t)

@@ -58,7 +58,7 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 		printNotes(a, []string{"the bearer token is sent unencrypted, over plain http to another machine: " +
 			"use https"})
 	}
-	c.Service, c.Admin, c.Records, c.Limits = client, client, client, client
+	c.Service, c.Admin, c.Records, c.Limits, c.Namespaces = client, client, client, client, client
 	c.Close = func() error {
 		t.transport.CloseIdleConnections()
 		return client.Close()

@@ -64,6 +64,15 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 	}, nil
 }
 
+// openTable returns a connection to the table that the flags name. It sends nothing yet.
+func openTable(cmd *cobra.Command, t *Target) (*Connection, error) {
+	table, err := store.Table(t.store)
+	if err != nil {
+		return nil, console.UsageError(cmd, "%w", err)
+	}
+	return &Connection{Namespaces: table, Close: func() error { return nil }}, nil
+}
+
 // IsURLError reports whether a store was not opened because of its URL.
 func IsURLError(err error) bool {
 	e, ok := errors.AsType[*weir.Error](err)

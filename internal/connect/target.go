@@ -21,6 +21,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 // The environment variables of the commands that make one call.
@@ -40,6 +41,16 @@ last two need --limits. A flag takes precedence over both variables, and WEIR_SE
 WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
 --token-file.`
 
+// tableHelp is targetHelp for commands that administer the namespaces of a table.
+const tableHelp = `
+
+The command asks the server at --server (or WEIR_SERVER; by default
+` + DefaultServer + `), which serves a DynamoDB table. With --store (or WEIR_STORE)
+it opens the table itself, as in dynamodb://TABLE?region=eu-central-1, with credentials from the
+AWS SDK's default chain. A flag takes precedence over both variables, and WEIR_SERVER over
+WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
+--token-file; it needs the role admin and all namespaces.`
+
 // Access is what a command may do to its target.
 type Access int
 
@@ -55,6 +66,9 @@ const (
 	// Compares is for commands that read the whole configuration of a store, and what a limits file
 	// manages in it.
 	Compares
+	// Divides is for commands that administer the namespaces of a table. The namespace in the URL
+	// of the table need not exist.
+	Divides
 )
 
 // Target is the server or the store that a command acts on.
@@ -80,9 +94,15 @@ type Target struct {
 // addTarget adds the flags that name the server or store to a command.
 func addTarget(cmd *cobra.Command, does Access) *Target {
 	t := &Target{does: does}
-	cmd.Long += targetHelp
 	t.AddServerFlags(cmd, "`URL` of the server to ask (default "+DefaultServer+")")
 	flags := cmd.Flags()
+	if does == Divides {
+		cmd.Long += tableHelp
+		flags.StringVar(&t.store, "store", "",
+			"`URL` of a table to open instead, like dynamodb://TABLE")
+		return t
+	}
+	cmd.Long += targetHelp
 	flags.StringVar(&t.store, "store", "",
 		"`URL` of a store to open instead, like dynamodb://TABLE or memory:?snapshot=FILE")
 	flags.StringVar(&t.limits, "limits", "", "limits `FILE` for the store, or - for standard input")
@@ -137,7 +157,9 @@ type Connection struct {
 	Admin   httpapi.Admin
 	Records httpapi.Records
 	Limits  httpapi.LimitsAdmin
-	Close   func() error
+	// Namespaces is nil on a store, unless the command has the access [Divides].
+	Namespaces namespace.Admin
+	Close      func() error
 	// OnServer reports whether the connection is to a server.
 	OnServer bool
 	// Notes are the notes of a server about the changes it made.

@@ -59,6 +59,7 @@ var rooms = []room{
 		tests: []string{"limiter", "conformance"},
 	},
 	{dir: "driver/declare", imports: []string{root}},
+	{dir: "namespace"},
 	{
 		dir: "limiter",
 		imports: []string{
@@ -87,8 +88,8 @@ var rooms = []room{
 	{
 		dir: "dynamodb",
 		imports: []string{
-			root, "aggregator", "change", "driver", "driver/declare", "kernel", "internal/metadata",
-			"internal/schema",
+			root, "aggregator", "change", "driver", "driver/declare", "kernel", "namespace",
+			"internal/metadata", "internal/schema",
 			"internal/sharding", awsSDK, awsSmithy,
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client",
@@ -175,11 +176,12 @@ var rooms = []room{
 
 	{
 		dir:     "internal/apijson",
-		imports: []string{root, "change", "internal/metadata"},
+		imports: []string{root, "change", "namespace", "internal/metadata"},
 		tests:   []string{"limiter", "memory", "manifest"},
 	},
 	{
-		dir: "httpapi", imports: []string{root, "change", "internal/apijson", "internal/leaseid"},
+		dir:     "httpapi",
+		imports: []string{root, "change", "namespace", "internal/apijson", "internal/leaseid"},
 		tests: []string{
 			"limiter", "memory", "conformance", "manifest", "httpapi/httphandler",
 			"internal/declared", "internal/server/statuspage", "internal/testkit/recordstore",
@@ -188,8 +190,8 @@ var rooms = []room{
 	{
 		dir: "httpapi/httphandler",
 		imports: []string{
-			root, "change", "httpapi", "internal/apijson", "internal/metadata", "internal/money",
-			jsonV2,
+			root, "change", "httpapi", "namespace", "internal/apijson", "internal/metadata",
+			"internal/money", jsonV2,
 		},
 		tests: []string{
 			"limiter", "driver", "memory", "manifest", "internal/declared",
@@ -249,7 +251,7 @@ var rooms = []room{
 	{
 		dir: "internal/cli",
 		imports: []string{
-			"change", "internal/metadata",
+			"change", "namespace", "internal/metadata",
 			root, "change", "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
 			"internal/metadata", "grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
 			"internal/schema", "internal/server", "internal/lab", "internal/joined",
@@ -265,8 +267,8 @@ var rooms = []room{
 	{
 		dir: "internal/server",
 		imports: []string{
-			root, "limiter", "driver", "httpapi", "httpapi/httphandler", "internal/declared",
-			"internal/server/statuspage", "manifest", goYAML, prometheus, otel,
+			root, "limiter", "driver", "httpapi", "httpapi/httphandler", "namespace",
+			"internal/declared", "internal/server/statuspage", "manifest", goYAML, prometheus, otel,
 		},
 		tests: []string{"memory"},
 	},
@@ -287,8 +289,8 @@ var rooms = []room{
 	{
 		dir: "internal/connect",
 		imports: []string{
-			root, "limiter", "store", "memory", "httpapi", "manifest", "internal/console",
-			"internal/declared", "internal/text", cobra,
+			root, "limiter", "store", "memory", "httpapi", "manifest", "namespace",
+			"internal/console", "internal/declared", "internal/text", cobra,
 		},
 	},
 	{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/limiter"
+	"github.com/weir-limiter/weir/namespace"
 )
 
 // Options tune a [Server]. Nil means all defaults.
@@ -24,6 +25,9 @@ type Options struct {
 	// Namespace is the store's, for the log: a limits file that names another one is refused.
 	// Default: the store has none.
 	Namespace string
+	// Namespaces administers the namespaces of the table that the store is on. Default: the store is
+	// on no table.
+	Namespaces namespace.Admin
 	// Store is the store's name in the log, without secrets. Default: none.
 	Store string
 	// LimitsOpened are the contents of LimitsFile with which the store was opened. If the file is

@@ -48,6 +48,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,7 +215,9 @@ func (s *Server) URL() string {
 func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httphandler.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Records: s.limiter, Activity: s.activity.Report,
-		Limits:  declared.New(s.limiter),
+		Limits:     declared.New(s.limiter),
+		Namespaces: s.options.Namespaces, Namespace: s.options.Namespace,
+		Store:   storeScheme(s.options.Store),
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay available to requests whose bodies are not slow.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
@@ -237,6 +240,14 @@ func (s *Server) handlers() (all, probes http.Handler) {
 	})
 	return s.instrument(s.loopbackOnly(s.options.Listen, served)),
 		s.instrument(s.loopbackOnly(s.options.ProbeListen, probesOnly(served)))
+}
+
+// storeScheme returns the part of a store's name that callers may know.
+func storeScheme(store string) string {
+	if scheme, _, ok := strings.Cut(store, ":"); ok {
+		return scheme + ":"
+	}
+	return store
 }
 
 // newHTTP returns the HTTP server for a listener.

@@ -147,7 +147,7 @@ type tokenReader struct {
 //
 //	tokens:
 //	  - {name: checkout, role: call, token: "at least 16 characters"}
-//	  - {name: ops, role: admin, sha256: "64 hexadecimal digits"}
+//	  - {name: ops, role: admin, namespaces: all, sha256: "64 hexadecimal digits"}
 //
 // It returns all mistakes, joined, in the order of the file.
 func parseTokens(file string, data []byte) ([]tokenEntry, error) {
@@ -215,7 +215,7 @@ func (r *tokenReader) entry(path string, n ast.Node) {
 	var e tokenEntry
 	before := len(r.found)
 	given := map[string]*token.Token{}
-	known := []string{"name", "role", "token", "sha256"}
+	known := []string{"name", "role", "namespaces", "token", "sha256"}
 	ok := r.fields(n, path, known, func(field string, n ast.Node) {
 		given[field] = n.GetToken()
 		path := path + "." + field
@@ -229,6 +229,11 @@ func (r *tokenReader) entry(path string, n ast.Node) {
 			r.name(n, path, text)
 		case "role":
 			e.identity.Role = r.role(n, path, text)
+		case "namespaces":
+			e.identity.AllNamespaces = text == "all"
+			if !e.identity.AllNamespaces {
+				r.add(n.GetToken(), path, text, "must be all, or be left out for that of the server")
+			}
 		case "token":
 			e.digest = r.secret(n, path, text)
 		case "sha256":
@@ -238,7 +243,7 @@ func (r *tokenReader) entry(path string, n ast.Node) {
 	if !ok {
 		return
 	}
-	r.complete(path, n, given)
+	r.complete(path, n, &e, given)
 	if len(r.found) > before {
 		return
 	}
@@ -251,12 +256,17 @@ func (r *tokenReader) entry(path string, n ast.Node) {
 	r.entries = append(r.entries, e)
 }
 
-// complete refuses an entry that lacks a field, or has both a token and its hash.
-func (r *tokenReader) complete(path string, n ast.Node, given map[string]*token.Token) {
+// complete refuses an entry that lacks a field, or has fields that do not go together.
+func (r *tokenReader) complete(
+	path string, n ast.Node, e *tokenEntry, given map[string]*token.Token,
+) {
 	for _, field := range []string{"name", "role"} {
 		if given[field] == nil {
 			r.add(n.GetToken(), path+"."+field, "", "is missing")
 		}
+	}
+	if of := given["namespaces"]; of != nil && e.identity.Role != httphandler.RoleAdmin {
+		r.add(of, path+".namespaces", of.Value, "needs the role admin")
 	}
 	switch {
 	case given["token"] == nil && given["sha256"] == nil:

@@ -86,6 +86,25 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestTokensOfAllNamespaces checks which owners may see all namespaces of a table.
+func TestTokensOfAllNamespaces(t *testing.T) {
+	t.Parallel()
+	entries, err := parseTokens("f", []byte(tokensFile(
+		"{name: one, role: admin, token: "+adminToken+"}",
+		"{namespaces: all, name: all, role: admin, token: "+readToken+"}")))
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("got %d bearer tokens and %v", len(entries), err)
+	}
+	for i, want := range []httphandler.Identity{
+		{Name: "one", Role: httphandler.RoleAdmin},
+		{Name: "all", Role: httphandler.RoleAdmin, AllNamespaces: true},
+	} {
+		if got := entries[i].identity; got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
 // secret is a bearer token that no error may contain.
 const secret = "very-secret-0123456789"
 
@@ -132,6 +151,20 @@ var badTokens = []struct {
 	{"a role", tokensFile("{name: a, role: king, token: " + secret + "}"), []string{`^f:2:21: .*role "king": must be read, call or admin`}},
 	{"a role in capitals", tokensFile("{name: a, role: Admin, token: " + secret + "}"), []string{`^f:2:21: .*"Admin"`}},
 	{"a secret for a role", tokensFile("{name: a, role: " + secret + ", token: " + secret + "}"), []string{`^f:2:21: .*role "\(hidden\)"`}},
+	{
+		"one namespace", tokensFile("{name: a, role: admin, namespaces: prod, token: " + secret + "}"),
+		[]string{`^f:2:40: .*\.namespaces "prod": must be all`},
+	},
+	{
+		"a secret for namespaces",
+		tokensFile("{name: a, role: admin, namespaces: " + secret + ", token: " + secret + "}"),
+		[]string{`^f:2:40: .*\.namespaces "\(hidden\)"`},
+	},
+	{
+		"all namespaces without admin",
+		tokensFile("{name: a, role: call, namespaces: all, token: " + secret + "}"),
+		[]string{`^f:2:39: .*\.namespaces "all": needs the role admin`},
+	},
 	{"role none", tokensFile("{name: a, role: none, token: " + secret + "}"), []string{`^f:2:21: .*"none"`}},
 	{"a name with a space", tokensFile("{name: a b, role: call, token: " + secret + "}"), []string{`^f:2:12: .*name "a b"`}},
 	{"an empty name", tokensFile("{name: '', role: call, token: " + secret + "}"), []string{`^f:2:12: .*name ""`}},

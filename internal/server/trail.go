@@ -162,7 +162,11 @@ func (t *trail) Changed(ctx context.Context, c *httphandler.Change) {
 		return
 	}
 	attrs := append([]slog.Attr{slog.String("action", c.Action)}, who.attrs()...)
-	attrs = append(attrs, slog.String("place", placeName(c.At)))
+	attrs = append(attrs, slog.String("place", placeName(c)))
+	if c.Namespace != "" {
+		name := withoutToken(c.Request, c.Namespace)
+		attrs = append(attrs, slog.String("namespace", shown(name, mostName)))
+	}
 	if c.At.Entity != "" {
 		attrs = append(attrs, slog.String("entity", shown(withoutToken(c.Request, c.At.Entity), mostName)))
 	}
@@ -199,11 +203,13 @@ func oneLine(err error) string {
 }
 
 // placeName returns the sort of a place.
-func placeName(at weir.Subject) string {
+func placeName(c *httphandler.Change) string {
 	switch {
-	case at.Entity != "":
+	case c.Namespace != "":
+		return "namespace"
+	case c.At.Entity != "":
 		return "entity"
-	case at.Resource != "":
+	case c.At.Resource != "":
 		return "resource"
 	}
 	return "system"
