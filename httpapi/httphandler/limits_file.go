@@ -1,6 +1,7 @@
 package httphandler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -30,7 +31,7 @@ func (h *Handler) planLimits(ctx context.Context, c *incoming) (any, error) {
 // applyLimits goes on if the client leaves: half of a file is no state that anybody wants.
 func (h *Handler) applyLimits(ctx context.Context, c *incoming) (any, error) {
 	f, err := c.reader.limitsFile(c.in)
-	if err != nil {
+	if err := cmp.Or(apijson.NoConditions(c.r.Header), err); err != nil {
 		return nil, err
 	}
 	h.takeLong(c)

@@ -112,6 +112,9 @@ func TestBadConditions(t *testing.T) {
 	w.send("PUT", "/v1/admin/system/on_unavailable", `{"on_unavailable":"allow"}`, "If-Match", "*").
 		want(t, 400, "field", "If-Match")
 	w.send("PUT", "/v1/admin/system/retention", `{"usage_days":7}`, "If-Match", `"x"`).want(t, 400, "field", "If-Match")
+	const file = `{"name":"limits.yaml","text":"version: 1\nresources: {bucket: {limits: {rpm: {capacity: 1}}}}\n"}`
+	w.send("POST", "/v1/admin/limits/apply", file, "If-Match", before).want(t, 400, "field", "If-Match")
+	w.send("POST", "/v1/admin/limits/apply", file, "If-None-Match", "*").want(t, 400, "field", "If-None-Match")
 	w.get("/v1/admin/system").want(t, 200, "on_unavailable", "block")
 	if after := w.get(limits).etag(t); after != before {
 		t.Errorf("the limits changed from %s to %s", before, after)
