@@ -188,7 +188,7 @@ there are none: a weaker level may have limits, which weir explain shows.`)
 					return nil, err
 				}
 				retention, err := readRetention(ctx, c)
-				return systemAnswer(policy, retention, place.Limits), err
+				return systemAnswer(policy, retention, place), err
 			}
 			return limitsAnswer(place, ""), nil
 		}, nil
@@ -249,8 +249,10 @@ func limitsAnswer(place *change.Place, note string) *connect.Answer {
 
 // systemAnswer prints what is configured for the system. The retention is nil if the store has no
 // such settings.
-func systemAnswer(policy weir.Policy, r *weir.Retention, limits []weir.Limit) *connect.Answer {
-	body := systemBody{OnUnavailable: policy, Limits: httpapi.Document(limits)}
+func systemAnswer(policy weir.Policy, r *weir.Retention, place *change.Place) *connect.Answer {
+	body := systemBody{
+		OnUnavailable: policy, Limits: httpapi.Document(place.Limits), Version: place.Version,
+	}
 	if r != nil {
 		body.Retention = retentionBodyOf(r)
 	}
@@ -260,7 +262,7 @@ func systemAnswer(policy weir.Policy, r *weir.Retention, limits []weir.Limit) *c
 			writeRetention(b, r)
 		}
 		b.WriteByte('\n')
-		writeLimits(b, limits)
+		writeLimits(b, place.Limits)
 	}}
 }
 
@@ -289,6 +291,7 @@ type (
 		OnUnavailable weir.Policy    `json:"on_unavailable"`
 		Retention     *retentionBody `json:"retention,omitempty"`
 		Limits        any            `json:"limits"`
+		Version       string         `json:"version,omitempty"`
 	}
 	policyBody struct {
 		OnUnavailable weir.Policy `json:"on_unavailable"`
