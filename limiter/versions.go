@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/change"
@@ -169,40 +168,6 @@ func (l *Limiter) versionEditor(
 			"cannot be checked: this store has no versions")
 	}
 	return editor, versions, nil
-}
-
-// changesRead is the number of events in which the last change of a place is looked for.
-const changesRead = 20
-
-// nameChange adds who made the last change of a place to the error about a version, if the audit
-// knows. Other errors are returned as they are. An audit that does not answer is no error.
-func (l *Limiter) nameChange(ctx context.Context, err error, at weir.Subject) error {
-	changed, ok := errors.AsType[*change.ConflictError](err)
-	e, isError := errors.AsType[*weir.Error](err)
-	if !ok || !isError {
-		return err
-	}
-	storeCtx, cancel := l.administerContext(ctx)
-	defer cancel()
-	q := &weir.AuditQuery{At: at, Size: changesRead}
-	if at.Entity != "" {
-		q.At.Resource = "" // the deletion of the entity is an event without a resource
-	}
-	page, failed := l.Audit(storeCtx, q)
-	if failed != nil {
-		return err
-	}
-	named := *changed
-	for _, event := range page.Events {
-		if at.Entity == "" || at.Resource == "" || event.Resource == at.Resource || event.Resource == "" &&
-			strings.HasPrefix(event.Action, "entity_deleted") {
-			named.Action, named.By, named.At = event.Action, event.Principal, event.At
-			break
-		}
-	}
-	out := *e
-	out.Err = &named
-	return &out
 }
 
 // Resources returns, in order, the resources on which an entity has limits of its own or
