@@ -146,7 +146,7 @@ func (c *Entity) Apply(name string, e weir.EntityDefinition) weir.EntityDefiniti
 			e.Name = ""
 		}
 	}
-	if c.Metadata != nil {
+	if c.Metadata != nil && !metadata.Equal(e.Metadata, c.Metadata) {
 		if e.Metadata = metadata.Clone(c.Metadata); len(e.Metadata) == 0 {
 			e.Metadata = nil
 		}

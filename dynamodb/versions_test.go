@@ -8,13 +8,16 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/change"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // wantConflict fails the test unless an error is a conflict about a version, with this reason.
@@ -157,6 +160,59 @@ func TestEntityVersions(t *testing.T) {
 	}
 	if registry, err := s.EntityConfigResources(ctx); err != nil || len(registry) != 0 {
 		t.Errorf("the registry has %v, %v", registry, err)
+	}
+}
+
+// TestMetadataBounds writes metadata at the bounds of DynamoDB, and beyond, on an entity that is
+// created and on one that is changed. The audit has them too.
+func TestMetadataBounds(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nested := func(n int) any {
+		var v any = "x"
+		for range n {
+			v = []any{v}
+		}
+		return v
+	}
+	for i, c := range []struct {
+		value any
+		want  string
+	}{
+		{nested(29), ""},
+		{nested(30), "is nested deeper than 29 levels"},
+		{json.Number("1.50"), ""},
+		{json.Number("-0." + strings.Repeat("9", 38) + "e126"), ""},
+		{json.Number("1e-130"), ""},
+		{json.Number("1e126"), "is a number outside"},
+		{json.Number(strings.Repeat("1", 39)), "has more than 38 digits"},
+	} {
+		for _, b := range []string{"created", "changed"} {
+			m := map[string]any{"a": c.value, "b": b}
+			_, err := l.ChangeEntity(t.Context(), "e"+strconv.Itoa(i), &change.Entity{Metadata: m}, nil)
+			if c.want == "" && err != nil {
+				t.Errorf("%.40v: %v", c.value, err)
+			}
+			if c.want != "" && (!errors.Is(err, weir.Invalid) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%.40v: got %v, want %s", c.value, err, c.want)
+			}
+		}
+	}
+	m := map[string]any{"n": json.Number("1.50")}
+	first, err := l.ChangeEntity(t.Context(), "same", &change.Entity{Metadata: m}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m["n"] = json.Number("1.5") // as DynamoDB writes it
+	for _, o := range []*change.Options{nil, {IfVersion: "old"}} {
+		again, err := l.ChangeEntity(t.Context(), "same", &change.Entity{Metadata: m}, o)
+		if err != nil || again != first {
+			t.Errorf("the same number again: got %q, %v; want %q", again, err, first)
+		}
 	}
 }
 

@@ -104,6 +104,9 @@ func nameJSON(name string) string {
 func (d *differ) metadata(at Change, before, after map[string]any) {
 	for _, name := range names(before, after) {
 		at.Attribute, at.Was, at.Is = "metadata."+name, "", ""
+		if sameEntry(before, after, name) {
+			continue
+		}
 		if was, ok := before[name]; ok {
 			at.Was = metadata.JSON(was)
 		}
@@ -112,4 +115,12 @@ func (d *differ) metadata(at Change, before, after map[string]any) {
 		}
 		d.attribute(at)
 	}
+}
+
+// sameEntry reports whether two metadata have the same value of a name. DynamoDB returns some
+// numbers in another form than it got them.
+func sameEntry(a, b map[string]any, name string) bool {
+	was, inA := a[name]
+	is, inB := b[name]
+	return inA && inB && metadata.Equal(map[string]any{name: was}, map[string]any{name: is})
 }

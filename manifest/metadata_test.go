@@ -92,6 +92,14 @@ entities:
 	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{
 		"a": {Metadata: map[string]any{"team": "ads", "empty": "x"}}, "b": {Name: "Bee"},
 	}}
+	same := map[string]any{"n": json.Number("1.5"), "list": []any{json.Number("1.0"), nil, true}}
+	for name, value := range same { // as DynamoDB may write them
+		is := map[string]any{name: value}
+		was := map[string]any{name: a.Metadata[name]}
+		if got := manifest.Diff(ofA(was), ofA(is)); len(got) > 0 {
+			t.Errorf("the same number is a change: %s", lines(got))
+		}
+	}
 	want := `delete entities.a.name: "Acme \"Inc.\" א"
 delete entities.a.metadata."cost center": "042"
 update entities.a.metadata.empty: "" -> "x"
@@ -102,6 +110,11 @@ create entities.b.name: "Bee"`
 	if got := lines(manifest.Diff(m.Definitions, d)); strings.TrimSpace(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+}
+
+// ofA returns definitions of one entity with metadata.
+func ofA(m map[string]any) *weir.Definitions {
+	return &weir.Definitions{Entities: map[string]weir.EntityDefinition{"a": {Metadata: m}}}
 }
 
 // TestMetadataMistakes checks that what cannot be a name or metadata is refused with its position.

@@ -236,7 +236,7 @@ var rooms = []room{
 		tests:   []string{"memory"},
 	},
 
-	{dir: "internal/schema", imports: []string{root, "kernel", "internal/version", awsSDK}},
+	{dir: "internal/schema", imports: []string{root, "kernel", "internal/metadata", "internal/version", awsSDK}},
 	{
 		dir: "internal/function",
 		imports: []string{

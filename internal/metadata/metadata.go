@@ -24,8 +24,11 @@ const (
 	MaxBytes = 64 << 10
 	// MaxName is the largest size of an entity's name, in bytes.
 	MaxName = 1024
-	// maxDepth is how deep values may be nested, on a DynamoDB table too.
-	maxDepth = 30
+	// maxDepth is how deep maps and lists may be nested in the metadata. DynamoDB allows one level
+	// more, but the audit has the metadata within the details of an event.
+	maxDepth = 29
+	// maxDepthRead is how deep another program may have nested them.
+	maxDepthRead = 30
 )
 
 // CheckName returns why a text cannot be the name of an entity for people, or "".
@@ -45,19 +48,20 @@ func Normalize(m map[string]any) (out map[string]any, path, reason string) {
 	if len(m) == 0 {
 		return nil, "", ""
 	}
-	if out, path, reason = Plain(m); reason != "" {
+	v, path, reason := normalize(m, 0, maxDepth)
+	if reason != "" {
 		return nil, path, reason
 	}
+	out = v.(map[string]any)
 	if n := len(JSON(out)); n > MaxBytes {
 		return nil, "", fmt.Sprintf("has %d bytes as JSON: it can have at most %d", n, MaxBytes)
 	}
 	return out, "", ""
 }
 
-// Plain is [Normalize] without the bound on the size, for metadata that another program may have
-// written.
+// Plain is [Normalize] without the bounds, for metadata that another program may have written.
 func Plain(m map[string]any) (out map[string]any, path, reason string) {
-	v, path, reason := normalize(m, 0)
+	v, path, reason := normalize(m, 0, maxDepthRead)
 	if reason != "" {
 		return nil, path, reason
 	}
@@ -65,10 +69,13 @@ func Plain(m map[string]any) (out map[string]any, path, reason string) {
 }
 
 // normalize returns a value in normal form, or the path of what is wrong in it, which begins with
-// a dot or a bracket unless it is the value itself.
-func normalize(value any, depth int) (out any, path, reason string) {
-	if depth > maxDepth {
-		return nil, "", fmt.Sprintf("is nested deeper than %d levels", maxDepth)
+// a dot or a bracket unless it is the value itself. most bounds the depth of maps and lists.
+func normalize(value any, depth, most int) (out any, path, reason string) {
+	switch value.(type) {
+	case map[string]any, []any:
+		if depth > most {
+			return nil, "", fmt.Sprintf("is nested deeper than %d levels", most)
+		}
 	}
 	switch v := value.(type) {
 	case nil, bool, int64:
@@ -88,7 +95,7 @@ func normalize(value any, depth int) (out any, path, reason string) {
 			if name == "" || !utf8.ValidString(name) {
 				return nil, "", "has a name that is empty or not valid UTF-8"
 			}
-			if m[name], path, reason = normalize(v[name], depth+1); reason != "" {
+			if m[name], path, reason = normalize(v[name], depth+1, most); reason != "" {
 				return nil, "." + name + path, reason
 			}
 		}
@@ -96,7 +103,7 @@ func normalize(value any, depth int) (out any, path, reason string) {
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
-			if list[i], path, reason = normalize(v[i], depth+1); reason != "" {
+			if list[i], path, reason = normalize(v[i], depth+1, most); reason != "" {
 				return nil, "[" + strconv.Itoa(i) + "]" + path, reason
 			}
 		}
@@ -138,7 +145,7 @@ func Parse(text []byte) (map[string]any, error) {
 	if m == nil {
 		return nil, errors.New("is null: it must be an object")
 	}
-	v, path, reason := normalize(m, 0)
+	v, path, reason := normalize(m, 0, maxDepthRead)
 	if reason != "" {
 		return nil, errors.New(path + " " + reason)
 	}
@@ -184,9 +191,33 @@ func Split(m map[string]any) (texts map[string]string, others map[string]any) {
 	return texts, others
 }
 
-// Equal reports whether two values in normal form are the same. Nil and an empty map are.
+// Equal reports whether two values in normal form are the same. Nil and an empty map are, and
+// numbers of the same value, however they are written.
 func Equal(a, b map[string]any) bool {
-	return len(a) == 0 && len(b) == 0 || JSON(a) == JSON(b)
+	return len(a) == 0 && len(b) == 0 || JSON(a) == JSON(b) || JSON(withNumberForms(a)) == JSON(withNumberForms(b))
+}
+
+// withNumberForms returns a copy of a value with all numbers in one form.
+func withNumberForms(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return json.Number(NumberForm(strconv.FormatInt(v, 10)))
+	case json.Number:
+		return json.Number(NumberForm(string(v)))
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for name, member := range v {
+			m[name] = withNumberForms(member)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = withNumberForms(v[i])
+		}
+		return list
+	}
+	return value
 }
 
 // Clone returns a copy of metadata in normal form.

@@ -107,12 +107,12 @@ func TestAnyValues(t *testing.T) {
 	t.Parallel()
 	binary := &types.AttributeValueMemberB{Value: []byte{1}}
 	in := map[string]any{
-		"s": "", "b": false, "nil": nil, "int": 7, "n": int64(-1), "big": json.Number("1e300"),
+		"s": "", "b": false, "nil": nil, "int": 7, "n": int64(-1), "big": json.Number("1e125"),
 		"list": []any{"a", []any{}}, "map": map[string]any{"x": map[string]any{}}, "raw": binary,
 	}
 	value := ok[types.AttributeValue](t)(schema.EncodeMap(in))
 	out := schema.DecodeMap(value.(*types.AttributeValueMemberM).Value)
-	if len(out) != len(in) || out["int"] != int64(7) || out["big"] != json.Number("1e300") ||
+	if len(out) != len(in) || out["int"] != int64(7) || out["big"] != json.Number("1e125") ||
 		out["raw"] != binary {
 		t.Errorf("got %v", out)
 	}
@@ -129,6 +129,10 @@ func TestAnyValues(t *testing.T) {
 		{map[string]any{"x": []any{0, json.Number("NaN")}}, `.x[1]: "NaN" is not a number`},
 		{map[string]any{"x": json.Number("1 ")}, `.x: "1 " is not a number`},
 		{map[string]any{"x": json.Number("null")}, `.x: "null" is not a number`},
+		{map[string]any{"x": json.Number("1e126")}, `.x: "1e126" is a number outside 1E-130 to 9.9E+125`},
+		{map[string]any{"x": json.Number("1e-131")}, `.x: "1e-131" is a number outside 1E-130 to 9.9E+125`},
+		{map[string]any{"x": json.Number("1e99999999999999999999")}, "is a number outside 1E-130 to 9.9E+125"},
+		{map[string]any{"x": json.Number(strings.Repeat("1", 39))}, "has more than 38 digits"},
 		{cycle, ": is nested deeper than 32 levels"},
 	} {
 		if _, err := schema.EncodeMap(c.in); err == nil || !strings.HasSuffix(err.Error(), c.want) {

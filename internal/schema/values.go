@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/internal/metadata"
 )
 
 // String returns a string value.
@@ -206,8 +209,8 @@ func encodeAny(place string, value any, depth int) (types.AttributeValue, error)
 	case int64:
 		return Number(v), nil
 	case json.Number:
-		if !isNumber(string(v)) {
-			return nil, fmt.Errorf("%s: %q is not a number", place, string(v))
+		if reason := numberFault(string(v)); reason != "" {
+			return nil, fmt.Errorf("%s: %.50q %s", place, string(v), reason)
 		}
 		return &types.AttributeValueMemberN{Value: string(v)}, nil
 	case map[string]any:
@@ -235,12 +238,27 @@ func encodeList(place string, values []any, depth int) (types.AttributeValue, er
 	return &types.AttributeValueMemberL{Value: list}, nil
 }
 
-// isNumber reports whether a string is a JSON number.
-func isNumber(s string) bool {
-	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
-		return false
+// DynamoDB keeps numbers of up to maxDigits digits, and from 1E-130 to 9.9E+125.
+const (
+	maxDigits   = 38
+	minExponent = -130
+	maxExponent = 125
+)
+
+// numberFault returns why a string is not a JSON number that DynamoDB can keep, or "".
+func numberFault(s string) string {
+	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') || !json.Valid([]byte(s)) || strings.TrimSpace(s) != s {
+		return "is not a number"
 	}
-	return json.Valid([]byte(s)) && strings.TrimSpace(s) == s
+	digits, power, _ := strings.Cut(strings.TrimPrefix(metadata.NumberForm(s), "-"), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if exponent += len(digits) - 1; err != nil || exponent < minExponent || exponent > maxExponent {
+		return fmt.Sprintf("is a number outside 1E%d to 9.9E+%d", minExponent, maxExponent)
+	}
+	if len(digits) > maxDigits {
+		return fmt.Sprintf("has more than %d digits", maxDigits)
+	}
+	return ""
 }
 
 // DecodeMap decodes a map into the Go values that [EncodeMap] accepts. A whole number becomes an

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"strconv"
-	"strings"
 
+	"github.com/weir-limiter/weir/internal/metadata"
 	"github.com/weir-limiter/weir/internal/version"
 )
 
@@ -72,7 +71,7 @@ func versionForm(value any) any {
 		out := make(map[string]any, len(v))
 		for name, member := range v {
 			if text, ok := member.(string); ok && name == "N" && len(v) == 1 {
-				out[name] = numberForm(text)
+				out[name] = metadata.NumberForm(text)
 				continue
 			}
 			out[name] = versionForm(member)
@@ -86,30 +85,6 @@ func versionForm(value any) any {
 		return out
 	}
 	return value
-}
-
-// numberForm returns a number as its digits without zeros at the ends, and the exponent of the
-// last digit.
-func numberForm(text string) string {
-	lower := strings.ToLower(text)
-	mantissa, power, _ := strings.Cut(lower, "e")
-	exponent, err := strconv.Atoi(strings.TrimPrefix(power, "+"))
-	if power != "" && err != nil {
-		return text
-	}
-	digits, negative := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(digits, ".")
-	digits = strings.TrimLeft(whole+fraction, "0")
-	exponent -= len(fraction)
-	short := strings.TrimRight(digits, "0")
-	if short == "" {
-		return "0"
-	}
-	exponent += len(digits) - len(short)
-	if negative {
-		short = "-" + short
-	}
-	return short + "e" + strconv.Itoa(exponent)
 }
 
 // editionBytes is the number of random bytes of an edition.

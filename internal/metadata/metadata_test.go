@@ -1,0 +1,69 @@
+package metadata_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/metadata"
+)
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	m, err := metadata.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return m
+}
+
+// TestEqual checks that numbers are compared by their value, and texts as they are.
+func TestEqual(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{`{}`, `{}`, true},
+		{`{"a":1.50}`, `{"a":1.5}`, true},
+		{`{"a":[1e2,{"b":-0}]}`, `{"a":[100,{"b":0.0}]}`, true},
+		{`{"a":100000000000000000000}`, `{"a":1E+20}`, true},
+		{`{"a":15}`, `{"a":1.5}`, false},
+		{`{"a":-1}`, `{"a":1}`, false},
+		{`{"a":10}`, `{"a":1}`, false},
+		{`{"a":"1.50"}`, `{"a":"1.5"}`, false},
+		{`{"a":"1"}`, `{"a":1}`, false},
+		{`{"a":null}`, `{}`, false},
+	} {
+		for _, got := range []bool{
+			metadata.Equal(parse(t, c.a), parse(t, c.b)), metadata.Equal(parse(t, c.b), parse(t, c.a)),
+		} {
+			if got != c.same {
+				t.Errorf("%s and %s: got %v, want %v", c.a, c.b, got, c.same)
+			}
+		}
+	}
+}
+
+// TestDepth checks how deep metadata may be nested: what is written may be in the audit too, and
+// what is read is not.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		lists           int
+		written, isRead bool
+	}{{29, true, true}, {30, false, true}, {31, false, false}} {
+		text := strings.Repeat("[", c.lists) + "1" + strings.Repeat("]", c.lists)
+		var list any
+		if err := json.Unmarshal([]byte(strings.Replace(text, "1", `"x"`, 1)), &list); err != nil {
+			t.Fatal(err)
+		}
+		m := map[string]any{"a": list}
+		if _, _, reason := metadata.Normalize(m); (reason == "") != c.written {
+			t.Errorf("%d lists, to write: got %q", c.lists, reason)
+		}
+		if _, _, reason := metadata.Plain(m); (reason == "") != c.isRead {
+			t.Errorf("%d lists, to read: got %q", c.lists, reason)
+		}
+	}
+}
