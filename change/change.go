@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -122,8 +121,6 @@ func (c *Entity) Normalize() (*Entity, error) {
 	if c.Name != nil {
 		if reason := metadata.CheckName(*c.Name); reason != "" {
 			errs = append(errs, weir.NewError(weir.Invalid, "name", *c.Name, reason))
-		} else if strings.ContainsFunc(*c.Name, isControl) {
-			errs = append(errs, weir.NewError(weir.Invalid, "name", *c.Name, "must not have control characters"))
 		}
 	}
 	normal, path, reason := metadata.Normalize(c.Metadata)
@@ -135,8 +132,6 @@ func (c *Entity) Normalize() (*Entity, error) {
 	}
 	return &out, errors.Join(errs...)
 }
-
-func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
 
 // Apply returns an entity with the change made.
 func (c *Entity) Apply(name string, e weir.EntityDefinition) weir.EntityDefinition {

@@ -201,7 +201,7 @@ func randomDefinitions(r *rand.Rand) *weir.Definitions {
 			e.Cascade = parent != "" && r.IntN(2) == 0
 		}
 		if r.IntN(2) == 0 {
-			e.Name, e.Metadata = randomText(r), randomMetadata(r)
+			e.Name, e.Metadata = withoutControls(randomText(r)), randomMetadata(r)
 		}
 		if r.IntN(3) == 0 {
 			e.Limits[weir.DefaultResource] = randomLimits(r)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/manifest"
@@ -34,6 +35,16 @@ func randomText(r *rand.Rand) string {
 		return "x"
 	}
 	return text
+}
+
+// withoutControls returns a text without the characters that the name of an entity may not have.
+func withoutControls(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // randomMetadata returns metadata in normal form.
@@ -125,6 +136,7 @@ func TestMetadataMistakes(t *testing.T) {
 		{"name:", "3:5: weir: invalid: entities.a.name"},
 		{"name: {x: y}", "must be text, not a mapping"},
 		{"name: " + long, "has 70000 bytes: it can have at most 1024"},
+		{`name: "a\nb"`, "must not have control characters"},
 		{"metadata: x", "must be a mapping"},
 		{"metadata: {x: }", "must be text, not nothing"},
 		{"metadata: {x: {y: z}}", "entities.a.metadata.x"},

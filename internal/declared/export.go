@@ -7,6 +7,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/metadata"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -38,8 +40,9 @@ func (l *Limits) ExportLimits(ctx context.Context) (*httpapi.LimitsExport, error
 	return out, nil
 }
 
-// sayable returns a configuration without the parents that a limits file cannot say: those that
-// are not declared and those in a cycle, which another program may have stored.
+// sayable returns a configuration without what a limits file cannot say, which another program may
+// have stored: parents that are not declared or in a cycle, and names and metadata beyond the
+// bounds.
 func sayable(d *weir.Definitions) (*weir.Definitions, []httpapi.LimitsNote) {
 	var notes []httpapi.LimitsNote
 	out := *d
@@ -55,6 +58,8 @@ func sayable(d *weir.Definitions) (*weir.Definitions, []httpapi.LimitsNote) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.Entities)) {
 		e := out.Entities[name]
+		texts := sayableTexts(name, &e)
+		notes, out.Entities[name] = append(notes, texts...), e
 		if _, ok := out.Entities[e.Parent]; e.Parent != "" && !ok {
 			drop(name, "which is not declared")
 			continue
@@ -69,4 +74,23 @@ func sayable(d *weir.Definitions) (*weir.Definitions, []httpapi.LimitsNote) {
 		}
 	}
 	return &out, notes
+}
+
+// sayableTexts removes a name and metadata that a limits file cannot have from an entity.
+func sayableTexts(name string, e *weir.EntityDefinition) []httpapi.LimitsNote {
+	var notes []httpapi.LimitsNote
+	note := func(attribute, reason string) {
+		notes = append(notes, httpapi.LimitsNote{
+			Path: "entities." + name, Attribute: attribute, Reason: reason,
+		})
+	}
+	if reason := metadata.CheckName(e.Name); reason != "" {
+		note("name", reason)
+		e.Name = ""
+	}
+	if _, path, reason := metadata.Normalize(e.Metadata); reason != "" {
+		note("metadata"+clip.Text(path), reason)
+		e.Metadata = nil
+	}
+	return notes
 }

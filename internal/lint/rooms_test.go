@@ -281,7 +281,7 @@ var rooms = []room{
 		dir: "internal/declared",
 		imports: []string{
 			root, "change", "limiter", "driver/declare", "httpapi", "manifest", "internal/clip",
-			"internal/joined",
+			"internal/joined", "internal/metadata",
 		},
 		tests: []string{"driver", "memory", "dynamodb", "internal/schema", awsSDK},
 	},

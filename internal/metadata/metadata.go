@@ -15,6 +15,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -38,9 +39,13 @@ func CheckName(name string) string {
 		return "must be valid UTF-8"
 	case len(name) > MaxName:
 		return fmt.Sprintf("has %d bytes: it can have at most %d", len(name), MaxName)
+	case strings.ContainsFunc(name, isControl):
+		return "must not have control characters"
 	}
 	return ""
 }
+
+func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
 
 // Normalize returns a copy in normal form; nil if there are no entries. If something is wrong,
 // path is the part that is, below the metadata, and reason says why.
