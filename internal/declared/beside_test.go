@@ -60,30 +60,44 @@ func (b *between) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestDeletionSparesNewLimits lets an administrator set limits of an entity after an apply has
-// planned to delete it.
+// TestDeletionSparesNewLimits lets an administrator set limits of an entity that an apply deletes,
+// before each request that the apply makes after its plan.
 func TestDeletionSparesNewLimits(t *testing.T) {
 	t.Parallel()
+	for _, operation := range []string{"TransactWriteItems", "Query", "GetItem", "UpdateItem"} {
+		for n, more := int64(1), true; more; n++ {
+			more = limitsMeanwhile(t, operation, n)
+		}
+	}
+}
+
+// limitsMeanwhile sets limits before the nth request of a sort that an apply makes. It reports
+// whether the apply made so many.
+func limitsMeanwhile(t *testing.T, operation string, n int64) bool {
+	t.Helper()
 	w := newWorld(t)
-	a := w.open("ann")
-	a.apply("version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\nentities: {old: {}}\n")
+	const without = "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n"
+	w.open("ann").apply(without + "entities: {old: {resources: {a: {limits: {rpm: {capacity: 1}}}}}}\n")
 	olga := w.open("olga")
 	at := weir.Subject{Entity: "old", Resource: "x"}
-	b := &between{operation: "TransactWriteItems", at: 1, do: func() {
+	b := &between{operation: operation, at: n, do: func() {
 		if err := olga.SetLimits(t.Context(), at, []weir.Limit{{Name: "rpm", Capacity: 9}}); err != nil {
 			t.Error(err)
 		}
 	}}
-	p, err := w.open("bob", through(b)).ApplyLimits(t.Context(), &httpapi.LimitsFile{
-		Text: "version: 1\nresources: {a: {limits: {rpm: {capacity: 1}}}}\n", Yes: true,
-	})
-	if err != nil || p.Failed != 1 {
-		t.Errorf("the apply: %+v, %v; want a failed deletion", p, err)
+	p, err := w.open("bob", through(b)).ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: without, Yes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.seen.Load() < n {
+		return false
 	}
 	limits, err := olga.Limiter.Limits(t.Context(), at)
 	if err != nil || len(limits) != 1 {
-		t.Errorf("the limits that olga has set, which no file manages, are gone: %v, %v", limits, err)
+		t.Errorf("before %s %d: the limits that olga has set, which no file manages, are gone: %v, %v, %d failed",
+			operation, n, limits, err, p.Failed)
 	}
+	return true
 }
 
 // TestRetentionRace sets a setting of the retention that the file does not have, after the plan.

@@ -140,14 +140,7 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 		// Only what the file has, because others may have changed the rest meanwhile.
 		return l.SetRetention(ctx, p.file.definitions.Retention)
 	case stepDelete:
-		if err := p.checkDelete(ctx, l, s.at.Entity); err != nil {
-			return err
-		}
-		err := l.DeleteEntity(ctx, s.at.Entity)
-		if errors.Is(err, weir.NotFound) {
-			return nil // another caller has deleted it
-		}
-		return err
+		return p.delete(ctx, l, s.at.Entity)
 	}
 	return l.SetLimits(ctx, s.at, limitsAt(d, s.at))
 }
@@ -163,16 +156,32 @@ func limitsAt(d *weir.Definitions, at weir.Subject) []weir.Limit {
 	return d.System
 }
 
-// checkDelete returns an error if limits of an entity were set after the plan was made, at a place
-// that no file manages. The next plan keeps the entity.
-func (p *plan) checkDelete(ctx context.Context, l *limiter.Limiter, name string) error {
-	e, err := l.Entity(ctx, name)
-	if err != nil {
-		if errors.Is(err, weir.NotFound) {
-			return nil
+// delete deletes an entity, unless limits were set after the plan was made, at a place that no file
+// manages. The next plan keeps the entity then. It is no error if the entity is gone.
+func (p *plan) delete(ctx context.Context, l *limiter.Limiter, name string) error {
+	o := &change.Options{}
+	switch e, err := l.Entity(ctx, name); {
+	case err == nil:
+		if err := p.checkDelete(name, e); err != nil {
+			return err
 		}
+		o.IfVersion = e.Version
+	case !errors.Is(err, weir.NotFound):
 		return err
 	}
+	err := l.RemoveEntity(ctx, name, o)
+	if errors.Is(err, weir.Unsupported) && !o.IsZero() {
+		err = l.RemoveEntity(ctx, name, nil) // it has too many limits for a condition
+	}
+	if changed, ok := errors.AsType[*change.ConflictError](err); ok && changed.Version == "" ||
+		errors.Is(err, weir.NotFound) {
+		return nil // another caller has deleted it
+	}
+	return err
+}
+
+// checkDelete returns an error if an entity has limits at a place that no file manages.
+func (p *plan) checkDelete(name string, e *weir.EntityDefinition) error {
 	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
 		if !p.record.Managed.Has(weir.Subject{Entity: name, Resource: resource}) {
 			return weir.NewError(weir.Conflict, "entities."+name, "",
