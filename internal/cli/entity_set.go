@@ -122,10 +122,10 @@ func (f *entitySettings) set(
 		return nil, err
 	}
 	switch {
-	case o != nil:
-	case isNew:
+	case o == nil && isNew:
 		o = &change.Options{IfAbsent: true}
-	case e.Version != "":
+	case e.Version != "" && (o == nil || o.IfVersion == change.AnyVersion):
+		// What no flag names is written as it was read, so it must be the same also with *.
 		o = &change.Options{IfVersion: e.Version}
 	}
 	edit := f.edit(cmd, e)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -95,4 +96,41 @@ func hostileServer(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(httphandler.New(lim, &httphandler.Options{Admin: lim, Records: lim}))
 	t.Cleanup(server.Close)
 	return server
+}
+
+// TestSetOfAnyVersion lets somebody change an entity between the read and the write of entity set,
+// which writes the whole entity: also with --if-version *, that change is not undone.
+func TestSetOfAnyVersion(t *testing.T) {
+	t.Parallel()
+	for _, condition := range [][]string{nil, {"--if-version", "*"}} {
+		store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+			Entities: map[string]weir.EntityDefinition{"acme": {}, "top": {}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lim, err := limiter.New(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler := httphandler.New(lim, &httphandler.Options{Admin: lim, Records: lim})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut {
+				if err := lim.SetEntity(r.Context(), "acme", "top", true); err != nil {
+					t.Error(err)
+				}
+			}
+			handler.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		var out, errs bytes.Buffer
+		streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
+		args := append([]string{"entity", "set", "acme", "--name", "Acme"}, condition...)
+		env := map[string]string{connect.ServerEnv: server.URL}
+		code := Run(t.Context(), args, streams, func(name string) string { return env[name] })
+		e, err := lim.Entity(t.Context(), "acme")
+		if code != 1 || !strings.Contains(errs.String(), "has changed since it was read") || err != nil || e.Parent != "top" {
+			t.Errorf("%q: exit code %d, %s, and the entity is %+v, %v", condition, code, &errs, e, err)
+		}
+	}
 }
