@@ -370,6 +370,30 @@ func TestWriteJustBefore(t *testing.T) {
 	}
 }
 
+// TestWriteOfWhatIsThere repeats a change on condition of an old version. The limits are there, but the
+// item lacks a key of an index, as those of an old program may: nothing is written, because nothing
+// would notice another program's write in between.
+func TestWriteOfWhatIsThere(t *testing.T) {
+	t.Parallel()
+	other := &otherWriter{base: http.DefaultTransport}
+	s := configured(t, func(table *Table) {
+		table.Options.Config.HTTPClient = &http.Client{Transport: other}
+	})
+	python := configuredOn(t, s)
+	at := weir.Subject{Resource: "gpt-4o"}
+	s.mustSet(t, at, rate("rpm", 5))
+	key := schema.ResourceConfigKey(s.config.Namespace, at.Resource)
+	item := s.item(t, key)
+	delete(item, schema.AttrGSI4SK)
+	s.put(t, item)
+	other.write = func() { python.putMore(t, key) }
+	o := change.Options{IfVersion: "old"}
+	version, err := s.ChangeLimits(t.Context(), configNow, at, []weir.Limit{rate("rpm", 5)}, o)
+	if err != nil || version != s.placeVersion(t, at) || other.once.Load() {
+		t.Errorf("got %q, %v, a transaction: %v", version, err, other.once.Load())
+	}
+}
+
 // before makes a change with a write of another program just before its transaction.
 func (o *otherWriter) before(t *testing.T, write func(), do func() error) error {
 	t.Helper()

@@ -107,6 +107,7 @@ func (a *Admin) planLimits(
 		if len(limits) == 0 || o.IfAbsent || current != version {
 			return "", err
 		}
+		return version, nil // without a write, for which nothing would be required
 	}
 	declared := at.Entity == "" || items[3] != nil
 	if len(limits) == 0 && current == "" || declared && reflect.DeepEqual(target.Item(), old) {
