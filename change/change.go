@@ -27,7 +27,8 @@ const AnyVersion = "*"
 //
 // If the state is another one, the error has code [weir.Conflict], the field "version", and as
 // its cause a [*ConflictError]. If the state is what the change asks for already, there is no
-// error: the call may have been repeated after a lost answer.
+// error: the call may have been repeated after a lost answer. That is not so for IfAbsent and for
+// deletions.
 type Options struct {
 	// IfVersion is the version that it must have, from [Place.Version] or
 	// [weir.EntityDefinition.Version], or [AnyVersion]. Default: none is required.
