@@ -150,11 +150,38 @@ func Parse(text []byte) (map[string]any, error) {
 	if m == nil {
 		return nil, errors.New("is null: it must be an object")
 	}
+	if path := repeated(json.NewDecoder(bytes.NewReader(text))); path != "" {
+		return nil, errors.New(path + " is given twice")
+	}
 	v, path, reason := normalize(m, 0, maxDepthRead)
 	if reason != "" {
 		return nil, errors.New(path + " " + reason)
 	}
 	return v.(map[string]any), nil
+}
+
+// repeated returns the path of a name that the next value of JSON, which is valid, has twice, or "".
+func repeated(d *json.Decoder) string {
+	open, err := d.Token()
+	names := make(map[string]bool)
+	for i := 0; err == nil && (open == json.Delim('{') || open == json.Delim('[')) && d.More(); i++ {
+		at := "[" + strconv.Itoa(i) + "]"
+		if open == json.Delim('{') {
+			token, err := d.Token()
+			name, ok := token.(string)
+			if at = "." + name; err != nil || !ok || names[name] {
+				return at
+			}
+			names[name] = true
+		}
+		if path := repeated(d); path != "" {
+			return at + path
+		}
+	}
+	if open == json.Delim('{') || open == json.Delim('[') {
+		_, _ = d.Token() // the end
+	}
+	return ""
 }
 
 // ParseValue parses one value of JSON into the normal form.

@@ -45,6 +45,22 @@ func TestEqual(t *testing.T) {
 	}
 }
 
+// TestRepeatedNames refuses objects that have a name twice, of which one value would be lost.
+func TestRepeatedNames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1,"a":2}`:                       ".a is given twice",
+		`{"a":1,"\u0061":1}`:                  ".a is given twice",
+		`{"a":[0,{"b":{"c":1,"d":2,"c":3}}]}`: ".a[1].b.c is given twice",
+		`{"a":{"a":{"a":[]}},"b":[{"a":1},{"a":1}],"c":{"b":"a"}}`: "",
+	} {
+		_, err := metadata.Parse([]byte(text))
+		if err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestDepth checks how deep metadata may be nested: what is written may be in the audit too, and
 // what is read is not.
 func TestDepth(t *testing.T) {
