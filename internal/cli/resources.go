@@ -73,6 +73,9 @@ func (f *resourceFlags) plan(cmd *cobra.Command, entity, none string) (connect.A
 		body := f.page(names)
 		return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
 			if len(body.Resources) == 0 {
+				if f.after != "" {
+					none += ", after " + f.after
+				}
 				b.WriteString(text.Printable(none) + "\n")
 			}
 			for _, name := range body.Resources {
