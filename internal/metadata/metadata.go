@@ -186,8 +186,12 @@ func repeated(d *json.Decoder) string {
 
 // ParseValue parses one value of JSON into the normal form.
 func ParseValue(text []byte) (any, error) {
-	m, err := Parse(slices.Concat([]byte(`{"value":`), text, []byte("}")))
-	return m["value"], err
+	const name = "value"
+	m, err := Parse(slices.Concat([]byte(`{"`+name+`":`), text, []byte("}")))
+	if err != nil {
+		return nil, errors.New(strings.TrimSpace(strings.TrimPrefix(err.Error(), "."+name)))
+	}
+	return m[name], nil
 }
 
 // JSON returns a value in normal form as JSON. Names are in order, and no character is escaped

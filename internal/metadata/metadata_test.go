@@ -61,6 +61,23 @@ func TestRepeatedNames(t *testing.T) {
 	}
 }
 
+// TestMistakesOfValue checks that the reason names the place within the value.
+func TestMistakesOfValue(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1,"a":2}`: ".a is given twice",
+		`[{"":1}]`:      "[0] has a name that is empty or not valid UTF-8",
+		`{"":1}`:        "has a name that is empty or not valid UTF-8",
+	} {
+		if _, err := metadata.ParseValue([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+	if v, err := metadata.ParseValue([]byte(`1.50`)); v != json.Number("1.50") || err != nil {
+		t.Errorf("got %v, %v", v, err)
+	}
+}
+
 // TestDepth checks how deep metadata may be nested: what is written may be in the audit too, and
 // what is read is not.
 func TestDepth(t *testing.T) {
