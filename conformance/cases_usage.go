@@ -217,18 +217,19 @@ func usageListed(u *usageWorld) {
 	on := func(resource string) *weir.Request {
 		return &weir.Request{Entity: "a", Resource: resource, Costs: cost(1)}
 	}
+	// Names are ordered as a table orders keys, in which '#' follows each: x! comes before x.
 	for _, hour := range []time.Duration{1, 4, 1} {
-		u.admit(on("y"))
 		u.admit(on("x"))
+		u.admit(on("x!"))
 		u.admit(ask("b", cost(1)))
 		u.Advance(hour * time.Hour)
 	}
-	u.placed(weir.UsageQuery{Entity: "a"}, "x a 0", "x a 1", "x a 5", "y a 0", "y a 1", "y a 5")
-	u.placed(weir.UsageQuery{Entity: "a", Resource: "y"}, "y a 0", "y a 1", "y a 5")
+	u.placed(weir.UsageQuery{Entity: "a"}, "x! a 0", "x! a 1", "x! a 5", "x a 0", "x a 1", "x a 5")
+	u.placed(weir.UsageQuery{Entity: "a", Resource: "x"}, "x a 0", "x a 1", "x a 5")
 	from, to := begin().Add(time.Hour), begin().Add(5*time.Hour)
-	u.placed(weir.UsageQuery{Entity: "a", From: from, To: to}, "x a 1", "y a 1")
-	u.placed(weir.UsageQuery{Entity: "a", To: from}, "x a 0", "y a 0")
-	u.placed(weir.UsageQuery{Entity: "a", From: to.Add(-time.Minute)}, "x a 5", "y a 5")
+	u.placed(weir.UsageQuery{Entity: "a", From: from, To: to}, "x! a 1", "x a 1")
+	u.placed(weir.UsageQuery{Entity: "a", To: from}, "x! a 0", "x a 0")
+	u.placed(weir.UsageQuery{Entity: "a", From: to.Add(-time.Minute)}, "x! a 5", "x a 5")
 	u.placed(weir.UsageQuery{Entity: "nobody"})
 }
 

@@ -60,5 +60,14 @@ func CompareUsage(q *weir.UsageQuery, a, b *weir.Usage) int {
 	if q.Entity == "" {
 		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Entity, b.Entity))
 	}
-	return cmp.Or(strings.Compare(a.Resource, b.Resource), a.Start.Compare(b.Start))
+	return cmp.Or(CompareResources(a.Resource, b.Resource), a.Start.Compare(b.Start))
+}
+
+// CompareResources compares resources as a DynamoDB table orders its keys, in which each is
+// followed by '#': a! comes before a, and a$ after it.
+func CompareResources(a, b string) int {
+	if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
+		return strings.Compare(a+"#", b+"#")
+	}
+	return strings.Compare(a, b)
 }

@@ -80,7 +80,7 @@ func (r *usageReader) listEntity(after *weir.Usage) {
 	}
 	for _, resource := range resources {
 		first := r.first
-		if after != nil && resource < after.Resource {
+		if after != nil && driver.CompareResources(resource, after.Resource) < 0 {
 			continue
 		}
 		if after != nil && resource == after.Resource {
@@ -127,7 +127,7 @@ func (p *stripe) usedResources(entity string) []string {
 			resources = append(resources, it.subject.Resource)
 		}
 	}
-	slices.Sort(resources)
+	slices.SortFunc(resources, driver.CompareResources)
 	return slices.Compact(resources)
 }
 
