@@ -59,8 +59,8 @@ func (d *bodyReader) begin(text []byte) error {
 		return apijson.Invalid("body", string(text), "must be valid UTF-8")
 	}
 	d.text, d.buffer, d.malformed = text, *bytes.NewBuffer(text), false
-	// The bodyReader reports repeated members itself, so that it can continue after one. A lone
-	// surrogate becomes U+FFFD, which no name may contain.
+	// The bodyReader reports repeated members and lone surrogates itself, so that it can continue
+	// after one.
 	d.decoder.Reset(&d.buffer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return nil
 }
@@ -288,7 +288,10 @@ func (d *bodyReader) unquoted() []byte {
 	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
-	s, _ := jsontext.AppendUnquote(nil, quoted) // an error means a lone surrogate
+	s, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil { // a name must not change on its way
+		d.refuseAs(string(s), "must be valid UTF-8, not half of a surrogate pair")
+	}
 	return s
 }
 
