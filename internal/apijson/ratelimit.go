@@ -1,11 +1,11 @@
 package apijson
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -156,21 +156,35 @@ func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
 }
 
 // name returns the name of a limit, or its entity, resource and name if another limit has the same
-// name. Slashes in these are escaped, so that no two limits have the same name.
+// name. What these cannot have in a header is escaped, and so are slashes, so that no two limits have
+// the same name.
 func (t *rateItem) name() string {
 	s := t.status
 	if !t.shared {
 		return s.Limit
 	}
-	return escapeSlash(s.Entity) + "/" + escapeSlash(s.Resource) + "/" + escapeSlash(s.Limit)
+	return escapePart(s.Entity) + "/" + escapePart(s.Resource) + "/" + s.Limit
 }
 
-// escapeSlash percent-encodes slashes and percent signs.
-func escapeSlash(s string) string {
-	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '/') < 0 {
+// escapePart percent-encodes slashes, percent signs, and what the string of a structured header
+// cannot have as it is (RFC 9651, section 3.3.3): quotes, backslashes and everything beyond ASCII.
+func escapePart(s string) string {
+	var escaped []byte
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '/', c == '%', c == '"', c == '\\', c <= ' ', c >= 0x7f:
+			if escaped == nil {
+				escaped = append(make([]byte, 0, 3*len(s)), s[:i]...)
+			}
+			escaped = fmt.Appendf(escaped, "%%%02X", c)
+		case escaped != nil:
+			escaped = append(escaped, c)
+		}
+	}
+	if escaped == nil {
 		return s
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(s, "%", "%25"), "/", "%2F")
+	return string(escaped)
 }
 
 // violatedPolicies returns the names of the limits that were exceeded.
@@ -197,7 +211,7 @@ const (
 
 // append appends the item.
 func (t *rateItem) append(text []byte, part ratePart, now time.Time) []byte {
-	text = appendQuoted(text, t.name())
+	text = append(append(append(text, '"'), t.name()...), '"')
 	switch {
 	case part == policyPart:
 		return appendPolicy(text, t.status, t.limit, now)
@@ -274,21 +288,4 @@ func appendList(text []byte, items []rateItem, part ratePart, now time.Time) []b
 // appendParameter appends an integer, at most the largest that a structured field can hold.
 func appendParameter(text []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(text, name...), min(n, maxStructured), 10)
-}
-
-// appendQuoted appends a string of a structured field, with a question mark for each byte that is
-// not printable ASCII.
-func appendQuoted(text []byte, s string) []byte {
-	text = append(text, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			text = append(text, '\\', c)
-		case c < ' ' || c > '~':
-			text = append(text, '?')
-		default:
-			text = append(text, c)
-		}
-	}
-	return append(text, '"')
 }

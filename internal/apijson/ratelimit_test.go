@@ -193,6 +193,12 @@ func TestRateLimitNames(t *testing.T) {
 	if slashes != `"a%2Fb/bucket/rpm";q=600;w=60, "a/b%2Fbucket/rpm";q=5;w=60` {
 		t.Errorf("names with slashes: %s", slashes)
 	}
+	hostile := reserve(
+		weir.Charge{Entity: `"é\%2F`, Resource: "bucket", Costs: weir.Costs{"rpm": 1}},
+		weir.Charge{Entity: "a", Resource: "bucket", Costs: weir.Costs{"rpm": 1}})
+	if hostile != `"%22%C3%A9%5C%252F/bucket/rpm";q=600;w=60, "a/bucket/rpm";q=600;w=60` {
+		t.Errorf("names that a header cannot have: %s", hostile)
+	}
 	if none := reserve(weir.Charge{Entity: "a", Resource: "unseen",
 		Costs: weir.Costs{"seen": 1}}); none != "" {
 		t.Errorf("shadow limits alone: %s", none)
@@ -324,13 +330,13 @@ func TestRateLimitItems(t *testing.T) {
 	})
 }
 
-func TestRateLimitQuoting(t *testing.T) {
+func TestRateLimitEscaping(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
-		"rpm": `"rpm"`, `a"b\c`: `"a\"b\\c"`, "a\nb\x7f": `"a?b?"`, "é": `"??"`, "": `""`,
+		"gpt-4o": "gpt-4o", "a/b": "a%2Fb", "%2F": "%252F", `"\`: "%22%5C", "é": "%C3%A9", "": "",
 	} {
-		if got := string(appendQuoted(nil, s)); got != want {
-			t.Errorf("%q is quoted %s, want %s", s, got, want)
+		if got := escapePart(s); got != want {
+			t.Errorf("%q is escaped %s, want %s", s, got, want)
 		}
 	}
 }
