@@ -96,12 +96,15 @@ func parseAmounts(field string, args []string) (weir.Costs, error) {
 	return costs, errors.Join(errs...)
 }
 
-// parseAmount reads NAME=N. The library checks the name.
+// parseAmount reads NAME=N. The library checks the name. The entity and the resource of a full name
+// may contain '='.
 func parseAmount(field, arg string) (name string, n int64, err error) {
-	name, digits, ok := strings.Cut(arg, "=")
-	if !ok || name == "" {
+	limitAt := strings.LastIndexByte(arg, weir.NameSeparator) + 1
+	limit, digits, ok := strings.Cut(arg[limitAt:], "=")
+	if !ok || limit == "" {
 		return "", 0, argumentError(field, arg, "must be NAME=N")
 	}
+	name = arg[:limitAt] + limit
 	whole := digits != "" && strings.Trim(digits, "0123456789") == ""
 	n, numErr := strconv.ParseInt(digits, 10, 64)
 	switch {

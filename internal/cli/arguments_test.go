@@ -29,7 +29,8 @@ func TestParseAmount(t *testing.T) {
 		{arg: "rpm=0", name: "rpm"},
 		{arg: "rpm=007", name: "rpm", n: 7},
 		{arg: "rpm=9223372036854775807", name: "rpm", n: math.MaxInt64},
-		{arg: "#=1", name: "#", n: 1}, // the library checks names
+		{arg: "a=b#m#rpm=1", name: "a=b#m#rpm", n: 1},
+		{arg: "a#m#9=1", name: "a#m#9", n: 1}, // the library checks names
 		{arg: "rpm=9223372036854775808", field: "costs.rpm", value: "9223372036854775808", reason: most},
 		{arg: "rpm=-1", field: "costs.rpm", value: "-1", reason: "must not be negative"},
 		{arg: "rpm=-0", field: "costs.rpm", value: "-0", reason: whole},
@@ -45,6 +46,7 @@ func TestParseAmount(t *testing.T) {
 			arg: "usd_micros=0.03", field: "costs.usd_micros", value: "0.03",
 			reason: whole + "; money is counted in whole millionths: write 30000 for 0.03 USD",
 		},
+		{arg: "#=1", field: "costs", value: "#=1", reason: "must be NAME=N"},
 		{arg: "rpm", field: "costs", value: "rpm", reason: "must be NAME=N"},
 		{arg: "=1", field: "costs", value: "=1", reason: "must be NAME=N"},
 		{arg: "", field: "costs", reason: "must be NAME=N"},
