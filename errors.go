@@ -21,7 +21,7 @@ const (
 	UnknownLimit Code = "unknown limit"
 	// NoLimits means that nothing is configured for the charged entities.
 	NoLimits Code = "no limits configured"
-	// NotFound means that an entity that something refers to does not exist.
+	// NotFound means that an entity or a resource that something refers to does not exist.
 	NotFound Code = "not found"
 	// UnknownLease means that no live or remembered lease has this ID.
 	UnknownLease Code = "unknown lease"

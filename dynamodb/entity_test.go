@@ -129,6 +129,33 @@ func TestEntityCycleOfAnotherProgram(t *testing.T) {
 	wantError(t, err, weir.Invalid, "cascade", "levels that are allowed")
 }
 
+// TestUndeclaredResource checks that a limiter that knows only declared resources gives back what a
+// cold reservation has taken from the bucket item of another one.
+func TestUndeclaredResource(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustSet(t, weir.Subject{}, weir.Limit{
+		Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 1, RefillPeriod: 24 * time.Hour,
+	})
+	open := func(declared bool) *limiter.Limiter {
+		l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute, DeclaredResources: declared})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	request := &weir.Request{Entity: "a", Resource: "invented", Costs: weir.Costs{"rpm": 3}}
+	if _, err := open(false).Reserve(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	_, err := open(true).Reserve(t.Context(), request)
+	wantError(t, err, weir.NotFound, "resource", "has no limits of its own")
+	statuses, err := open(false).Status(t.Context(), "a", "invented")
+	if err != nil || statuses[0].Available != 7 {
+		t.Errorf("got %+v, %v, want 7 of 10 left", statuses, err)
+	}
+}
+
 func TestEntityRefused(t *testing.T) {
 	t.Parallel()
 	s := configured(t)

@@ -57,6 +57,8 @@ type reservation struct {
 	depth int
 	// undeclaredParents is the store's trait: a parent that is not declared is charged too.
 	undeclaredParents bool
+	// declaredResources is [Options.DeclaredResources].
+	declaredResources bool
 	// lifetime is how long the lease lives at least.
 	lifetime time.Duration
 	// memory and memorySize are as in a [driver.Plan].
@@ -142,7 +144,17 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		}
 		at.Entity = res.parent
 	}
+	if p.r.declaredResources && !slices.ContainsFunc(chain[:n], (*resolution).declaresResource) {
+		return weir.NewError(weir.NotFound, "resource", c.Resource,
+			fmt.Sprintf("has no limits of its own, neither for everybody nor for %q", clip.Text(c.Entity)))
+	}
 	return checkNames(c, p.costs[i], chain[:n])
+}
+
+// declaresResource reports whether the resource is configured by its name.
+func (r *resolution) declaresResource() bool {
+	return r.level == weir.LevelEntity || r.level == weir.LevelResource ||
+		slices.ContainsFunc(r.hidden, func(l weir.LevelLimits) bool { return l.Level == weir.LevelResource })
 }
 
 // resolveOnce returns the resolution of a subject. Each subject is resolved once in a plan, so that

@@ -111,7 +111,7 @@ func (l *Limiter) newScratch() *scratch {
 	c.reservation = reservation{
 		depth: l.options.CascadeDepth, lifetime: l.options.LeaseLifetime,
 		memory: l.options.LeaseMemory, memorySize: l.options.LeaseMemorySize,
-		undeclaredParents: l.traits.UndeclaredParents,
+		undeclaredParents: l.traits.UndeclaredParents, declaredResources: l.options.DeclaredResources,
 	}
 	c.resolver = c.resolve
 	c.update = driver.Update{Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize}

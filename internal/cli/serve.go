@@ -58,12 +58,16 @@ type serveOptions struct {
 	store   string
 	// putInForce puts the limits file in force even if it was superseded.
 	putInForce bool
-	format     *console.Choice
-	logLevel   string
+	// resources is "declared" if reservations on other resources are refused.
+	resources *console.Choice
+	format    *console.Choice
+	logLevel  string
 }
 
 func serveCommand(a *console.App) *cobra.Command {
-	o := serveOptions{format: console.NewChoice("text", "json")}
+	o := serveOptions{
+		format: console.NewChoice("text", "json"), resources: console.NewChoice("any", "declared"),
+	}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a store over HTTP",
@@ -88,6 +92,7 @@ func serveCommand(a *console.App) *cobra.Command {
 		if o.limiter.CacheTTL == 0 {
 			o.limiter.CacheTTL = -1
 		}
+		o.limiter.DeclaredResources = o.resources.String() == "declared"
 		err := runServer(cmd.Context(), a, &o)
 		named := withDashes(cmd, err)
 		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid && flagAtFault(cmd, err) != "" {

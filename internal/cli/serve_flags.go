@@ -30,8 +30,10 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 		"how long a DynamoDB table or TigerBeetle cluster may take to answer")
 	f.BoolVar(&o.putInForce, "put-in-force", false,
 		"put the limits of --limits in force even if other limits have replaced them before; only on TigerBeetle")
+	f.Var(o.resources, "resources",
+		"reserve on any resource, or only on those that have limits by name: 404 for others")
 	console.GroupFlags(cmd, "Limits and store", "limits", "store", "watch", "cache-ttl",
-		"store-timeout", "put-in-force")
+		"store-timeout", "put-in-force", "resources")
 
 	f.StringVar(&o.Listen, "listen", connect.DefaultListen, "listen on `HOST:PORT`; port 0 picks a free one")
 	f.StringVar(&o.ProbeListen, "probe-listen", "",
@@ -57,8 +59,7 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	f.IntVar(&l.CascadeDepth, "cascade-depth", 1,
 		"charge at most `N` ancestors of an entity, up to 8")
 	console.GroupFlags(cmd, "Leases", "lease-lifetime", "lease-memory", "lease-memory-size",
-		"max-leases",
-		"max-leases-per-caller", "cascade-depth")
+		"max-leases", "max-leases-per-caller", "cascade-depth")
 
 	f.IntVar(&b.MaxConcurrent, "max-concurrent", b.MaxConcurrent, "serve at most `N` requests at once")
 	f.IntVar(&b.MaxConnections, "max-connections", b.MaxConnections, "keep at most `N` connections open")
