@@ -131,7 +131,7 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	e := d.Entities[name]
 	field := "entities." + name
 	var errs []error
-	if reason := identifier.CheckEntity(name, true); reason != "" {
+	if reason := identifier.CheckEntity(name); reason != "" {
 		errs = append(errs, invalid(field, name, reason))
 	}
 	if e.Cascade && e.Parent == "" {

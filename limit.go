@@ -32,7 +32,7 @@ const (
 
 // Limit is a named rule. Fields that do not belong to its kind must be zero.
 type Limit struct {
-	// Name is the name by which costs refer to the limit: 1 to 64 characters, first a letter, then
+	// Name is the name by which costs refer to the limit: 1 to 64 bytes, first a letter, then
 	// letters, digits, '_', '.' or '-'. It must not be "wcu", which the DynamoDB tables reserve.
 	Name string
 	// Kind is how the limit counts. Default: Bucket.

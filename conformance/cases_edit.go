@@ -145,7 +145,7 @@ func wrongEdit(e *editWorld) {
 	}
 	for _, at := range []weir.Subject{
 		{Entity: "a"}, {Entity: "a b", Resource: resource}, {Resource: "a b"},
-		{Resource: weir.DefaultResource}, {Entity: "a", Resource: "_x"},
+		{Resource: weir.DefaultResource}, {Entity: "a", Resource: "x#"},
 	} {
 		e.refused(weir.Invalid, e.limiter.SetLimits(e.Context(), at, []weir.Limit{n}))
 		_, err := e.limiter.Limits(e.Context(), at)
@@ -287,7 +287,7 @@ func entitiesListed(e *editWorld) {
 			e.Fatalf("%+v: got %v, want %v", c.query, got, c.want)
 		}
 	}
-	for _, wrong := range []weir.EntityQuery{{Size: -1}, {Size: 1001}, {Parent: "a b"}, {Resource: "_x"}} {
+	for _, wrong := range []weir.EntityQuery{{Size: -1}, {Size: 1001}, {Parent: "a b"}, {Resource: "x#"}} {
 		_, err := e.limiter.Entities(e.Context(), &wrong)
 		e.refused(weir.Invalid, err)
 	}
@@ -315,6 +315,6 @@ func usersListed(e *editWorld) {
 	statuses, err := e.limiter.Capacity(e.Context(), resource)
 	e.ok(err)
 	e.equal("what b has left", e.of(statuses, "b", "n").Available, int64(6))
-	_, err = e.limiter.Capacity(e.Context(), "_x")
+	_, err = e.limiter.Capacity(e.Context(), "x#")
 	e.refused(weir.Invalid, err)
 }

@@ -231,7 +231,7 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 // reach moves the model's clock to the instant of a call. The first call opens the model.
 func (c *decisionChecker) reach(at time.Time) error {
 	if c.model == nil {
-		m, err := OpenModel(Setup{Start: at, Definitions: &c.defined, Options: c.options}, true, nil, nil)
+		m, err := OpenModel(Setup{Start: at, Definitions: &c.defined, Options: c.options}, nil, nil)
 		c.model = &m
 		return err
 	}

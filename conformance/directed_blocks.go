@@ -33,8 +33,7 @@ func (t callerT) Context() context.Context { return t.ctx }
 func parseWhere(verb string, in *scanner, o *stepParts) (func(p *scriptPlayer), error) {
 	word := in.name()
 	has := map[string]func(h *Harness) bool{
-		"EntitySlash": func(h *Harness) bool { return h.Traits.EntitySlash },
-		"Remembers":   func(h *Harness) bool { return h.NeverForgetsEarly },
+		"Remembers": func(h *Harness) bool { return h.NeverForgetsEarly },
 	}[word]
 	if has == nil {
 		return nil, fmt.Errorf("%q is no leeway or trait", word)

@@ -15,10 +15,10 @@ func TestScriptedBlocks(t *testing.T) {
 		{"admit a n=10\nfail any a n=1", "denied"},
 		{"status a m -> order -", "order: got a.m,a.n, want"},
 		{"status a m -> n on x", "n on: got m, want x"},
-		{"where EntitySlash\n  admit a n=1\nleft a n=10", "got 9 available, want 10"},
-		{"where EntitySlash a n=9\n  admit a n=1\nleft a n=9", "got 10 available, want 9"},
-		{"unless EntitySlash a n=9\n  admit a n=1\nleft a n=10", "got 9 available, want 10"},
-		{"unless EntitySlash\n  admit a n=1\nleft a n=9", "got 10 available, want 9"},
+		{"where Remembers\n  admit a n=1\nleft a n=10", "got 9 available, want 10"},
+		{"where Remembers a n=9\n  admit a n=1\nleft a n=9", "got 10 available, want 9"},
+		{"unless Remembers a n=9\n  admit a n=1\nleft a n=10", "got 9 available, want 10"},
+		{"unless Remembers\n  admit a n=1\nleft a n=9", "got 10 available, want 9"},
 		{"by one\n  repeat 2\n    admit a n=1\nleft a n=10", "got 8 available, want 10"},
 	} {
 		failsWith(t, test.steps, test.want)

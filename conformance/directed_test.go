@@ -82,14 +82,17 @@ func TestScriptedMistakes(t *testing.T) {
 	}
 }
 
-// failsWith plays steps on the model, and expects them to fail with some words.
+// failsWith plays steps on the model, as a store that forgets no lease early, and expects them to
+// fail with some words.
 func failsWith(t *testing.T, steps, want string) {
 	t.Helper()
 	cases, err := parseCases("t.txt", "case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n"+steps)
 	if err != nil {
 		t.Fatalf("%s: %v", steps, err)
 	}
-	got := Record(t, func(t T) { cases[0].Run(t, ModelHarness(nil)) })
+	h := ModelHarness(nil)
+	h.NeverForgetsEarly = true
+	got := Record(t, func(t T) { cases[0].Run(t, h) })
 	if !got.Failed || !strings.Contains(strings.Join(got.Messages, "\n"), want) {
 		t.Errorf("%s: got %q, want %q in it", steps, got.Messages, want)
 	}

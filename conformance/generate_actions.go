@@ -172,7 +172,7 @@ func drawWrongStatus() *rapid.Generator[action] {
 }
 
 func badNames() []string {
-	return []string{"", "a b", "ä", "\xff", "_x", "-x", "a;b", "x\n", "wcu "}
+	return []string{"", "a b", "\xff", "a#b", "x\n", "..", "_default_", "$SYSTEM"}
 }
 
 // configure draws a change to definitions that the script has already, or to new ones derived from

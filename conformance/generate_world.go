@@ -15,10 +15,12 @@ import (
 // entities returns the entities of scripts: a family, names that are easily confused, and one for
 // which nothing is configured.
 func entities() []string {
-	return []string{"bot", "bot", "bot", "team", "team", "org", "org", "a-1", "a.1", "stranger"}
+	return []string{"bot", "bot", "bot", "team", "team", "org", "org", "a-1", "a.1", "auth0|é:=/%", "stranger"}
 }
 
-func resources() []string { return []string{"gpt", "gpt", "gpt", "openai/gpt-4o", "nowhere"} }
+func resources() []string {
+	return []string{"gpt", "gpt", "gpt", "openai/gpt-4o", "ft:gpt-4o::<\"é", "nowhere"}
+}
 
 func everies() []string { return []string{"hour", "day", "week", "month"} }
 
@@ -92,7 +94,7 @@ func definitions(limits *rapid.Generator[[]weir.Limit], depth int) *rapid.Genera
 		if oneIn(t, "the system has limits", 3) {
 			d.System = limits.Draw(t, "system")
 		}
-		for _, r := range []string{"gpt", "openai/gpt-4o"} {
+		for _, r := range []string{"gpt", "openai/gpt-4o", "ft:gpt-4o::<\"é"} {
 			if rapid.Bool().Draw(t, r+" has limits") {
 				d.Resources[r] = limits.Draw(t, r)
 			}

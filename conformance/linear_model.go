@@ -53,7 +53,7 @@ type linearState struct {
 // newLinearState returns the state before the first call.
 func newLinearState(w *linearWorld) (*linearState, error) {
 	setup := linearSetup(w)
-	m, err := OpenModel(setup, true, nil, nil)
+	m, err := OpenModel(setup, nil, nil)
 	if err != nil {
 		return nil, err
 	}

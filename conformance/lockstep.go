@@ -50,7 +50,7 @@ func (d *difference) String() string {
 func startLockstep(
 	t T, h *Harness, s *Script, c *model.Calendar, table *Coverage,
 ) (*lockstep, error) {
-	ref, err := OpenModel(s.Setup(), h.Traits.EntitySlash, c, nil)
+	ref, err := OpenModel(s.Setup(), c, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -43,11 +43,11 @@ func (ModelWorld) Close() error { return nil }
 
 // OpenModel returns a world around a model with some points; nil points make a right model. The
 // calendar may be nil, or shared by several worlds.
-func OpenModel(s Setup, slash bool, c *model.Calendar, points *model.Points) (ModelWorld, error) {
+func OpenModel(s Setup, c *model.Calendar, points *model.Points) (ModelWorld, error) {
 	clock := NewClock(s.Start)
 	s.Options.Now = clock.Now
 	m, err := model.New(s.Definitions,
-		model.Settings{Start: s.Start, Options: s.Options, Slash: slash, Calendar: c}, points)
+		model.Settings{Start: s.Start, Options: s.Options, Calendar: c}, points)
 	return ModelWorld{clock, m}, err
 }
 
@@ -58,7 +58,7 @@ func ModelHarness(points *model.Points) Harness {
 	return Harness{
 		Open: func(t T, s Setup) World {
 			t.Helper()
-			w, err := OpenModel(s, true, calendar, points)
+			w, err := OpenModel(s, calendar, points)
 			if err != nil {
 				t.Fatalf("open the model: %v", err)
 			}
@@ -68,7 +68,6 @@ func ModelHarness(points *model.Points) Harness {
 			Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
 			CascadeDepth: 8,
 			Local:        true,
-			EntitySlash:  true,
 		},
 		Leeway: Leeway{NoCallers: true},
 	}

@@ -64,8 +64,6 @@ type Traits struct {
 	// Local reports whether all calls stay in the process, so that they need no timeout. Default:
 	// false.
 	Local bool
-	// EntitySlash reports whether the name of an entity may contain '/'. Default: false.
-	EntitySlash bool
 	// UndeclaredParents reports whether the store charges a parent that is not declared, by the
 	// limits that apply to it. On other stores such a parent is an error with code [weir.NotFound].
 	// Default: false.

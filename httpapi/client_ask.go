@@ -87,7 +87,7 @@ func pathSegment(field, name string) (string, error) {
 	case "":
 		return "", apijson.Invalid(field, name, "must not be empty")
 	case ".", "..":
-		return "", apijson.Invalid(field, name, "must not begin with '.'")
+		return "", apijson.Invalid(field, name, "is reserved")
 	}
 	return url.PathEscape(name), nil
 }

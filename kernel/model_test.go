@@ -27,7 +27,7 @@ type counterAndModel struct {
 func newCounterAndModel(t *testing.T) *counterAndModel {
 	t.Helper()
 	start := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	m, err := conformance.OpenModel(conformance.Setup{Start: start}, false, nil, nil)
+	m, err := conformance.OpenModel(conformance.Setup{Start: start}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

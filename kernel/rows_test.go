@@ -106,7 +106,7 @@ func (s *rowStore) save(l loadedCounter) {
 func (s *rowStore) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget}, CascadeDepth: 8,
-		Local: true, EntitySlash: true,
+		Local: true,
 	}
 }
 

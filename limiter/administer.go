@@ -103,7 +103,7 @@ func (l *Limiter) Applied(s weir.Subject) []weir.Limit {
 // levelOf returns the level of a place, or an error if it is malformed.
 func (l *Limiter) levelOf(at weir.Subject) (weir.Level, error) {
 	if at.Entity != "" {
-		if reason := identifier.CheckEntity(at.Entity, l.traits.EntitySlash); reason != "" {
+		if reason := identifier.CheckEntity(at.Entity); reason != "" {
 			return "", invalid("entity", at.Entity, reason)
 		}
 	} else if at.Resource == "" {
@@ -198,7 +198,7 @@ func (l *Limiter) checkDefinitions(d *weir.Definitions) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
 		field := "entities." + name
-		if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
+		if reason := identifier.CheckEntity(name); reason != "" {
 			errs = append(errs, invalid(field, name, reason))
 		}
 		depth := 0

@@ -25,7 +25,7 @@ func (l *Limiter) Entity(ctx context.Context, name string) (*weir.EntityDefiniti
 	if err != nil {
 		return nil, err
 	}
-	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name); reason != "" {
 		return nil, invalid("entity", name, reason)
 	}
 	storeCtx, cancel := l.administerContext(ctx)
@@ -63,10 +63,10 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 
 // checkParent refuses the definition of an entity that is wrong by itself.
 func (l *Limiter) checkParent(name, parent string, cascade bool) error {
-	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name); reason != "" {
 		return invalid("entity", name, reason)
 	}
-	switch reason := identifier.CheckEntity(parent, l.traits.EntitySlash); {
+	switch reason := identifier.CheckEntity(parent); {
 	case parent == "" && cascade:
 		return invalid("cascade", true, "needs a parent")
 	case parent != "" && reason != "":
@@ -97,7 +97,7 @@ func (l *Limiter) DeleteEntity(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name); reason != "" {
 		return invalid("entity", name, reason)
 	}
 	return l.changeConfig(ctx, func(ctx context.Context) error {
@@ -129,7 +129,7 @@ func (l *Limiter) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Enti
 }
 
 func (l *Limiter) checkQuery(q *weir.EntityQuery) error {
-	if reason := identifier.CheckEntity(q.Parent, l.traits.EntitySlash); q.Parent != "" && reason != "" {
+	if reason := identifier.CheckEntity(q.Parent); q.Parent != "" && reason != "" {
 		return invalid("parent", q.Parent, reason)
 	}
 	if reason := identifier.CheckResource(q.Resource); q.Resource != "" && q.Resource != weir.DefaultResource && reason != "" {

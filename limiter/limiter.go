@@ -106,7 +106,7 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (*weir.Lease, bool, error) {
 	c := l.newScratch()
 	defer l.releaseScratch(c)
-	brought, err := c.normalize(r, l.traits.EntitySlash)
+	brought, err := c.normalize(r)
 	if err != nil {
 		return nil, false, err
 	}

@@ -20,7 +20,7 @@ const (
 // normalize checks a request and puts it into the form that the rest of the package uses: a list of
 // charges, their costs as sorted lists in c.costs, and the limits that the request brings, which it
 // returns normalized.
-func (c *scratch) normalize(r *weir.Request, slash bool) (brought []weir.Limit, err error) {
+func (c *scratch) normalize(r *weir.Request) (brought []weir.Limit, err error) {
 	charges := r.Charges
 	if len(charges) == 0 {
 		c.chargeBuf[0] = weir.Charge{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs}
@@ -41,7 +41,7 @@ func (c *scratch) normalize(r *weir.Request, slash bool) (brought []weir.Limit, 
 		return nil, invalid("costs", total, fmt.Sprintf("a request has at most %d", maxCosts))
 	}
 	for i := range charges {
-		err := checkSubject(charges[i].Entity, charges[i].Resource, slash)
+		err := checkSubject(charges[i].Entity, charges[i].Resource)
 		if err == nil {
 			err = c.costs.add(charges[i].Costs, "costs")
 		}
@@ -65,8 +65,8 @@ func (c *scratch) normalize(r *weir.Request, slash bool) (brought []weir.Limit, 
 }
 
 // checkSubject refuses a malformed entity or resource.
-func checkSubject(entity, resource string, slash bool) error {
-	if reason := identifier.CheckEntity(entity, slash); reason != "" {
+func checkSubject(entity, resource string) error {
+	if reason := identifier.CheckEntity(entity); reason != "" {
 		return invalid("entity", entity, reason)
 	}
 	if reason := identifier.CheckResource(resource); reason != "" {
@@ -102,7 +102,7 @@ func checkFullName(name string) (key uint64, reason string) {
 		return 0, ""
 	}
 	s := weir.Subject{Entity: name[:middle], Resource: name[middle+1 : last]}
-	if reason = identifier.CheckEntity(s.Entity, true); reason == "" {
+	if reason = identifier.CheckEntity(s.Entity); reason == "" {
 		reason = identifier.CheckResource(s.Resource)
 	}
 	if reason == "" {

@@ -16,7 +16,7 @@ import (
 
 // Status reports an entity's limits; see [weir.Service].
 func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
-	if reason := identifier.CheckEntity(entity, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(entity); reason != "" {
 		return nil, invalid("entity", entity, reason)
 	}
 	now := l.options.Now()
@@ -119,7 +119,7 @@ func first(errs []error) error {
 // Explain returns the limits that apply to an entity on a resource, the ones that they hide, and the
 // policy for an unavailable store; see [weir.Service].
 func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
-	if err := checkSubject(entity, resource, l.traits.EntitySlash); err != nil {
+	if err := checkSubject(entity, resource); err != nil {
 		return nil, err
 	}
 	l.leases.clock(l.options.Now())

@@ -86,7 +86,7 @@ func (l *Limiter) checkUsageQuery(
 		return nil, nil, invalid("window", string(q.Window), "must be hourly, daily or monthly")
 	}
 	for _, name := range []struct{ field, value, reason string }{
-		{"entity", q.Entity, identifier.CheckEntity(q.Entity, l.traits.EntitySlash)},
+		{"entity", q.Entity, identifier.CheckEntity(q.Entity)},
 		{"resource", q.Resource, identifier.CheckResource(q.Resource)},
 		{"limit", q.Limit, identifier.CheckLimit(q.Limit)},
 	} {

@@ -209,7 +209,7 @@ func TestUsageRefused(t *testing.T) {
 		"a resource":          {with, &weir.UsageQuery{Resource: "gpt-4o", Window: weir.Daily}, ""},
 		"nothing":             {with, nil, "entity"},
 		"a bad entity":        {with, &weir.UsageQuery{Entity: "a b"}, "entity"},
-		"a bad resource":      {with, &weir.UsageQuery{Resource: "9"}, "resource"},
+		"a bad resource":      {with, &weir.UsageQuery{Resource: "9 "}, "resource"},
 		"a bad limit":         {with, &weir.UsageQuery{Entity: "acme", Limit: "-"}, "limit"},
 		"a bad window":        {with, &weir.UsageQuery{Entity: "acme", Window: "weekly"}, "window"},
 		"no time":             {with, &weir.UsageQuery{Entity: "acme", From: usageDay, To: usageDay}, "to"},

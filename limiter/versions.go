@@ -120,7 +120,7 @@ func (l *Limiter) RemoveEntity(ctx context.Context, name string, o *change.Optio
 	if err != nil {
 		return err
 	}
-	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name); reason != "" {
 		return invalid("entity", name, reason)
 	}
 	if optionsOf(o).IfAbsent {
@@ -175,7 +175,7 @@ func (l *Limiter) versionEditor(
 // entity, or that are in use. If the store cannot list them, the error has code
 // [weir.Unsupported].
 func (l *Limiter) Resources(ctx context.Context, entity string) ([]string, error) {
-	if reason := identifier.CheckEntity(entity, l.traits.EntitySlash); entity != "" && reason != "" {
+	if reason := identifier.CheckEntity(entity); entity != "" && reason != "" {
 		return nil, invalid("entity", entity, reason)
 	}
 	now := l.options.Now()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // decoder decodes the tree of a file into a manifest and records every mistake.
@@ -52,7 +53,7 @@ func (d *decoder) file(root *node) {
 		case "version":
 			d.version(n)
 		case "namespace":
-			d.out.Namespace = d.identifier(n, field, namespaceFault)
+			d.out.Namespace = d.identifier(n, field, identifier.CheckNamespace)
 		case "system":
 			d.system(n)
 		case "resources":
@@ -62,7 +63,7 @@ func (d *decoder) file(root *node) {
 				}
 			})
 		case "entities":
-			d.names(n, field, entityFault, d.entity)
+			d.names(n, field, identifier.CheckEntity, d.entity)
 		}
 	})
 	if _, given := d.out.at["version"]; ok && !given {
@@ -141,7 +142,7 @@ func (d *decoder) limits(n *node, path string) []weir.Limit {
 	if n.kind == nullNode || n.kind == mappingNode && len(n.entries) == 0 {
 		d.found.add(n.at, path, n.source(), "is empty: name at least one limit, or leave it out")
 	}
-	d.names(n, path, limitFault, func(name, path string, n *node) {
+	d.names(n, path, identifier.CheckLimit, func(name, path string, n *node) {
 		limits = append(limits, d.limit(name, path, n))
 	})
 	return limits
@@ -162,7 +163,7 @@ func (d *decoder) entity(name, path string, n *node) {
 		case "metadata_json":
 			d.metadataJSON(n, path, &e)
 		case "parent":
-			e.Parent, self.parentAt = d.identifier(n, path, entityFault), n.at
+			e.Parent, self.parentAt = d.identifier(n, path, identifier.CheckEntity), n.at
 		case "cascade":
 			e.Cascade, self.cascadeAt = d.boolean(n, path), n.at
 		case "resources":

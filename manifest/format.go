@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // utc is the zone of a budget without a zone.
@@ -27,7 +28,7 @@ func Format(namespace string, d *weir.Definitions) ([]byte, error) {
 		return nil, err
 	}
 	w := &writer{}
-	if reason := namespaceFault(namespace); reason != "" {
+	if reason := identifier.CheckNamespace(namespace); reason != "" {
 		w.refuse("namespace", namespace, reason)
 	}
 	w.line(0, "version: %d", formatVersion)

@@ -86,7 +86,7 @@ func TestFormatRefuses(t *testing.T) {
 		System:   slow,
 		Entities: map[string]weir.EntityDefinition{"e": {Limits: map[string][]weir.Limit{"r": slow}}},
 	})
-	want := `weir: invalid: namespace "/": must not contain '/'
+	want := `weir: invalid: namespace "/": must begin with a letter or a digit and have only letters, digits and _ . : @ -
 weir: invalid: system.limits.rpm.refill_period "1.5s": must be whole seconds in a limits file
 weir: invalid: entities.e.resources.r.limits.rpm.refill_period "1.5s": must be whole seconds in a limits file`
 	if fmt.Sprint(err) != want {

@@ -3,10 +3,10 @@ package manifest
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/clip"
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // join appends a name to a path.
@@ -30,17 +30,13 @@ func quote(name string) string {
 	return strconv.Quote(clip.Text(name))
 }
 
-// The functions below return what is wrong with a name, or "". The rules are those of package weir:
-// each function normalizes the smallest configuration that has the name.
-func entityFault(name string) string {
-	return reasonOf(&weir.Definitions{Entities: map[string]weir.EntityDefinition{name: {}}})
-}
+// The functions below return what is wrong with a name, or "".
 
 func resourceFault(name string) string {
 	if name == weir.DefaultResource {
 		return "is allowed only below an entity: limits for every resource belong to system.limits"
 	}
-	return reasonOf(&weir.Definitions{Resources: map[string][]weir.Limit{name: nil}})
+	return identifier.CheckResource(name)
 }
 
 func entityResourceFault(name string) string {
@@ -50,10 +46,6 @@ func entityResourceFault(name string) string {
 	return resourceFault(name)
 }
 
-func limitFault(name string) string {
-	return reasonOf(&weir.Definitions{System: []weir.Limit{{Name: name, Capacity: 1}}})
-}
-
 func policyFault(policy string) string {
 	if policy == "" {
 		policy = " " // empty would be the default, but in a file it is a mistake
@@ -61,13 +53,7 @@ func policyFault(policy string) string {
 	return reasonOf(&weir.Definitions{OnUnavailable: weir.Policy(policy)})
 }
 
-func namespaceFault(name string) string {
-	if strings.Contains(name, "/") {
-		return "must not contain '/'"
-	}
-	return entityFault(name)
-}
-
+// reasonOf returns why a configuration cannot be normalized, or "".
 func reasonOf(d *weir.Definitions) string {
 	_, err := d.Normalize()
 	if e, ok := errors.AsType[*weir.Error](err); ok {

@@ -126,7 +126,6 @@ func (s *Store) Traits() driver.Traits {
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
 		CascadeDepth: 8,
 		Local:        true,
-		EntitySlash:  true,
 	}
 }
 

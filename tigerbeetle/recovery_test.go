@@ -43,7 +43,7 @@ func TestRecovery(t *testing.T) {
 				a := c.open(recoverable(), 0)
 				only, err := conformance.OpenModel(conformance.Setup{
 					Start: c.clock.now(), Definitions: recoverable(),
-				}, false, nil, nil)
+				}, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

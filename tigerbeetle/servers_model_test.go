@@ -52,7 +52,7 @@ func newModelServers(
 	var err error
 	b.model, err = conformance.OpenModel(conformance.Setup{
 		Start: c.clock.now(), Definitions: d, Options: limiter.Options{CacheTTL: -1},
-	}, true, nil, nil)
+	}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func newUpdateServers(t *testing.T, seed uint64, lossy int) *updateServers {
 	var err error
 	g.only, err = conformance.OpenModel(conformance.Setup{
 		Start: g.clock.now(), Definitions: updateServersLimits(),
-	}, true, nil, nil)
+	}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

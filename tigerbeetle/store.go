@@ -164,7 +164,6 @@ func (s *Store) Traits() driver.Traits {
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
 		CascadeDepth: 8,
 		ExpiryLate:   time.Second,
-		EntitySlash:  true,
 	}
 }
 

@@ -124,7 +124,7 @@ func cascadeFronts() []wrappedVariant {
 				return statuses, err
 			}
 		}},
-		{"entities and resources are joined with a slash", "9.1", asking(func(_ *wrongWorld, r *weir.Request) error {
+		{"entities and resources are joined with a slash", "3.9", asking(func(_ *wrongWorld, r *weir.Request) error {
 			all := r.Entity + "/" + r.Resource
 			if i := strings.LastIndexByte(all, '/'); len(r.Charges) == 0 && r.Entity != "" && r.Resource != "" {
 				r.Entity, r.Resource = all[:i], all[i+1:]

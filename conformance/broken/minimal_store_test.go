@@ -14,8 +14,7 @@ import (
 
 // minimalHarness returns a harness that can do no more than a store of buckets with every leeway.
 func minimalHarness(h conformance.Harness) conformance.Harness {
-	h.Traits = driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
-		EntitySlash: h.Traits.EntitySlash}
+	h.Traits = driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
 	h.Leeway = conformance.Leeway{
 		NoBubble: true, WholeSeconds: true, MayContend: true,
 		NotAtomicAcrossEntities: true, NoCallers: true,

@@ -62,7 +62,7 @@ func Variants() []Variant {
 	for _, f := range slices.Concat(
 		clockFronts(), requestFronts(), cascadeFronts(), broughtFronts(), racingFronts(),
 		answerFronts(), denialFronts(), leaseFronts(), sequenceFronts(), updateVariants(),
-		keyedFronts(), changeFronts(),
+		keyedFronts(), changeFronts(), nameFronts(),
 	) {
 		variants = append(variants, Variant{f.name, f.breaks, harness(calendar, f.spoil)})
 	}
@@ -82,7 +82,7 @@ func harness(c *model.Calendar, spoil func(w *wrongWorld)) conformance.Harness {
 		if w.setup != nil {
 			w.setup(&s)
 		}
-		inner, err := conformance.OpenModel(s, true, c, &w.points)
+		inner, err := conformance.OpenModel(s, c, &w.points)
 		if err != nil {
 			t.Fatalf("open the model: %v", err)
 		}

@@ -19,7 +19,7 @@ func (m *Model) CloneFor(id weir.LeaseID) *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &Model{
-		points: m.points, calendar: m.calendar, now: m.now, newID: m.newID, slash: m.slash, depth: m.depth,
+		points: m.points, calendar: m.calendar, now: m.now, newID: m.newID, depth: m.depth,
 		config: m.config, levels: m.levels, states: maps.Clone(m.states), table: m.table, notes: m.notes,
 	}
 	now := m.clock(m.readClock())

@@ -36,8 +36,6 @@ type Settings struct {
 	// Options are the options of a limiter. Those about stores, caches and observers have no
 	// effect. If Now is nil, the time is always Start.
 	Options limiter.Options
-	// Slash is set if an entity's name may contain '/'. Default: false.
-	Slash bool
 	// Calendar may be shared by models, because it is only a cache. Default: a new one.
 	Calendar *Calendar
 	// NewID returns the lease ID of a request that brings none. Default: [weir.NewLeaseID].
@@ -50,7 +48,6 @@ type Model struct {
 	points   Points
 	now      func() time.Time
 	newID    func(now time.Time) weir.LeaseID
-	slash    bool
 	depth    int
 	calendar *Calendar
 	config   *weir.Definitions
@@ -66,7 +63,7 @@ var _ weir.Service = (*Model)(nil)
 // that weir refuses.
 func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 	m := &Model{
-		now: s.Options.Now, newID: s.NewID, slash: s.Slash, calendar: s.Calendar,
+		now: s.Options.Now, newID: s.NewID, calendar: s.Calendar,
 		depth:  orDefault(s.Options.CascadeDepth, 1),
 		states: make(map[Key]*state),
 		table:  newLeaseTable(s),
@@ -153,7 +150,7 @@ func (m *Model) clock(now int64) int64 {
 func (m *Model) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := checkSubject(entity, resource, m.slash); err != nil {
+	if err := checkSubject(entity, resource); err != nil {
 		return nil, m.notes.fail("explain", err)
 	}
 	m.advanceTable(m.readClock())

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
 )
@@ -84,7 +86,7 @@ func (m *Model) checkCharges(charges []weir.Charge) error {
 	}
 	costs := 0
 	for _, c := range charges {
-		if err := checkSubject(c.Entity, c.Resource, m.slash); err != nil {
+		if err := checkSubject(c.Entity, c.Resource); err != nil {
 			return err
 		}
 		if err := checkAmounts(c.Costs); err != nil {
@@ -115,18 +117,26 @@ const (
 	digits  = "0123456789"
 )
 
-func checkSubject(entity, resource string, slash bool) error {
-	extra := "_.-:@"
-	if slash {
-		extra += "/"
-	}
-	if !isName(entity, letters+digits, letters+digits+extra, 256) {
+func checkSubject(entity, resource string) error {
+	if !isSubjectName(entity, 256) {
 		return invalid("entity", "is no entity's name")
 	}
-	if !isName(resource, letters, letters+digits+"_.-/", 64) {
+	if !isSubjectName(resource, 128) {
 		return invalid("resource", "is no resource's name")
 	}
 	return nil
+}
+
+// isSubjectName reports whether an entity or a resource may be called s.
+func isSubjectName(s string, most int) bool {
+	for _, c := range s {
+		if !unicode.IsPrint(c) || c == ' ' || c == '#' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= most && utf8.ValidString(s) &&
+		!slices.Contains([]string{".", "..", "_default_"}, s) &&
+		!strings.HasPrefix(s, "$SYSTEM") && !strings.HasPrefix(s, "$RESOURCE:")
 }
 
 func isName(s, first, others string, most int) bool {

@@ -18,7 +18,7 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 	if resource == "" {
 		some = "any"
 	}
-	if err := checkSubject(entity, some, m.slash); err != nil {
+	if err := checkSubject(entity, some); err != nil {
 		return nil, m.notes.fail("status", err)
 	}
 	m.advanceTable(now)

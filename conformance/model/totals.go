@@ -14,7 +14,7 @@ func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
 		for name, n := range c {
 			if entity, resource, limit, full := fullName(name); full {
-				if err := checkSubject(entity, resource, true); err != nil {
+				if err := checkSubject(entity, resource); err != nil {
 					return err
 				}
 				name = limit

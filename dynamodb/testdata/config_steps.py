@@ -2,7 +2,7 @@
 
 The only argument is a JSON object: endpoint, table and namespace. Standard input has a JSON list of steps, each a
 method of the library's repository with its arguments by name; arguments called limits are lists of objects. The step
-"count" lets the library's aggregator count usage. The output is a JSON list with one answer for each step.
+"count" lets the library's aggregator count usage, and "acquire" acquires with the library's limiter. The output is a JSON list with one answer for each step.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import warnings
 warnings.simplefilter("ignore")
 
 import boto3  # noqa: E402
-from zae_limiter import Limit  # noqa: E402
+from zae_limiter import Limit, RateLimiter  # noqa: E402
 from zae_limiter.repository import Repository  # noqa: E402
 from zae_limiter_aggregator.processor import ConsumptionDelta, update_snapshot  # noqa: E402
 
@@ -46,6 +46,11 @@ def count(spec, namespace, windows, **delta):
         update_snapshot(table, ConsumptionDelta(namespace_id=namespace, **delta), window, 90)
 
 
+async def acquire(repository, entity_id, resource, consume):
+    async with RateLimiter(repository=repository).acquire(entity_id, resource, consume):
+        return "admitted"
+
+
 async def main(spec, steps):
     repository = await Repository.connect(
         spec["namespace"], stack=spec["table"], endpoint_url=spec["endpoint"], region="us-east-1",
@@ -58,7 +63,10 @@ async def main(spec, steps):
             answers.append(count(spec, repository.namespace_id, **arguments))
             continue
         try:
-            answers.append(plain(await getattr(repository, name)(**arguments)))
+            if name == "acquire":
+                answers.append(await acquire(repository, **arguments))
+            else:
+                answers.append(plain(await getattr(repository, name)(**arguments)))
         except Exception as e:
             answers.append({"error": type(e).__name__, "text": str(e)})
     print(json.dumps(answers), flush=True)

@@ -133,7 +133,7 @@ func TestRecordsMistakes(t *testing.T) {
 		{nil, "entity", "", "must be given, or a resource"},
 		{[]string{"limit", "tpm"}, "entity", "", "must be given, or a resource"},
 		{[]string{"entity", "a b"}, "entity", "a b", "must not contain ' '"},
-		{with("resource", "1"), "resource", "1", "must not begin with '1'"},
+		{with("resource", "."), "resource", ".", "is reserved"},
 		{with("limit", "wcu"), "limit", "wcu", "is reserved"},
 		{[]string{"entity", "a", "window", "weekly"}, "window", "weekly",
 			"must be hourly, daily or monthly"},
@@ -173,7 +173,7 @@ func TestAuditMistakes(t *testing.T) {
 		field, value, reason string
 	}{
 		{[]string{"entity", "a b"}, "entity", "a b", "must not contain ' '"},
-		{[]string{"resource", "1"}, "resource", "1", "must not begin with '1'"},
+		{[]string{"resource", "."}, "resource", ".", "is reserved"},
 		{[]string{"from", "1"}, "from", "1",
 			"must be like 2026-01-31 or 2026-01-31T15:00:00Z"},
 		{[]string{"from", "2026-02-01", "to", "2026-01-01"}, "to", "2026-01-01T00:00:00Z",

@@ -180,6 +180,6 @@ func TestResources(t *testing.T) {
 	w.reserve(`{"entity":"nobody","resource":"new","costs":{"rpm":1}}`).want(t, 200)
 	w.get("/v1/entities/nobody/resources").want(t, 200, "resources", []any{"new"})
 	w.get("/v1/resources?after=money&size=1").want(t, 200, "resources", []any{"new"}, "next", "new")
-	w.get("/v1/entities/-/resources").want(t, 400, "field", "entity")
+	w.get("/v1/entities/%23/resources").want(t, 400, "field", "entity")
 	w.get("/v1/resources?size=0").want(t, 400, "field", "size")
 }

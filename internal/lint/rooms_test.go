@@ -129,8 +129,10 @@ var rooms = []room{
 		tests: []string{"limiter", "dynamodb", awsSmithy, "kernel"},
 	},
 	{
-		dir:     "dynamodb/internal/tables",
-		imports: []string{root, "internal/schema", awsSDK, "dynamodb/internal/client"},
+		dir: "dynamodb/internal/tables",
+		imports: []string{
+			root, "internal/identifier", "internal/schema", awsSDK, "dynamodb/internal/client",
+		},
 	},
 	{
 		dir:     "dynamodb/internal/config",
@@ -210,8 +212,11 @@ var rooms = []room{
 	{dir: "estimator"},
 
 	{
-		dir:     "manifest",
-		imports: []string{root, "internal/clip", "internal/joined", "internal/metadata", "internal/money", goYAML},
+		dir: "manifest",
+		imports: []string{
+			root, "internal/clip", "internal/identifier", "internal/joined", "internal/metadata",
+			"internal/money", goYAML,
+		},
 	},
 	{
 		dir:     "aggregator",

@@ -27,12 +27,12 @@ const (
 	mostBytesALine   = 2048
 )
 
-// hostileNames try to forge lines and fields.
+// hostileNames try to forge lines and fields. None of them is a name that weir accepts.
 var hostileNames = []string{
 	"a\ntime=2000-01-01T00:00:00.000Z level=INFO msg=change caller=ops action=entity_deleted",
 	"a\r\n{\"msg\":\"change\",\"caller\":\"ops\"}",
 	`a" caller=ops result="done`,
-	`a","caller":"ops","result":"done`,
+	`a","caller":"ops", "result":"done`,
 	"a caller=ops action=entity_deleted",
 	"\x1b[2J\x1b]0;owned\x07\u009b31m",
 	"\u202eabc\u2066\u05d0\u05d1",
@@ -151,6 +151,8 @@ func (h *hourOf) attack(minute int) {
 		want("name", h.send("PUT", escaped, ownHost, adminToken, "{}"), 400)
 		want("token", h.send("PUT", escaped, "203.0.113.9:1", wrong, "{}"), 401)
 	}
+	forged := url.QueryEscape(`a","caller":"ops","result":"done`) // but a name
+	want("forged", h.send("GET", "/v1/status?resource=llm&entity="+forged, ownHost, callToken, ""), 200)
 	for range 30 { // beyond MaxLeases
 		h.send("POST", "/v1/reserve", ownHost, callToken, askRPM)
 	}

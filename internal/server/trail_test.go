@@ -109,7 +109,7 @@ func TestHostileNamesAtDebug(t *testing.T) {
 				lines := h.checkLines(inJSON)
 				h.checkSecrets()
 				checkRows(t, lines)
-				h.wantLines(lines, 200+1200+50+10+3*len(hostileNames)+30, "msg=request")
+				h.wantLines(lines, 200+1200+50+10+3*len(hostileNames)+1+30, "msg=request")
 				h.wantLines(lines, 50, "msg=request", "caller=checkout", "from=192.0.2.7", "status=403")
 			})
 		})

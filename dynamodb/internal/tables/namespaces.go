@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -14,26 +13,20 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // namespaceLost is the status of an active namespace that no name leads to.
 const namespaceLost = "lost"
 
-// maxNamespace bounds the length of a namespace's name and ID.
-const maxNamespace = 256
-
-// namespacePattern matches valid new names: identifiers, as for entities.
-const namespacePattern = `^[A-Za-z0-9][A-Za-z0-9_.:@-]*$`
-
 // CheckNewNamespace returns an error for a name that cannot be registered.
 func CheckNewNamespace(name string) error {
 	if err := CheckNamespace("namespace", name); err != nil {
 		return err
 	}
-	if !regexp.MustCompile(namespacePattern).MatchString(name) {
-		return client.Fault(weir.Invalid, "namespace", name,
-			"must begin with a letter or a digit and have only letters, digits and _ . : @ -")
+	if reason := identifier.CheckNamespace(name); reason != "" {
+		return client.Fault(weir.Invalid, "namespace", name, reason)
 	}
 	return nil
 }
@@ -46,9 +39,9 @@ func CheckNamespace(field, name string) error {
 		return client.Fault(weir.Invalid, field, name, "must not be empty")
 	case name == schema.RegistryNamespace:
 		return client.Fault(weir.Invalid, field, name, "is reserved for the table's own records")
-	case len(name) > maxNamespace:
+	case len(name) > identifier.MaxNamespace:
 		return client.Fault(weir.Invalid, field, name,
-			fmt.Sprintf("must have at most %d characters, has %d", maxNamespace, len(name)))
+			fmt.Sprintf("must have at most %d bytes, has %d", identifier.MaxNamespace, len(name)))
 	}
 	return nil
 }

@@ -133,4 +133,4 @@ func CheckResource(name string) error {
 }
 
 // checkEntity returns the reason to refuse an entity's name; empty if there is none.
-func checkEntity(name string) string { return identifier.CheckEntity(name, true) }
+func checkEntity(name string) string { return identifier.CheckEntity(name) }

@@ -178,8 +178,8 @@ func pageLookUp(t *testing.T, b *browser) {
 	if focus != "lookup-title" {
 		t.Errorf("the focus is on %q", focus)
 	}
-	p.enter("#entity", "-x")
-	p.until(`document.getElementById("lookup-message").innerText.includes("“-x” must not begin with '-'")`)
+	p.enter("#entity", "a#x")
+	p.until(`document.getElementById("lookup-message").innerText.includes("“a#x” must not contain '#'")`)
 	p.click("#clear")
 	p.until(`document.getElementById("lookup-message").innerText === ""`)
 	p.faultless(server.URL)

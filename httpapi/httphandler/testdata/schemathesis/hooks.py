@@ -16,8 +16,10 @@ RESOURCES = ("gpt-4o", "search")
 LIMITS = ("rpm", "tpm", "rpm", "tpm", "parallel", "hourly", "usd_micros")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 
-ENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,255}")
-RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,63}")
+# Printable ASCII. Names with other characters stay as they are.
+NAME = r"(?!(\.|\.\.|_default_|\$SYSTEM.*|\$RESOURCE:.*)$)[!\"$-~]"
+ENTITY = re.compile(NAME + r"{1,256}")
+RESOURCE = re.compile(NAME + r"{1,128}")
 LIMIT = re.compile(r"(?!wcu$)[A-Za-z][A-Za-z0-9_.-]{0,63}")
 ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 LEASE = re.compile(r"(?!0{26}$)[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}")
@@ -167,6 +169,7 @@ MEANING = [
         (r"limits\..*\.kind", r"the limit of .* is a"),
         (r"limits\..*\.zone", r"is not a known IANA time zone|must be the name of an IANA time zone"),
         (r"(entities\..*\.)?parent", r"is the entity itself|is not declared|leads back"),
+        (r".*", r"must not contain .*, which cannot be printed|must have at most \d+ bytes, has \d+"),
         (r"to", r"must be after from"),
         (r"from|to", r"must be in the years"),
         (r"after", r"must be the next of a page of the same query"),
