@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -145,7 +146,8 @@ func (r *Receipt) renewal() time.Duration {
 type WaitOptions struct {
 	// MaxPause is the longest pause between attempts. A pause is shorter if the retry-after of the
 	// last denial is. It may be worth trying before the retry-after, because other leases may be
-	// settled early. Default: one second.
+	// settled early. Default: one second or, if the denial says when slots are likely to return
+	// ([LimitStatus.RetryLikely]), until then.
 	MaxPause time.Duration
 }
 
@@ -162,20 +164,25 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 		return nil, invalid("lease_id", r.LeaseID,
 			"must be empty: each attempt makes a lease ID of its own")
 	}
-	longest := time.Second
-	if o != nil && o.MaxPause > 0 {
+	longest, bounded := time.Second, o != nil && o.MaxPause > 0
+	if bounded {
 		longest = o.MaxPause
 	}
 	for pause := min(firstPause, longest); ; pause = min(2*pause, longest) {
 		lease, err := s.Reserve(ctx, r)
-		after, again := retryAfter(err)
+		after, likely, again := retryAfter(err)
 		if !again {
 			return lease, err
 		}
 		// Each pause is longer than needed by a random part, so that callers that were denied
 		// together do not all try again at the same time.
 		next := pause
-		if after > 0 {
+		switch {
+		case likely && bounded:
+			next = min(after, longest)
+		case likely: // each denied caller is given a time of its own
+			next = after
+		case after > 0:
 			next = min(after, pause)
 		}
 		timer := time.NewTimer(next + time.Duration(rand.Int64N(int64(next)/8+1)))
@@ -191,13 +198,15 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 }
 
 // retryAfter reports whether a reservation that failed with err may succeed later without a change
-// to the request, and after how long. Nothing may have been reserved.
-func retryAfter(err error) (after time.Duration, again bool) {
+// to the request, and after how long; likely is set if that is when slots are likely to return.
+// Nothing may have been reserved.
+func retryAfter(err error) (after time.Duration, likely, again bool) {
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
-		return denied.RetryAfter, true
+		likely = slices.ContainsFunc(denied.Limits, func(s LimitStatus) bool { return s.RetryLikely > 0 })
+		return denied.RetryAfter, likely, true
 	}
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == Overloaded {
-		return e.RetryAfter, true
+		return e.RetryAfter, false, true
 	}
-	return 0, false
+	return 0, false, false
 }

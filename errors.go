@@ -102,8 +102,9 @@ type DeniedError struct {
 	LeaseID LeaseID
 	// Limits has the status of every limit that the request was judged by.
 	Limits []LimitStatus
-	// RetryAfter is the longest wait of the limits that denied. After it the same request would be
-	// admitted if there were no other requests.
+	// RetryAfter is the longest wait of the limits that denied, as [LimitStatus.ComeAgain] has it.
+	// After it the same request would be admitted if there were no other requests or, if a limit has
+	// a [LimitStatus.RetryLikely], it is likely to be admitted.
 	RetryAfter time.Duration
 	// AtLeast reports that RetryAfter is a lower bound, because the store cannot compute the exact
 	// time.

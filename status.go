@@ -46,8 +46,28 @@ type LimitStatus struct {
 	AtLeast bool
 	// RetryAfter is, for an exceeded limit, the time until the first millisecond at which the
 	// request would fit if there were no other requests. It is 0 if the limit is not exceeded, and
-	// for a shadow limit that can never hold the request.
+	// for a shadow limit that can never hold the request. For a concurrency limit it is the time
+	// until enough slots have timed out, see [LimitStatus.AtMost].
 	RetryAfter time.Duration
+	// RetryLikely is, for a concurrency limit that denied a request, the time after which slots are
+	// likely to have returned, by how long this process has seen leases hold them. It is never
+	// longer than RetryAfter, and 0 if no slot was seen to return.
+	RetryLikely time.Duration
+}
+
+// AtMost reports that RetryAfter is an upper bound: slots return when their leases are settled,
+// which is usually long before they time out.
+func (s *LimitStatus) AtMost() bool {
+	return s.Exceeded && s.Kind == Concurrency && !s.AtLeast
+}
+
+// ComeAgain returns when it is worth asking again: after RetryLikely if it is known, and otherwise
+// after RetryAfter.
+func (s *LimitStatus) ComeAgain() time.Duration {
+	if s.RetryLikely > 0 {
+		return s.RetryLikely
+	}
+	return s.RetryAfter
 }
 
 // Explanation says which limits apply to an entity on a resource, and why.

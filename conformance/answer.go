@@ -109,8 +109,40 @@ const leaseField = "lease_id"
 
 func (c comparison) sameDenial(got, want *weir.DeniedError) bool {
 	return got.LeaseID == want.LeaseID && got.Contended == want.Contended &&
-		sameWait(got.RetryAfter, want.RetryAfter, got.AtLeast, c.exact) &&
+		got.RetryAfter == comeAgain(got) &&
+		sameWait(exactWait(got), exactWait(want), got.AtLeast, c.exact) &&
 		c.sameLimits(got.Limits, want.Limits)
+}
+
+// comeAgain returns the retry-after of a denial by the statuses of its limits (4.4).
+func comeAgain(d *weir.DeniedError) time.Duration {
+	return longestWait(d, func(s *weir.LimitStatus) time.Duration {
+		if s.RetryLikely > 0 {
+			return s.RetryLikely
+		}
+		return s.RetryAfter
+	})
+}
+
+// exactWait returns the first instant at which the limits would fit without other calls (4.1).
+func exactWait(d *weir.DeniedError) time.Duration {
+	return longestWait(d, func(s *weir.LimitStatus) time.Duration { return s.RetryAfter })
+}
+
+func longestWait(d *weir.DeniedError, of func(*weir.LimitStatus) time.Duration) time.Duration {
+	var longest time.Duration
+	for i := range d.Limits {
+		if s := &d.Limits[i]; s.Exceeded && !s.Shadow {
+			longest = max(longest, of(s))
+		}
+	}
+	return longest
+}
+
+// mayBeLikely reports whether a status may have its RetryLikely (4.4).
+func mayBeLikely(s *weir.LimitStatus) bool {
+	return s.RetryLikely == 0 ||
+		s.Kind == weir.Concurrency && s.Exceeded && 0 < s.RetryLikely && s.RetryLikely <= s.RetryAfter
 }
 
 func sameWait(got, want time.Duration, atLeast, exact bool) bool {
@@ -119,10 +151,10 @@ func sameWait(got, want time.Duration, atLeast, exact bool) bool {
 
 func (c comparison) sameLimits(got, want []weir.LimitStatus) bool {
 	return slices.EqualFunc(got, want, func(g, w weir.LimitStatus) bool {
-		if !sameWait(g.RetryAfter, w.RetryAfter, g.AtLeast, c.exact) {
+		if !sameWait(g.RetryAfter, w.RetryAfter, g.AtLeast, c.exact) || !mayBeLikely(&g) {
 			return false
 		}
-		g.RetryAfter, g.AtLeast = w.RetryAfter, w.AtLeast
+		g.RetryAfter, g.AtLeast, g.RetryLikely = w.RetryAfter, w.AtLeast, w.RetryLikely
 		return g == w
 	})
 }

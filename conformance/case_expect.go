@@ -125,9 +125,9 @@ func (s *caseWorld) expectRetryAfter(r *weir.Request, after time.Duration) {
 	if behind := s.latest.Sub(s.Now()); s.h.OwnClock && behind > 0 {
 		told -= behind
 	}
-	if d := s.deny(r); d.RetryAfter != told {
+	if d := s.deny(r); exactWait(d) != told {
 		s.Fatalf("at %s: reserve %s: got a retry-after of %v, want %v",
-			s.clock(), show(r), d.RetryAfter, told)
+			s.clock(), show(r), exactWait(d), told)
 	}
 	s.Advance(after - time.Millisecond)
 	s.deny(r)

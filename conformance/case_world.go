@@ -97,12 +97,14 @@ func (s *caseWorld) deny(r *weir.Request) *weir.DeniedError {
 	if d.LeaseID.IsZero() {
 		s.Fatalf("reserve %s: got a denial without a lease ID", show(r))
 	}
-	var longest time.Duration
-	exceeded := 0
-	for _, st := range d.Limits {
+	longest, exceeded := comeAgain(d), 0
+	for i := range d.Limits {
+		st := &d.Limits[i]
 		if st.Exceeded && !st.Shadow {
-			longest = max(longest, st.RetryAfter)
 			exceeded++
+		}
+		if !mayBeLikely(st) {
+			s.Fatalf("reserve %s: got %+v, which cannot be likely", show(r), *st)
 		}
 	}
 	if d.RetryAfter != longest || exceeded == 0 && !d.Contended {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,6 +104,8 @@ type decisionStatus struct {
 	Exceeded     bool      `json:"exceeded"`
 	Shadow       bool      `json:"shadow"`
 	RetryAfterMS int64     `json:"retry_after_ms"`
+	// RetryLikelyMS is an estimate, so it is only checked to be possible (4.4).
+	RetryLikelyMS int64 `json:"retry_likely_ms,omitempty"`
 }
 
 // decisionSubject is a line about the limits of an entity on a resource.
@@ -168,11 +171,31 @@ func (c *decisionChecker) line(first bool, text []byte) error {
 	if want.decisionAnswer, err = c.play(&l); err != nil {
 		return err
 	}
+	want.takeLikely(&l)
 	if !reflect.DeepEqual(l, want) {
 		return fmt.Errorf("the log says\n%s\nthe model says\n%s", text, want.text())
 	}
 	c.count(&l)
 	return nil
+}
+
+// takeLikely takes over from the log when slots are likely to return, where that is possible, and
+// what follows for the whole call (4.4).
+func (a *decisionAnswer) takeLikely(log *decisionLine) {
+	if a.Allowed == nil || *a.Allowed || len(a.Limits) != len(log.Limits) {
+		return
+	}
+	a.RetryAfterMS = 0
+	for i := range a.Limits {
+		s, likely := &a.Limits[i], log.Limits[i].RetryLikelyMS
+		if !s.Exceeded || s.Shadow {
+			continue
+		}
+		if s.Kind == weir.Concurrency && 0 < likely && likely <= s.RetryAfterMS {
+			s.RetryLikelyMS = likely
+		}
+		a.RetryAfterMS = max(a.RetryAfterMS, cmp.Or(s.RetryLikelyMS, s.RetryAfterMS))
+	}
 }
 
 // readStrictly decodes a line. Fields that v does not have are an error.

@@ -303,7 +303,7 @@ func (v *reserveStep) play(p *scriptPlayer) {
 	case "deny":
 		d := p.deny(&r)
 		if v.checks.retry != nil {
-			p.equal("retry-after", d.RetryAfter, *v.checks.retry)
+			p.equal("retry-after", exactWait(d), *v.checks.retry)
 		}
 		if v.under != "" {
 			p.equal("lease ID", d.LeaseID, r.LeaseID)

@@ -124,7 +124,7 @@ func (m *machine) do(o Op) answer {
 		m.track(o, a.lease)
 	case o.Verb == opReserve:
 		if d, ok := deniedBy(a.err); ok && !o.ID.IsZero() {
-			m.denied, m.wait = append(m.denied, o), d.RetryAfter
+			m.denied, m.wait = append(m.denied, o), exactWait(d)
 		}
 	case a.receipt != nil:
 		m.settled(o, a.receipt)

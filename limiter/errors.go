@@ -94,13 +94,17 @@ func endedError(e *leaseEntry) *weir.Error {
 		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
 }
 
-// newDeniedError returns the error for a denial. Its wait is the longest of the limits that denied.
-func newDeniedError(id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
+// newDeniedError returns the error for a denial. Its wait is the longest of the limits that denied,
+// of the likely waits where there are any.
+func (l *Limiter) newDeniedError(now time.Time, id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
 	e := &weir.DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
 	for i := range out.Limits {
 		s := &out.Limits[i]
 		if s.Exceeded && !s.Shadow {
-			e.RetryAfter = max(e.RetryAfter, s.RetryAfter)
+			if s.Kind == weir.Concurrency {
+				s.RetryLikely = l.returns.likely(now, s)
+			}
+			e.RetryAfter = max(e.RetryAfter, s.ComeAgain())
 			e.AtLeast = e.AtLeast || s.AtLeast
 		}
 	}

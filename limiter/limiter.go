@@ -29,6 +29,7 @@ type Limiter struct {
 	unplanned driver.UnplannedReserver // nil if every reservation needs a plan
 	refuser   driver.Refuser           // nil if the store never refuses
 	calls     scratchPool
+	returns   slotReturns
 
 	configLock chan struct{} // holds one element while a change of the configuration is in progress
 }
@@ -324,7 +325,7 @@ func (l *Limiter) reserveInStore(
 		lease, err := l.recoverReplay(storeCtx, now, e, c)
 		return lease, true, err
 	case out.Denied:
-		return nil, false, newDeniedError(r.id, out)
+		return nil, false, l.newDeniedError(now, r.id, out)
 	}
 	return l.keepLease(now, e, c, p, out), false, nil
 }

@@ -315,6 +315,9 @@ func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.
 	if l.options.Observer != nil && !e.degraded && s.verb != weir.VerbExtend {
 		c.noteUse(out)
 	}
+	if c.update.Ends() && !e.degraded {
+		l.noteReturns(e, out.At)
+	}
 	switch s.verb {
 	case weir.VerbComplete:
 		e.endedAs = s.fingerprint
@@ -336,6 +339,15 @@ func (l *Limiter) applied(c *scratch, e *leaseEntry, out *driver.Outcome) *weir.
 		e.holdings[i].Changed(&c.update.Changes[i], &out.Taken[i])
 	}
 	return l.receipt(s, e, out.At)
+}
+
+// noteReturns notes for how long a lease that ends has held its slots.
+func (l *Limiter) noteReturns(e *leaseEntry, at time.Time) {
+	for i := range e.holdings {
+		if h := &e.holdings[i]; h.Limit.Kind == weir.Concurrency && h.Cost() > 0 {
+			l.returns.note(&h.Subject, h.Limit.Name, at.UnixMilli()-e.at)
+		}
+	}
 }
 
 // noteUse notes for the observer what the update has changed on each limit.

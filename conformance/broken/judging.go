@@ -132,7 +132,7 @@ func answerFronts() []wrappedVariant {
 	}
 }
 
-// denialFronts returns variants that break line 4.1.
+// denialFronts returns variants that break lines 4.1 and 4.4.
 func denialFronts() []wrappedVariant {
 	// retry changes the overall wait, given the waits of the limits that count.
 	retry := func(overall func(waits []time.Duration) time.Duration) func(w *wrongWorld) {
@@ -160,6 +160,33 @@ func denialFronts() []wrappedVariant {
 				d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
 			}
 		})},
+		{"slots return when they time out", "4.4", denying(func(_ *answer, d *weir.DeniedError) {
+			for i := range d.Limits {
+				d.RetryAfter = max(d.RetryAfter, d.Limits[i].RetryAfter)
+			}
+		})},
+		{"nobody sees slots return", "4.4", denying(func(_ *answer, d *weir.DeniedError) {
+			d.RetryAfter = 0
+			for i := range d.Limits {
+				if s := &d.Limits[i]; s.Exceeded && !s.Shadow {
+					s.RetryLikely = 0
+					d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
+				}
+			}
+		})},
+		{"a slot is likely later than certain", "4.4", likely(func(s *weir.LimitStatus) time.Duration {
+			return 2 * s.RetryAfter
+		})},
+		{"a slot is likely although none was seen", "4.4", likely(func(s *weir.LimitStatus) time.Duration {
+			return max(time.Second, s.RetryLikely)
+		})},
+		{"only the likely waits count", "4.4", denying(func(_ *answer, d *weir.DeniedError) {
+			for i := range d.Limits {
+				if s := &d.Limits[i]; s.RetryLikely > 0 {
+					d.RetryAfter = s.RetryLikely
+				}
+			}
+		})},
 		{"a denial names only what denied", "4.1", denying(func(_ *answer, d *weir.DeniedError) {
 			d.Limits = slices.DeleteFunc(d.Limits, func(s weir.LimitStatus) bool { return !s.Exceeded })
 		})},
@@ -170,6 +197,23 @@ func denialFronts() []wrappedVariant {
 				a.fail(errors.Join(d, refused(weir.NeverSatisfiable)))
 			})},
 	}
+}
+
+// likely changes when slots that denied a request are likely to return, and the overall wait.
+func likely(wait func(s *weir.LimitStatus) time.Duration) func(w *wrongWorld) {
+	return denying(func(_ *answer, d *weir.DeniedError) {
+		d.RetryAfter = 0
+		for i := range d.Limits {
+			s := &d.Limits[i]
+			if !s.Exceeded || s.Shadow {
+				continue
+			}
+			if s.Kind == weir.Concurrency {
+				s.RetryLikely = wait(s)
+			}
+			d.RetryAfter = max(d.RetryAfter, s.ComeAgain())
+		}
+	})
 }
 
 // waitRules returns variants that break lines 1.4, 4.2 and 4.3.

@@ -53,6 +53,7 @@ type Model struct {
 	config   *weir.Definitions
 	levels   []weir.Limit // the limits of the limiter's options
 	states   map[Key]*state
+	held     map[Key]int64 // for how long the slots were held that returned last, in milliseconds
 	table    leaseTable
 	notes    notes
 }
@@ -65,8 +66,8 @@ func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 	m := &Model{
 		now: s.Options.Now, newID: s.NewID, calendar: s.Calendar,
 		depth:  orDefault(s.Options.CascadeDepth, 1),
-		states: make(map[Key]*state),
-		table:  newLeaseTable(s),
+		states: make(map[Key]*state), held: make(map[Key]int64),
+		table: newLeaseTable(s),
 	}
 	if m.now == nil {
 		m.now = func() time.Time { return s.Start }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"math/big"
 	"slices"
@@ -55,7 +56,7 @@ func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lea
 	m.stamp(verdicts, denied)
 	holdings, err := m.takeAll(m.taking(takes, verdicts, denied), now)
 	if denied {
-		return nil, m.notes.fail("reserve", denial(id, verdicts))
+		return nil, m.notes.fail("reserve", m.denial(id, verdicts))
 	}
 	if err != nil {
 		return nil, m.notes.fail("reserve", err)
@@ -88,14 +89,16 @@ func (m *Model) stamp(verdicts []*judgement, denied bool) {
 }
 
 // denial returns the answer to a denied request: the status of every limit judged, and the longest
-// wait of the exceeded limits, not counting shadow limits (4.1).
-func denial(id weir.LeaseID, verdicts []*judgement) *weir.DeniedError {
+// wait of the exceeded limits, not counting shadow limits (4.1, 4.4).
+func (m *Model) denial(id weir.LeaseID, verdicts []*judgement) *weir.DeniedError {
 	d := &weir.DeniedError{LeaseID: id}
 	for _, v := range verdicts {
-		d.Limits = append(d.Limits, v.status)
-		if v.status.Exceeded && !v.status.Shadow {
-			d.RetryAfter = max(d.RetryAfter, v.status.RetryAfter)
+		s := v.status
+		if s.Exceeded && !s.Shadow {
+			s.RetryLikely = m.likely(v)
+			d.RetryAfter = max(d.RetryAfter, cmp.Or(s.RetryLikely, s.RetryAfter))
 		}
+		d.Limits = append(d.Limits, s)
 	}
 	return d
 }

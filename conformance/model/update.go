@@ -86,6 +86,9 @@ func (m *Model) carryOut(e *lease, s *update, now int64) (*weir.Receipt, error) 
 	if err != nil {
 		return nil, m.notes.fail(string(s.verb), err)
 	}
+	if s.verb == weir.VerbComplete || s.verb == weir.VerbCancel {
+		m.noteReturns(e, now)
+	}
 	m.apply(e, changes)
 	switch s.verb {
 	case weir.VerbAdjust:
