@@ -3,6 +3,7 @@ package apijson
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -142,21 +143,36 @@ func detailOf(f *weir.Error) string {
 }
 
 // headerOf sets the header fields that an error requires: Retry-After for a denial or an overload,
-// and the header of an [HTTPError].
+// and the header of an [HTTPError]. Clients of LLM APIs sleep for any Retry-After, or ignore one
+// above a minute and ask again at once. X-Should-Retry tells them to do neither where the wait is
+// longer, or where the request never fits.
 func headerOf(h http.Header, err error) {
 	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		maps.Copy(h, plain.header)
 	}
 	var wait time.Duration
+	if errors.Is(err, weir.NeverSatisfiable) {
+		h.Set(shouldRetryHeader, "false")
+		return
+	}
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		wait = denied.RetryAfter
+		if wait > time.Minute {
+			h.Set(shouldRetryHeader, "false")
+		}
 	} else if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Overloaded {
 		wait = e.RetryAfter
 	} else {
 		return
 	}
-	h.Set("Retry-After", strconv.FormatInt(max(1, CeilUnits(wait, time.Second)), 10))
+	seconds := max(1, CeilUnits(wait, time.Second))
+	// Callers that were denied together should not come back together.
+	seconds += rand.Int64N(seconds/8 + 1)
+	h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 }
+
+// shouldRetryHeader is understood by the clients of OpenAI and Anthropic.
+const shouldRetryHeader = "X-Should-Retry"
 
 // describe returns the status and the title of a code; the status is 500 for an unknown one. A
 // denial has no code: its status is 429.

@@ -245,7 +245,7 @@ func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time)
 	var wait time.Duration
 	switch {
 	case s.Exceeded:
-		wait = s.RetryAfter
+		wait = s.ComeAgain()
 	case l == nil || s.Available >= s.Capacity:
 	case s.Kind == weir.Bucket:
 		// A part of the next unit may have been regained already, so the wait may be shorter than a

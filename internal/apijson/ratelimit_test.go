@@ -1,9 +1,11 @@
 package apijson
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +64,8 @@ func newHeaderWorld(t *testing.T) *headerWorld {
 	return w
 }
 
-// headers returns the headers of one reservation, admitted or denied.
+// headers returns the headers of one reservation, admitted or denied, and the seconds of Retry-After
+// without the random part.
 func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state, retry string) {
 	w.t.Helper()
 	h := http.Header{}
@@ -80,7 +83,23 @@ func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state,
 		w.writer.Set(h, lease.Limits)
 	}
 	return strings.ReplaceAll(h.Get(policyHeader), `"`, `'`),
-		strings.ReplaceAll(h.Get(stateHeader), `"`, `'`), h.Get("Retry-After")
+		strings.ReplaceAll(h.Get(stateHeader), `"`, `'`), w.withoutRandom(h.Get("Retry-After"), err)
+}
+
+// withoutRandom checks that a Retry-After is at most an eighth longer than the denial's wait, and
+// returns the wait in seconds.
+func (w *headerWorld) withoutRandom(retry string, err error) string {
+	w.t.Helper()
+	denied, ok := errors.AsType[*weir.DeniedError](err)
+	if !ok {
+		return retry
+	}
+	wait := max(1, CeilUnits(denied.RetryAfter, time.Second))
+	got, err := strconv.ParseInt(retry, 10, 64)
+	if err != nil || got < wait || got > wait+wait/8 {
+		w.t.Errorf("Retry-After is %s for a wait of %d s", retry, wait)
+	}
+	return strconv.FormatInt(wait, 10)
 }
 
 type recorder struct {
@@ -366,16 +385,39 @@ func TestRateLimitLength(t *testing.T) {
 	}
 }
 
+// TestRetryAfterHeader checks that the header is never too early, at most an eighth later, and that
+// it is not the same for all callers.
 func TestRetryAfterHeader(t *testing.T) {
 	t.Parallel()
-	for wait, want := range map[time.Duration]string{
-		0: "1", 1: "1", time.Millisecond: "1", time.Second: "1", time.Second + 1: "2",
-		1999 * time.Millisecond: "2", time.Minute: "60", math.MaxInt64: "9223372037",
+	for _, c := range []struct {
+		err           error
+		least, most   int64 // 0 for no header
+		shouldRetryNo bool
+	}{
+		{&weir.DeniedError{}, 1, 1, false},
+		{&weir.DeniedError{RetryAfter: 1}, 1, 1, false},
+		{&weir.DeniedError{RetryAfter: time.Second}, 1, 1, false},
+		{&weir.DeniedError{RetryAfter: time.Second + 1}, 2, 2, false},
+		{&weir.DeniedError{RetryAfter: 7 * time.Second}, 7, 7, false},
+		{&weir.DeniedError{RetryAfter: time.Minute}, 60, 67, false},
+		{&weir.DeniedError{RetryAfter: time.Minute + 1}, 61, 68, true},
+		{&weir.DeniedError{RetryAfter: math.MaxInt64}, 9223372037, 10376293541, true},
+		{&weir.Error{Code: weir.Overloaded, RetryAfter: time.Second}, 1, 1, false},
+		{&weir.Error{Code: weir.NeverSatisfiable}, 0, 0, true},
+		{&weir.Error{Code: weir.Invalid}, 0, 0, false},
 	} {
-		h := http.Header{}
-		headerOf(h, &weir.DeniedError{RetryAfter: wait})
-		if got := h.Get("Retry-After"); got != want {
-			t.Errorf("%v: Retry-After %s, want %s", wait, got, want)
+		seen := map[string]bool{}
+		for range 1000 {
+			h := http.Header{}
+			headerOf(h, c.err)
+			got, _ := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
+			if got < c.least || got > c.most || (h.Get("X-Should-Retry") == "false") != c.shouldRetryNo {
+				t.Fatalf("%v: got %v, want %d to %d", c.err, h, c.least, c.most)
+			}
+			seen[h.Get("Retry-After")] = true
+		}
+		if len(seen) == 1 && c.most > c.least {
+			t.Errorf("%v: all callers are told %v", c.err, seen)
 		}
 	}
 }

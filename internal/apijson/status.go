@@ -29,6 +29,9 @@ type LimitStatus struct {
 	Superseded   bool       `json:"superseded,omitempty"`
 	RetryAfterMS int64      `json:"retry_after_ms,omitempty"`
 	AtLeast      bool       `json:"retry_after_at_least,omitempty"`
+	// AtMost follows from the other fields; a client does not read it.
+	AtMost        bool  `json:"at_most,omitempty"`
+	RetryLikelyMS int64 `json:"retry_likely_ms,omitempty"`
 }
 
 // StatusesOf returns the states of limits. The slice is never nil, so that an empty one is [].
@@ -46,6 +49,7 @@ func limitStatusOf(s *weir.LimitStatus) LimitStatus {
 		Capacity: s.Capacity, Available: s.Available, Requested: s.Requested,
 		Exceeded: s.Exceeded, Shadow: s.Shadow, Superseded: s.Superseded,
 		RetryAfterMS: CeilUnits(s.RetryAfter, time.Millisecond), AtLeast: s.AtLeast,
+		AtMost: s.AtMost(), RetryLikelyMS: CeilUnits(s.RetryLikely, time.Millisecond),
 	}
 }
 
@@ -64,6 +68,8 @@ func (b *LimitStatus) appendJSON(text []byte) []byte {
 	text = appendTrue(text, `,"superseded":`, b.Superseded)
 	text = appendNonzero(text, `,"retry_after_ms":`, b.RetryAfterMS)
 	text = appendTrue(text, `,"retry_after_at_least":`, b.AtLeast)
+	text = appendTrue(text, `,"at_most":`, b.AtMost)
+	text = appendNonzero(text, `,"retry_likely_ms":`, b.RetryLikelyMS)
 	return append(text, '}')
 }
 
@@ -79,6 +85,7 @@ func statusesOf(bodies []LimitStatus) []weir.LimitStatus {
 			Capacity: b.Capacity, Available: b.Available, Requested: b.Requested,
 			Exceeded: b.Exceeded, Shadow: b.Shadow, Superseded: b.Superseded,
 			RetryAfter: milliseconds(b.RetryAfterMS), AtLeast: b.AtLeast,
+			RetryLikely: milliseconds(b.RetryLikelyMS),
 		}
 	}
 	return out
@@ -86,7 +93,9 @@ func statusesOf(bodies []LimitStatus) []weir.LimitStatus {
 
 // anyNegativeWait reports whether a retry-after is below zero, which weir never answers.
 func anyNegativeWait(bodies []LimitStatus) bool {
-	return slices.ContainsFunc(bodies, func(b LimitStatus) bool { return b.RetryAfterMS < 0 })
+	return slices.ContainsFunc(bodies, func(b LimitStatus) bool {
+		return b.RetryAfterMS < 0 || b.RetryLikelyMS < 0
+	})
 }
 
 // LimitsStatus is the answer to GET /v1/status and GET /v1/resources/{resource}/capacity.
