@@ -102,6 +102,8 @@ type statusLine struct {
 	Exceeded     bool      `json:"exceeded"`
 	Shadow       bool      `json:"shadow"`
 	RetryAfterMS int64     `json:"retry_after_ms"`
+	// RetryLikelyMS is 0 unless slots denied the attempt that are likely to return earlier.
+	RetryLikelyMS int64 `json:"retry_likely_ms,omitempty"`
 }
 
 // Reserved writes an attempt.
@@ -122,7 +124,7 @@ func (d *DecisionLog) Reserved(a *Attempt, v *Decision) error {
 		s := &v.Limits[i]
 		l.Limits = append(l.Limits, statusLine{
 			s.Entity, s.Resource, s.Limit, s.Kind, s.Capacity, s.Available, s.Requested,
-			s.Exceeded, s.Shadow, s.RetryAfter.Milliseconds(),
+			s.Exceeded, s.Shadow, s.RetryAfter.Milliseconds(), s.RetryLikely.Milliseconds(),
 		})
 	}
 	return d.json.Encode(l)

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"math/bits"
+	"math/rand/v2"
 	"time"
 )
 
@@ -13,7 +15,9 @@ const (
 	maxTries = 1_000
 )
 
-// RetryOptions make denied calls come back after the retry-after that they were given.
+// RetryOptions make denied calls come back after the retry-after that they were given, and up to an
+// eighth later: each takes the next 64 bits x from PCG with the state (seed, 3), and comes
+// ⌊x · (wait / 8 + 1) / 2⁶⁴⌋ ms later.
 type RetryOptions struct {
 	// Patience is the time after its arrival for which a call is retried. A call that would have to
 	// come back later gives up. Default: 10 minutes.
@@ -28,7 +32,7 @@ func (o *RetryOptions) patienceMS() int64 {
 }
 
 // returns reports whether and when a denied call comes back, in Unix milliseconds.
-func (o *RetryOptions) returns(a *Attempt, v *Decision) (atMS int64, ok bool) {
+func (o *RetryOptions) returns(a *Attempt, v *Decision, random rand.Source) (atMS int64, ok bool) {
 	if o == nil || v.Denied == nil || a.Number >= maxTries {
 		return 0, false
 	}
@@ -37,7 +41,8 @@ func (o *RetryOptions) returns(a *Attempt, v *Decision) (atMS int64, ok bool) {
 	if v.Denied.RetryAfter > time.Duration(wait)*time.Millisecond {
 		wait++
 	}
-	atMS = a.AtMS + wait
+	later, _ := bits.Mul64(random.Uint64(), uint64(wait/8+1))
+	atMS = a.AtMS + wait + int64(later)
 	return atMS, atMS-a.Call.AtMS <= o.patienceMS()
 }
 

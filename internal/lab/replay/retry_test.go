@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"math/big"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,12 +28,17 @@ func (s *denyingService) deny(cost int64) error {
 	return nil
 }
 
+// notLater makes calls come back exactly after the retry-after.
+type notLater struct{}
+
+func (notLater) Uint64() uint64 { return 0 }
+
 // retrying returns a simulator for calls that come back, and the watcher that counts them.
 func retrying(t *testing.T, s *denyingService, patience time.Duration, calls ...trace.Call) (*simulator, *counters) {
 	t.Helper()
 	s.decide = s.deny
 	e := simulatorOver(t, &s.recordingService, "10ms", calls...)
-	e.retry = &RetryOptions{Patience: patience}
+	e.retry, e.later = &RetryOptions{Patience: patience}, notLater{}
 	c := newCounters(e.boundWorkload, timeRange{0, 10_000}, e.retry)
 	e.watchers = c.watchers()
 	return e, c
@@ -143,10 +150,11 @@ type slowCall struct {
 	gone                    bool
 }
 
-// slowReplay retries calls against one bucket. In each step it searches all calls for the next
-// event.
+// slowReplay retries calls against one bucket, with seed 0. In each step it searches all calls for
+// the next event.
 func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall {
 	var all []*slowCall
+	random := rand.NewPCG(0, 3)
 	for i := range calls {
 		c := &calls[i]
 		all = append(all, &slowCall{arrivedMS: c.AtMS, nextMS: c.AtMS, cost: c.Output, seq: i, waited: -1})
@@ -177,6 +185,9 @@ func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall
 			back++
 			trial.advance(back)
 		}
+		more := big.NewInt((back-next.nextMS)/8 + 1)
+		more.Mul(more, new(big.Int).SetUint64(random.Uint64())).Rsh(more, 64)
+		back += more.Int64()
 		next.nextMS = back
 		next.gone = back-next.arrivedMS > patienceMS
 	}
@@ -231,4 +242,75 @@ func TestRetryAgainstSlowReplay(t *testing.T) {
 			t.Logf("%+v", want)
 		}
 	}
+}
+
+// waitInLine returns how long calls wait, in order, if they get free slots first come, first served.
+func waitInLine(calls []trace.Call, slots int, lasts func(c *trace.Call) int64) []int64 {
+	free := make([]int64, slots) // when each slot is free
+	var waits []int64
+	for i := range calls {
+		c := &calls[i]
+		earliest := 0
+		for j := range free {
+			if free[j] < free[earliest] {
+				earliest = j
+			}
+		}
+		begins := max(c.AtMS, free[earliest])
+		free[earliest] = begins + lasts(c)
+		waits = append(waits, begins-c.AtMS)
+	}
+	slices.Sort(waits)
+	return waits
+}
+
+// TestRetrySlots checks that calls that obey the retry-after get 24 slots nearly as soon as in a
+// line: nobody gives up, 95 % wait at most four times as long, and each is denied five times at
+// most, on average.
+func TestRetrySlots(t *testing.T) {
+	t.Parallel()
+	const slots = 24
+	for _, perToken := range []time.Duration{30, 60, 120, 200} {
+		calls := azureCalls(t)
+		lasts := func(c *trace.Call) int64 { return 400 + int64(perToken)*c.Output }
+		line := waitInLine(calls, slots, lasts)
+		d := &weir.Definitions{System: []weir.Limit{
+			{Name: "slots", Kind: weir.Concurrency, Capacity: slots, Timeout: 5 * time.Minute},
+		}}
+		w := NewWorkload(traceOf(calls...), &WorkloadOptions{
+			Latency: Latency{Base: 400 * time.Millisecond, PerToken: perToken * time.Millisecond},
+		})
+		r, err := Run(t.Context(), d, w, &Options{Retry: &RetryOptions{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Retry
+		admitted := got.AdmittedFirst + got.AdmittedLater
+		ideal := line[len(line)*95/100]
+		t.Logf("400 ms and %d ms a token: wait of 95 %%: %.1f s, in a line %.1f s (longest %.1f s and %.1f s); "+
+			"%d gave up; %d denials of %d calls", perToken, float64(got.WaitMS.P95)/1000, float64(ideal)/1000,
+			float64(got.WaitMS.Max)/1000, float64(line[len(line)-1])/1000, got.GivenUp,
+			got.Attempts-admitted, admitted)
+		if got.GivenUp > 0 || got.WaitMS.P95 > 4*ideal || got.Attempts-admitted > 5*admitted {
+			t.Errorf("%d ms a token: got %+v", perToken, *got)
+		}
+	}
+}
+
+// azureCalls reads the calls of the recorded trace, as of one caller.
+func azureCalls(t *testing.T) []trace.Call {
+	t.Helper()
+	file, err := os.Open(azureTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // It is only read.
+	read, err := trace.Read(t.Context(), azureTrace, file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range read.Calls {
+		read.Calls[i].Caller = 0
+	}
+	return read.Calls
 }

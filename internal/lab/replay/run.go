@@ -14,6 +14,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -93,7 +94,7 @@ func simulate(
 	clock := &virtualClock{p.calls[0].AtMS}
 	e = &simulator{
 		boundWorkload: p, service: admitAll{}, ids: newLeaseIDs(p.seed), until: clock.until,
-		retry: o.Retry, watchers: o.Watchers,
+		retry: o.Retry, later: rand.NewPCG(p.seed, retryStream), watchers: o.Watchers,
 	}
 	if e.estimates, err = newEstimates(o.Estimate, len(p.payers)); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/weir-limiter/weir"
 )
@@ -17,6 +18,7 @@ type simulator struct {
 	until     func(atMS int64)
 	estimates *estimates
 	retry     *RetryOptions // nil: denied calls do not come back
+	later     rand.Source   // by how much later than told denied calls come back
 	watchers  watchers
 
 	queue eventQueue
@@ -91,7 +93,7 @@ func (e *simulator) reserve(ctx context.Context, due *event) error {
 			atMS: a.EndMS, kind: ends, seq: due.seq, try: due.try,
 			beganMS: due.atMS, estimate: a.Estimate, lease: a.Lease,
 		})
-	} else if back, ok := e.retry.returns(a, v); ok {
+	} else if back, ok := e.retry.returns(a, v, e.later); ok {
 		v.Retries = true
 		e.queue.push(event{atMS: back, kind: returns, seq: due.seq, try: due.try + 1})
 	}

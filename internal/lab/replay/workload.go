@@ -47,6 +47,7 @@ type Workload struct {
 const (
 	tenantStream = 1
 	leaseStream  = 2
+	retryStream  = 3
 )
 
 // NewWorkload returns the workload of a trace. It takes over the trace's calls, so a trace serves
