@@ -85,17 +85,27 @@ func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
 	t.Write(b)
 }
 
+// waitText says when a limit fits what was asked of it: "after 12s", "after at least 12s", or
+// "within 5m0s, likely after 3s".
+func waitText(s *weir.LimitStatus) string {
+	switch {
+	case s.AtLeast:
+		return "after at least " + s.RetryAfter.String()
+	case s.RetryLikely > 0:
+		return "within " + s.RetryAfter.String() + ", likely after " + s.RetryLikely.String()
+	case s.AtMost():
+		return "within " + s.RetryAfter.String()
+	}
+	return "after " + s.RetryAfter.String()
+}
+
 // statusNote returns the properties of a limit that its figures do not show.
 func statusNote(s *weir.LimitStatus) string {
 	var notes []string
 	if s.Exceeded {
 		note := "exceeded"
 		if s.RetryAfter > 0 {
-			note += ": fits after "
-			if s.AtLeast {
-				note += "at least "
-			}
-			note += s.RetryAfter.String()
+			note += ": fits " + waitText(s)
 		}
 		notes = append(notes, note)
 	}

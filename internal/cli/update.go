@@ -165,14 +165,29 @@ func leaseAnswer(l *weir.Lease) *connect.Answer {
 	}}
 }
 
+// admissionText says how sure the retry-after of a denial is: of the limits that denied, it goes by
+// the one with the longest wait.
+func admissionText(e *weir.DeniedError) string {
+	for i := range e.Limits {
+		s := &e.Limits[i]
+		switch {
+		case !s.Exceeded || s.Shadow || s.ComeAgain() < e.RetryAfter || e.AtLeast:
+		case s.RetryLikely > 0:
+			return "likely be admitted after"
+		case s.AtMost():
+			return "be admitted within"
+		}
+	}
+	if e.AtLeast {
+		return "be admitted after at least"
+	}
+	return "be admitted after"
+}
+
 // denialAnswer prints the limits that were judged, and when to try again.
 func denialAnswer(e *weir.DeniedError) *connect.Answer {
 	return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
-		atLeast := ""
-		if e.AtLeast {
-			atLeast = "at least "
-		}
-		fmt.Fprintf(b, "denied: it would be admitted after %s%v\n", atLeast, e.RetryAfter)
+		fmt.Fprintf(b, "denied: it would %s %v\n", admissionText(e), e.RetryAfter)
 		if e.Contended {
 			b.WriteString("other writers won every retry\n")
 		}
