@@ -167,9 +167,13 @@ func headerOf(h http.Header, err error) {
 	}
 	seconds := max(1, CeilUnits(wait, time.Second))
 	// Callers that were denied together should not come back together.
-	seconds += rand.Int64N(seconds/8 + 1)
+	seconds += rand.Int64N(min(seconds/8, maxLater) + 1)
 	h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 }
+
+// maxLater bounds the random part of Retry-After, in seconds: after a wait of a day it is enough to
+// spread callers, too.
+const maxLater = 10
 
 // shouldRetryHeader is understood by the clients of OpenAI and Anthropic.
 const shouldRetryHeader = "X-Should-Retry"

@@ -183,7 +183,7 @@ func TestNamespaceCommands(t *testing.T) {
 		{"show prod", "status active", 0},
 		{"register _", "is reserved", 2},
 		{"register a/b", "must begin with a letter or a digit", 2},
-		{"register " + strings.Repeat("x", 257), "must have at most 256 characters, has 257", 2},
+		{"register " + strings.Repeat("x", 257), "must have at most 256 bytes, has 257", 2},
 		{"register ", "NAME must not be empty", 2},
 		{"register", "give NAME", 2},
 		{"show nobody", `not found: namespace "nobody": is not registered on table TABLE`, 1},

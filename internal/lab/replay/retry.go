@@ -11,13 +11,15 @@ const (
 	DefaultPatience = 10 * time.Minute
 	// MaxPatience bounds the patience of a call.
 	MaxPatience = 24 * time.Hour
+	// maxLaterMS bounds how much later than told a call comes back.
+	maxLaterMS = 10_000
 	// maxTries bounds the attempts of one call.
 	maxTries = 1_000
 )
 
 // RetryOptions make denied calls come back after the retry-after that they were given, and up to an
-// eighth later: each takes the next 64 bits x from PCG with the state (seed, 3), and comes
-// ⌊x · (wait / 8 + 1) / 2⁶⁴⌋ ms later.
+// eighth but at most ten seconds later: each takes the next 64 bits x from PCG with the state
+// (seed, 3), and comes ⌊x · (min(wait / 8, 10 000) + 1) / 2⁶⁴⌋ ms later.
 type RetryOptions struct {
 	// Patience is the time after its arrival for which a call is retried. A call that would have to
 	// come back later gives up. Default: 10 minutes.
@@ -41,7 +43,7 @@ func (o *RetryOptions) returns(a *Attempt, v *Decision, random rand.Source) (atM
 	if v.Denied.RetryAfter > time.Duration(wait)*time.Millisecond {
 		wait++
 	}
-	later, _ := bits.Mul64(random.Uint64(), uint64(wait/8+1))
+	later, _ := bits.Mul64(random.Uint64(), uint64(min(wait/8, maxLaterMS)+1))
 	atMS = a.AtMS + wait + int64(later)
 	return atMS, atMS-a.Call.AtMS <= o.patienceMS()
 }

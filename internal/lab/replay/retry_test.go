@@ -185,7 +185,7 @@ func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*slowCall
 			back++
 			trial.advance(back)
 		}
-		more := big.NewInt((back-next.nextMS)/8 + 1)
+		more := big.NewInt(min((back-next.nextMS)/8, 10_000) + 1)
 		more.Mul(more, new(big.Int).SetUint64(random.Uint64())).Rsh(more, 64)
 		back += more.Int64()
 		next.nextMS = back
