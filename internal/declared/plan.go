@@ -166,8 +166,9 @@ func (p *plan) refuse(now time.Time) {
 		what     string
 	}{{gone, limits, "limits"}, {goneEntities, entities, "entities"}} {
 		if n.gone*mostDeleted > n.of {
-			p.refuseUnless("yes", fmt.Sprintf("it would delete %d of the %d %s that the file manages, "+
-				"more than a fifth: if that is meant, repeat it with --yes", n.gone, n.of, n.what))
+			p.refuseUnless("yes", fmt.Sprintf("it would delete %d of the %d stored %s that this file has or "+
+				"that the file before it had, more than a fifth: if that is meant, repeat it with --yes",
+				n.gone, n.of, n.what))
 		}
 	}
 }
