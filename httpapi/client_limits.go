@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
@@ -33,8 +34,12 @@ func (c *Client) ApplyLimits(ctx context.Context, f *LimitsFile) (*LimitsPlan, e
 	k := post(limitsPath+"/apply", f)
 	k.most, k.timeout, k.tries = maxListReply, applyTimeout, 1
 	answer, out := call(ctx, c, k, readPlan)
-	if out.err == nil && answer.Note != "" {
+	switch {
+	case out.err == nil && answer.Note != "":
 		c.options.Note(answer.Note)
+	case out.unknown && ctx.Err() != nil:
+		return nil, &weir.Error{Code: weir.Unavailable, Field: "limits", Err: out.err, Reason: "the server " +
+			"has not answered yet; it goes on without its caller: weir limits plan shows what is left to do"}
 	}
 	return answer, out.err
 }

@@ -55,6 +55,9 @@ type LimitsPlan struct {
 	// Applied and Failed count the changes that an apply has made, and that have failed.
 	Applied int `json:"applied,omitempty"`
 	Failed  int `json:"failed,omitempty"`
+	// Behind says whose buckets in use do not have the changed limits yet, because the store could
+	// not write them; nil if all have. An apply of the same file goes on with them.
+	Behind *LimitsBehind `json:"behind,omitempty"`
 	// Note is the server's note about the change, such as how long it holds.
 	Note string `json:"note,omitempty"`
 }
@@ -92,6 +95,17 @@ type LiveEntities struct {
 	// Count is their number, and Names are the first of them, in order.
 	Count int      `json:"count"`
 	Names []string `json:"names"`
+}
+
+// LimitsBehind are entities whose buckets in use do not have the limits in force. Programs with the
+// Python library go by the buckets.
+type LimitsBehind struct {
+	// Count is the number of the entities, and Names are the first of them, in order. Count is 0 if
+	// the number is not known, because the buckets could not be listed.
+	Count int      `json:"count"`
+	Names []string `json:"names"`
+	// Reason is the first error of the store.
+	Reason string `json:"reason"`
 }
 
 // LimitsNote is a place and what there is to say about it.

@@ -47,8 +47,8 @@ type Store interface {
 		ctx context.Context, now time.Time, of weir.Subject,
 	) iter.Seq2[weir.Subject, error]
 	// FollowConfig brings the state of subjects to their configuration now, instead of when they
-	// are used next, for other programs that go by the state alone. After an error some of them
-	// follow when they are used.
+	// are used next, for other programs that go by the state alone. It goes on after an error; the
+	// errors are joined, and each that is about one subject is a [*FollowError].
 	FollowConfig(ctx context.Context, now time.Time, subjects []weir.Subject) error
 }
 
@@ -60,6 +60,19 @@ var ErrClaimLost = errors.New("the record of declared limits has changed")
 func ClaimLost(reason string) error {
 	return &weir.Error{Code: weir.Conflict, Field: "limits", Reason: reason, Err: ErrClaimLost}
 }
+
+// FollowError says that the state of a subject could not be brought to its configuration.
+type FollowError struct {
+	Of  weir.Subject
+	Err error
+}
+
+func (e *FollowError) Error() string {
+	return e.Of.Entity + " on " + e.Of.Resource + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *FollowError) Unwrap() error { return e.Err }
 
 // claimKey is the key of a claim in a context.
 type claimKey struct{}

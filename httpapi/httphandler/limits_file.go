@@ -71,6 +71,11 @@ func (h *Handler) tellApplied(ctx context.Context, c *incoming, p *httpapi.Limit
 		}
 		h.options.Trail.Changed(ctx, &one)
 	}
+	if p.Behind != nil {
+		told.Err, told.Status = errors.New("buckets in use do not have the limits yet: "+p.Behind.Reason),
+			http.StatusServiceUnavailable
+		h.options.Trail.Changed(ctx, &told)
+	}
 }
 
 // appliedAction returns the action of one change of an apply.

@@ -70,6 +70,7 @@ func wireSchemas() []wireSchema {
 		{httpapi.LimitsPlan{}, "LimitsPlan", isAnswer},
 		{httpapi.LimitsChange{}, "LimitsChange", isAnswer},
 		{httpapi.LiveEntities{}, "LiveEntities", isAnswer},
+		{httpapi.LimitsBehind{}, "LimitsBehind", isAnswer},
 		{httpapi.LimitsNote{}, "LimitsNote", isAnswer},
 		{httpapi.LimitsRefusal{}, "LimitsRefusal", isAnswer},
 		{httpapi.LimitsExport{}, "LimitsExport", isAnswer},

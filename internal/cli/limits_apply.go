@@ -142,14 +142,12 @@ func limitsApplyCommand(a *console.App) *cobra.Command {
 				return nil, err
 			}
 			answer := &connect.Answer{Value: p, Table: func(b *bytes.Buffer) { writeApplied(b, p) }}
-			if p.Note != "" && !c.OnServer { // that of a server is printed anyway
-				answer.Notes = []string{p.Note}
-			}
 			return answer, failedChanges(p)
 		})
 }
 
-// failedChanges returns the failures of an apply, joined; nil if there are none.
+// failedChanges returns the failures of an apply, and whose buckets have not followed, joined; nil if
+// there are none.
 func failedChanges(p *httpapi.LimitsPlan) error {
 	var errs []error
 	for i := range p.Changes {
@@ -158,7 +156,25 @@ func failedChanges(p *httpapi.LimitsPlan) error {
 			errs = append(errs, fmt.Errorf("%s %s: %s", c.Action, c.Path, reason))
 		}
 	}
+	if p.Behind != nil {
+		errs = append(errs, behindError(p.Behind))
+	}
 	return errors.Join(errs...)
+}
+
+// behindError returns the error for buckets that do not have their limits yet.
+func behindError(b *httpapi.LimitsBehind) error {
+	of, names := "", ""
+	if b.Count > 0 {
+		of = " of " + text.Plural(b.Count, "entity", "entities")
+		names = ": " + strings.Join(b.Names, ", ")
+		if more := b.Count - len(b.Names); more > 0 {
+			names += " and " + text.FormatInt(int64(more)) + " more"
+		}
+	}
+	return fmt.Errorf("the limits are set, but buckets in use%s do not have them yet%s (%s). Programs "+
+		"with the Python library go by the buckets: apply the file again, and it goes on with them",
+		of, names, strings.TrimPrefix(b.Reason, "weir: "))
 }
 
 func limitsExportCommand(a *console.App) *cobra.Command {

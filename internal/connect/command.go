@@ -150,14 +150,20 @@ func ServiceError(err error) error {
 	return err
 }
 
-// interrupted keeps the lease that an interrupted call may have made, because the user must know
-// it.
+// interrupted keeps what the user must know: the lease that an interrupted call may have made, and
+// how far an interrupted apply of a limits file came.
 func interrupted(err error) error {
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {
+	if !ok || e.Code != weir.Unavailable {
 		return context.Canceled
 	}
-	return fmt.Errorf("interrupted: %s %q: the outcome is unknown", e.Field, e.Value)
+	switch e.Field {
+	case "lease_id":
+		return fmt.Errorf("interrupted: %s %q: the outcome is unknown", e.Field, e.Value)
+	case "limits":
+		return errors.New("interrupted: " + e.Reason)
+	}
+	return context.Canceled
 }
 
 // Hint adds advice to an error if no server answered or the caller was refused.

@@ -4,29 +4,43 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
-	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/limiter"
 )
-
-// renewAfter is the age of an apply's mark from which on the apply renews it.
-const renewAfter = staleAfter / 4
 
 // apply is an apply under way.
 type apply struct {
 	limiter *limiter.Limiter
 	target  *target
 	plan    *plan
+	// id is the ID of the apply's mark.
+	id string
 	// record is as this apply wrote it last.
 	record *declare.Record
 	steps  []*step
-	// followed is false if live subjects may not have the changed limits yet.
-	followed bool
+	// creators are the steps that declare an entity, by its name.
+	creators map[string]*step
+	// unset are the steps that have failed to set limits at a place that had none.
+	unset map[*step]bool
+}
+
+func newApply(l *limiter.Limiter, t *target, p *plan) *apply {
+	a := &apply{
+		limiter: l, target: t, plan: p, id: rand.Text(), steps: p.steps(),
+		creators: map[string]*step{}, unset: map[*step]bool{},
+	}
+	for _, s := range a.steps {
+		if s.creates {
+			a.creators[s.at.Entity] = s
+		}
+	}
+	return a
 }
 
 // ApplyLimits implements [httpapi.LimitsAdmin].
@@ -43,26 +57,31 @@ func (l *Limits) ApplyLimits(
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	a := &apply{limiter: l.limiter, target: t, plan: p, steps: p.steps()}
+	a := newApply(l.limiter, t, p)
 	if err := a.claim(ctx); err != nil {
-		return nil, asError(err)
+		return nil, a.stopped(ctx, asError(err))
 	}
-	if err := a.run(declare.WithClaim(ctx, a.record.Apply.ID)); err != nil {
-		return nil, err
+	if err := a.run(declare.WithClaim(ctx, a.id)); err != nil {
+		return nil, a.stopped(ctx, err)
 	}
-	a.followed = a.follow(ctx)
+	if a.follow(ctx); hasEnded(ctx) {
+		return nil, a.stopped(ctx, ctx.Err())
+	}
 	if err := a.finish(ctx); err != nil {
-		return nil, asError(err)
+		return nil, a.stopped(ctx, asError(err))
 	}
 	return &p.out, nil
 }
 
+// mostBehind bounds the names of entities whose buckets could not follow.
+const mostBehind = 100
+
 // follow brings the state of live subjects to the changed limits. The limits of an entity on one
 // resource are left out, because their change has done it. An apply that continues an interrupted
 // one does it for all that the file manages, because the other may not have come to it. A failure
-// changes nothing for weir, which reads the configuration anyway, and is told in the note; the next
-// apply tries again. It reports whether all have followed.
-func (a *apply) follow(ctx context.Context) bool {
+// changes nothing for weir, which reads the configuration anyway. The answer says which entities
+// have not followed, and the next apply tries again.
+func (a *apply) follow(ctx context.Context) {
 	changed := map[weir.Subject]bool{}
 	for _, s := range a.steps {
 		single := s.at.Entity != "" && s.at.Resource != weir.DefaultResource
@@ -72,7 +91,7 @@ func (a *apply) follow(ctx context.Context) bool {
 	}
 	continues := a.plan.record.Apply != nil
 	if len(changed) == 0 && !continues {
-		return true
+		return
 	}
 	managed := &a.record.Managed
 	var subjects []weir.Subject
@@ -86,44 +105,26 @@ func (a *apply) follow(ctx context.Context) bool {
 	if err == nil {
 		err = a.target.FollowConfig(ctx, a.target.now(), subjects)
 	}
-	if err != nil {
-		a.plan.out.Note = "the limits are set, but not all buckets in use have them yet, and " +
-			"programs with the Python library go by the buckets: apply the file again: " + err.Error()
-	}
-	return err == nil
+	a.plan.out.Behind = behind(err)
 }
 
-// claim puts the mark of this apply into the record. The managed set becomes that of before and
-// that of the file, so that an apply that is interrupted forgets no place.
-func (a *apply) claim(ctx context.Context) error {
-	read, now := a.plan.record, a.target.now()
-	d := a.plan.claimed(a.steps)
-	d.Apply = &declare.Mark{ID: rand.Text(), By: weir.PrincipalOf(ctx), At: now}
-	err := a.target.WriteDeclared(ctx, now, read, &d)
-	if errors.Is(err, declare.ErrClaimLost) {
-		return a.lost(ctx, err)
+// behind says which subjects have not followed; nil if there is no error.
+func behind(err error) *httpapi.LimitsBehind {
+	if err == nil {
+		return nil
 	}
-	a.record = &d
-	return err
-}
-
-// lost returns the error of an apply that was not the first to claim the record. It says who was.
-func (a *apply) lost(ctx context.Context, err error) error {
-	now, readErr := a.target.ReadDeclared(ctx)
-	if readErr != nil {
-		return errors.Join(err, readErr)
+	entities := map[string]bool{}
+	errs := joined.Errors(err)
+	reason := errs[0].Error()
+	for _, one := range errs {
+		if e, ok := errors.AsType[*declare.FollowError](one); ok {
+			entities[e.Of.Entity] = true
+		}
 	}
-	reason := "somebody else has applied a file meanwhile: look at weir limits plan, and repeat"
-	switch {
-	case now.Apply != nil:
-		reason = underWay(now.Apply).Reason
-	case now.AppliedBy != "":
-		reason = fmt.Sprintf("%s has applied a file meanwhile, at %s: "+
-			"look at weir limits plan, and repeat",
-			now.AppliedBy, now.AppliedAt.UTC().Format(time.RFC3339))
-	}
-	return &weir.Error{
-		Code: weir.Conflict, Field: "limits", Reason: notApplied + reason, Err: declare.ErrClaimLost,
+	names := slices.AppendSeq([]string{}, maps.Keys(entities))
+	slices.Sort(names)
+	return &httpapi.LimitsBehind{
+		Count: len(names), Names: names[:min(len(names), mostBehind)], Reason: reason,
 	}
 }
 
@@ -138,7 +139,9 @@ func (a *apply) run(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if s.err = a.makeStep(ctx, s); s.err == nil {
+			s.err = a.makeStep(ctx, s)
+			a.noteUnset(s)
+			if s.err == nil {
 				s.done = true
 				continue
 			}
@@ -162,22 +165,51 @@ func repeatable(s *step) bool {
 
 // makeStep makes one step, and renews the mark before if it is due.
 func (a *apply) makeStep(ctx context.Context, s *step) error {
-	if now := a.target.now(); now.Sub(a.record.Apply.At) >= renewAfter {
-		d := *a.record
-		mark := *d.Apply
-		mark.At = now
-		d.Apply = &mark
-		if err := a.target.WriteDeclared(ctx, now, a.record, &d); err != nil {
-			return err
-		}
-		a.record = &d
+	if err := a.renew(ctx); err != nil {
+		return err
 	}
-	for _, of := range a.steps {
-		if of.creates && of.err != nil && of != s && of.at.Entity == s.at.Entity {
-			return weir.NewError(weir.Conflict, "entities."+s.at.Entity, "", "could not be declared")
-		}
+	if of := a.creators[s.at.Entity]; of != nil && of != s && of.err != nil {
+		return weir.NewError(weir.Conflict, "entities."+s.at.Entity, "", "could not be declared")
+	}
+	if of := a.needed(s); of != nil {
+		return weir.NewError(weir.Conflict, a.pathOf(s), "", "is not deleted, because "+
+			a.pathOf(of)+" could not be set: calls could be left without a limit")
 	}
 	return s.make(ctx, a.limiter, a.plan)
+}
+
+// pathOf returns the place of a step, as a limits file names it.
+func (a *apply) pathOf(s *step) string {
+	if s.kind == stepDelete || len(s.changes) == 0 {
+		return "entities." + s.at.Entity
+	}
+	return a.plan.changes[s.changes[0]].Path()
+}
+
+// noteUnset notes whether a step has failed to set limits at a place that had none.
+func (a *apply) noteUnset(s *step) {
+	sets := s.kind == stepLimits && len(limitsAt(a.plan.wanted, s.at)) > 0
+	if sets && s.err != nil && len(limitsAt(a.plan.stored.Definitions, s.at)) == 0 {
+		a.unset[s] = true
+		return
+	}
+	delete(a.unset, s)
+}
+
+// needed returns a step without which a deletion could leave calls without a limit: one that has
+// failed to set limits for some of the calls for which those that would be deleted are in force.
+func (a *apply) needed(s *step) *step {
+	if len(a.unset) == 0 {
+		return nil
+	}
+	for _, at := range a.plan.deletedPlaces(s) {
+		for _, of := range a.steps { // in order, so that the same is named each time
+			if a.unset[of] && meet(at, of.at) {
+				return of
+			}
+		}
+	}
+	return nil
 }
 
 // abandon notes that an apply has lost its claim: what was not made yet is not made.
@@ -187,30 +219,6 @@ func (a *apply) abandon(err error) {
 			s.err = err
 		}
 	}
-}
-
-// finish writes the new set and removes the mark, unless the claim was lost.
-func (a *apply) finish(ctx context.Context) error {
-	a.report()
-	lost := func(s *step) bool { return errors.Is(s.err, declare.ErrClaimLost) }
-	if slices.ContainsFunc(a.steps, lost) {
-		return nil
-	}
-	d := *a.record
-	d.Managed = a.plan.managed(a.steps)
-	d.AppliedAt, d.AppliedBy = a.target.now(), d.Apply.By
-	d.Apply, d.Again = nil, nil
-	if !a.followed { // a mark that is too old already, so that the next apply continues
-		d.Apply = &declare.Mark{ID: rand.Text(), By: a.record.Apply.By, At: time.UnixMilli(0)}
-	}
-	for _, s := range a.steps {
-		if s.err != nil && (s.kind == stepEntity || s.kind == stepDelete) {
-			d.Again = append(d.Again, s.at.Entity)
-		}
-	}
-	slices.Sort(d.Again)
-	d.Again = slices.Compact(d.Again)
-	return a.target.WriteDeclared(ctx, d.AppliedAt, a.record, &d)
 }
 
 // report notes in the plan which changes have failed.

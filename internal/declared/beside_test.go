@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,12 +160,13 @@ func TestFollowFailed(t *testing.T) {
 	more := strings.Replace(text, "5", "50", 1)
 	broken := failing{"UpdateItem"}
 	p := w.open("bob", through(broken)).apply(more)
-	if p.Note == "" {
-		t.Fatal("nothing failed")
+	if p.Behind == nil || p.Behind.Count != 1 || !slices.Equal(p.Behind.Names, []string{"e"}) ||
+		!strings.Contains(p.Behind.Reason, "e on a: ") {
+		t.Fatalf("behind: got %+v, want e, whose bucket could not be written", p.Behind)
 	}
 	w.follow()
 	p = w.open("carl").apply(more)
-	if !p.Record || p.Note != "" {
+	if !p.Record || p.Behind != nil {
 		t.Errorf("the next apply: %+v", p)
 	}
 	if all := strings.Join(w.scanned("default"), "\n"); !strings.Contains(all, `"b_rpm_cp":50000`) {

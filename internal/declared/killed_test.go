@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/soak"
@@ -113,6 +116,75 @@ func TestKilledApply(t *testing.T) {
 	if finished > runs/2 {
 		t.Errorf("%d of %d applies were not killed", finished, runs)
 	}
+}
+
+// TestInterruptedApply interrupts applies at random requests, as Ctrl-C does. Each removes its mark
+// and says how far it came, so that the next apply begins at once. The table is then as after one
+// apply that was not interrupted.
+func TestInterruptedApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.prepare(w.namespace("whole"))
+	whole := &lifeline{}
+	all := w.open("ann", inNamespace("whole"), through(whole))
+	opened := whole.seen
+	p := all.apply(after)
+	requests, changes := whole.seen-opened, len(p.Changes)
+	want := w.scanned("whole")
+
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	stopped := 0
+	for run := range soak.Amount(12, 50) {
+		name := w.namespace(fmt.Sprintf("run-%d", run))
+		w.prepare(name)
+		at := 1 + random.IntN(requests)
+		ctx, cancel := context.WithCancel(t.Context())
+		network := &interrupting{stop: cancel}
+		a := w.open("ann", inNamespace(name), through(network))
+		network.at.Store(network.seen.Load() + int64(at))
+		_, err := a.ApplyLimits(ctx, &httpapi.LimitsFile{Text: after, Yes: true})
+		cancel()
+		e, _ := errors.AsType[*weir.Error](err)
+		if err != nil && (!errors.Is(err, context.Canceled) || e == nil) {
+			t.Fatalf("seed %d, interrupted at request %d: got %v", seed, at, err)
+		}
+		if e != nil && e.Field == "limits" {
+			stopped++
+			var made, left int
+			_, scanErr := fmt.Sscanf(e.Reason, "the apply was stopped: %d change", &made)
+			_, rest, _ := strings.Cut(e.Reason, "made, and ")
+			if _, err := fmt.Sscan(rest, &left); scanErr != nil || err != nil || made+left != changes {
+				t.Errorf("seed %d: of %d changes: %s", seed, changes, e.Reason)
+			}
+		}
+		next := w.open("bob", inNamespace(name))
+		again, err := next.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: after, Yes: true})
+		if err != nil || again.Failed > 0 {
+			t.Fatalf("seed %d, interrupted at request %d: then %+v, %v", seed, at, again, err)
+		}
+		w.wantEqual(next, after)
+		if d := difference(w.scanned(name), want); d != "" {
+			t.Errorf("seed %d, interrupted at request %d: not as after one apply:\n%s", seed, at, d)
+		}
+	}
+	t.Logf("seed %d: %d were stopped among the changes", seed, stopped)
+	if stopped == 0 {
+		t.Error("no apply was stopped among its changes")
+	}
+}
+
+// interrupting is a network whose user interrupts the process with one of its requests.
+type interrupting struct {
+	stop     context.CancelFunc
+	at, seen atomic.Int64
+}
+
+func (i *interrupting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if i.seen.Add(1) == i.at.Load() {
+		i.stop()
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 // killed applies the file until the process is killed, and reports whether it was.

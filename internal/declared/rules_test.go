@@ -1,9 +1,12 @@
 package declared_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +189,68 @@ entities: {e: {resources: {ttl: {limits: {rpm: {capacity: 1}}}, ok: {limits: {rp
 		t.Errorf("the record: %+v", r)
 	}
 	w.wantLines("then", a.plan(file).Changes, "create entities.e.resources.ttl.limits.rpm >rpm:1")
+}
+
+// TestFailedMove moves limits from one level to another, and those at the new one cannot be set.
+// Those at the old one that were in force for the same calls stay, and are deleted by a later apply.
+func TestFailedMove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const from = `version: 1
+resources: {a: {limits: {rpm: {capacity: 1}}}, b: {limits: {rpm: {capacity: 1}}}}
+entities:
+  e: {resources: {_default_: {limits: {rpm: {capacity: 5}}}}}
+  f: {resources: {new: {limits: {rpm: {capacity: 5}}}, a: {limits: {rpm: {capacity: 5}}}}}
+  g: {resources: {a: {limits: {rpm: {capacity: 5}}}}}
+  h: {resources: {b: {limits: {rpm: {capacity: 5}}}}}
+`
+	const to = `version: 1
+resources: {new: {limits: {rpm: {capacity: 2}}}, b: {limits: {rpm: {capacity: 1}}}}
+entities: {e: {}, g: {}}
+`
+	w.open("ann").apply(from)
+	a := w.open("ann", through(refusing("RESOURCE#new\"")))
+	p, err := a.ApplyLimits(t.Context(), &httpapi.LimitsFile{Text: to, Yes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kept = "is not deleted, because resources.new.limits.rpm could not be set"
+	want := map[string]string{
+		"resources.new.limits.rpm":                  "killed",
+		"entities.e.resources._default_.limits.rpm": kept,
+		"entities.f":                          kept,
+		"entities.f.resources.a.limits.rpm":   kept,
+		"entities.f.resources.new.limits.rpm": kept,
+	}
+	for _, c := range p.Changes {
+		if reason := want[c.Path]; (reason == "") != (c.Error == "") || !strings.Contains(c.Error, reason) {
+			t.Errorf("%s %s: error %q, want %q", c.Action, c.Path, c.Error, reason)
+		}
+	}
+	for _, at := range []weir.Subject{
+		{Entity: "e", Resource: weir.DefaultResource}, {Entity: "f", Resource: "new"},
+	} {
+		if limits, err := a.Limiter.Limits(t.Context(), at); err != nil || len(limits) != 1 {
+			t.Errorf("%v: %v, %v; want the limits that it had", at, limits, err)
+		}
+	}
+	b := w.open("bob")
+	b.apply(to)
+	w.wantEqualChanges(b, to)
+}
+
+// refusing is a network that loses the transactions with a text in them.
+type refusing string
+
+func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || strings.Contains(string(body), string(f)) {
+			return nil, errKilled
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 // TestOtherStores refuses a store that takes its limits from elsewhere, with what to do.

@@ -145,6 +145,28 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 	return l.SetLimits(ctx, s.at, limitsAt(d, s.at))
 }
 
+// deletedPlaces returns the places whose limits a step deletes.
+func (p *plan) deletedPlaces(s *step) []weir.Subject {
+	var places []weir.Subject
+	switch {
+	case s.kind == stepLimits && len(limitsAt(p.wanted, s.at)) == 0:
+		places = append(places, s.at)
+	case s.kind == stepDelete:
+		limits := p.stored.Definitions.Entities[s.at.Entity].Limits
+		for _, resource := range slices.Sorted(maps.Keys(limits)) {
+			places = append(places, weir.Subject{Entity: s.at.Entity, Resource: resource})
+		}
+	}
+	return places
+}
+
+// meet reports whether there are calls that the limits of both places can concern.
+func meet(a, b weir.Subject) bool {
+	general := func(resource string) bool { return resource == "" || resource == weir.DefaultResource }
+	return (a.Entity == b.Entity || a.Entity == "" || b.Entity == "") &&
+		(a.Resource == b.Resource || general(a.Resource) || general(b.Resource))
+}
+
 // limitsAt returns the limits at a place.
 func limitsAt(d *weir.Definitions, at weir.Subject) []weir.Limit {
 	switch {

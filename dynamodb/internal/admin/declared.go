@@ -290,7 +290,9 @@ func (a *Admin) FollowConfig(ctx context.Context, now time.Time, subjects []weir
 	defer a.running.End()
 	errs := make([]error, len(subjects))
 	err := client.Parallel(len(subjects), func(i int) error {
-		errs[i] = a.buckets.Reread(ctx, now.UnixMilli(), subjects[i])
+		if err := a.buckets.Reread(ctx, now.UnixMilli(), subjects[i]); err != nil {
+			errs[i] = &declare.FollowError{Of: subjects[i], Err: err}
+		}
 		return ctx.Err()
 	})
 	return errors.Join(err, errors.Join(errs...))
