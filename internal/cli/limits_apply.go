@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
@@ -74,10 +75,22 @@ func fileCommand(
 			return nil, console.FailedError(err)
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			return do(ctx, c, f)
+			answer, err := do(ctx, c, f)
+			return answer, sizeError(c, f, err)
 		}, nil
 	}
 	return connect.Command(a, cmd, does, plan)
+}
+
+// sizeError names the file, and the flag of the server, if a server has refused a file because of its
+// size. Other errors it returns as they are.
+func sizeError(c *connect.Connection, f *httpapi.LimitsFile, err error) error {
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || !c.OnServer || e.Field != "body" || !strings.HasPrefix(e.Reason, "must have at most") {
+		return err
+	}
+	return fmt.Errorf("%s: is too large for the server, which takes less in one request (the body %s): "+
+		"start the server with a larger --max-body", f.Name, e.Reason)
 }
 
 func limitsPlanCommand(a *console.App) *cobra.Command {

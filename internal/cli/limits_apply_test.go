@@ -83,3 +83,13 @@ func TestApplyInterrupted(t *testing.T) {
 		t.Errorf("got exit code %d and %q, want 1 and that the server goes on", r.code, r.err)
 	}
 }
+
+// TestApplyTooLarge sends a server a file that is larger than what it takes in one request.
+func TestApplyTooLarge(t *testing.T) {
+	t.Parallel()
+	r := applyTo(t.Context(), t, &fakeLimits{}, "version: 1\n"+strings.Repeat("# much\n", 200_000))
+	if r.code != console.ExitFailed || !strings.Contains(r.err, "team.yaml: is too large for the server") ||
+		!strings.Contains(r.err, "at most 1048576 bytes") || !strings.Contains(r.err, "--max-body") {
+		t.Errorf("got exit code %d and %q, want 1, the file and the server's flag", r.code, r.err)
+	}
+}
