@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -21,7 +20,7 @@ func (s *Store) WriteLimits(
 
 // WritePolicy makes p the system's policy.
 func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
-	return s.editConfig(ctx, now, describePolicy, func(d *weir.Definitions) error {
+	return s.editConfig(ctx, now, weir.Subject{}, describePolicy, func(d *weir.Definitions) error {
 		d.OnUnavailable = p
 		return nil
 	})
@@ -44,27 +43,27 @@ func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) er
 	return s.RemoveEntity(ctx, now, name, change.Options{})
 }
 
-// removeEntity removes an entity from definitions whose map of entities is a copy.
-func removeEntity(d *weir.Definitions, name string) error {
-	if _, ok := d.Entities[name]; !ok {
-		return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
+// firstChild returns the first of the children of an entity; empty if it has none. The caller holds
+// editing.
+func (s *Store) firstChild(name string) string {
+	if s.children[name] == 0 {
+		return "" // without a look at every entity
 	}
-	for _, child := range slices.Sorted(maps.Keys(d.Entities)) {
-		if d.Entities[child].Parent == name {
-			return &weir.Error{
-				Code: weir.Conflict, Field: "entity", Value: name, Reason: "is the parent of " + child,
-			}
+	first := ""
+	for child, e := range s.config.Load().whole().Entities {
+		if e.Parent == name && (first == "" || child < first) {
+			first = child
 		}
 	}
-	delete(d.Entities, name)
-	return nil
+	return first
 }
 
-// editConfig puts a changed copy of the configuration in force, and records what describe says of
-// the old one and the new one. Other calls may still read the old one, so change must replace
-// maps and slices with copies instead of modifying them. The map of entities is copied here.
+// editConfig changes one place of the configuration, and records what describe says of the old
+// one and the new one. Both, and what change gets, have the system's settings, the resource and the
+// entity of the place. Other calls may still read the old one, so change must replace maps and slices
+// with copies instead of modifying them. The map of entities is a copy already.
 func (s *Store) editConfig(
-	ctx context.Context, now time.Time,
+	ctx context.Context, now time.Time, at weir.Subject,
 	describe func(before, after *weir.Definitions) []auditChange, change func(d *weir.Definitions) error,
 ) error {
 	s.editing.Lock()
@@ -72,17 +71,43 @@ func (s *Store) editConfig(
 	if err := s.checkClaim(ctx); err != nil {
 		return err
 	}
-	before := s.config.Load()
-	d := *before
+	is := s.config.Load()
+	before := is.around(at)
+	d := before
 	d.Entities = maps.Clone(d.Entities)
+	if d.Entities == nil {
+		d.Entities = map[string]weir.EntityDefinition{}
+	}
 	if err := change(&d); err != nil {
 		return err
 	}
-	if err := s.configure(&d); err != nil {
+	next, err := is.with(at, &d)
+	if err != nil {
 		return err
 	}
-	s.audit.add(ctx, now, describe(before, s.config.Load())...)
+	after := next.around(at)
+	s.config.Store(next)
+	s.countChild(before.Entities[at.Entity].Parent, -1)
+	s.countChild(after.Entities[at.Entity].Parent, 1)
+	s.audit.add(ctx, now, describe(&before, &after)...)
 	return nil
+}
+
+// hasChildren reports whether an entity is the parent of others.
+func (s *Store) hasChildren(name string) bool {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	return s.children[name] > 0
+}
+
+// countChild counts the children of an entity. The caller holds editing.
+func (s *Store) countChild(parent string, by int) {
+	if parent == "" {
+		return
+	}
+	if s.children[parent] += by; s.children[parent] == 0 {
+		delete(s.children, parent)
+	}
 }
 
 // withLevel returns a copy of the levels in which the level name has other limits.
@@ -97,18 +122,22 @@ func withLevel(levels map[string][]weir.Limit, name string, limits []weir.Limit)
 
 // ReadEntity returns what is configured for an entity, or nil. It never fails.
 func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefinition, error) {
-	return s.config.Load().Entity(name), nil
+	d := s.config.Load().around(weir.Subject{Entity: name})
+	return d.Entity(name), nil
 }
 
 // ListEntities returns a page of the declared entities. It never fails.
 func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-	return s.config.Load().List(q), nil
+	if q.Parent != "" && !s.hasChildren(q.Parent) {
+		return &weir.EntityPage{}, nil // without a look at every entity
+	}
+	return s.config.Load().whole().List(q), nil
 }
 
 // Entities returns, in order, the entities that have something in use on a resource at now or
 // limits of their own on it. It never fails.
 func (s *Store) Entities(_ context.Context, now time.Time, resource string) ([]string, error) {
-	d := s.config.Load()
+	d := s.config.Load().whole()
 	return d.EntitiesOn(resource, func(yield func(weir.Subject) bool) {
 		for i := range s.stripes {
 			on := func(s weir.Subject) bool { return s.Resource == resource }

@@ -22,7 +22,7 @@ func (s *Store) DeclaredNamespace() string { return "" }
 func (s *Store) ReadDefinitions(
 	context.Context, *declare.Managed,
 ) (*declare.Definitions, error) {
-	return &declare.Definitions{Definitions: s.config.Load()}, nil
+	return &declare.Definitions{Definitions: s.config.Load().whole()}, nil
 }
 
 // ReadDeclared returns the record of the places that a limits file manages. It never fails.

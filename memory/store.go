@@ -17,8 +17,8 @@
 // The store starts no goroutine to remove what is idle: each reserve and each update sweeps a
 // bounded number of subject states, one stripe after another.
 //
-// The configuration is an immutable [weir.Definitions] behind an atomic pointer. A change replaces
-// it with a changed copy, and is recorded in the audit.
+// The configuration is immutable, behind an atomic pointer. A change replaces it with a copy that
+// shares what has not changed (configuration.go), and is recorded in the audit.
 //
 // The usage of the current hour is in the states of the limits, and that of earlier hours in a
 // table of each stripe: usage.go explains how.
@@ -92,12 +92,14 @@ func (o *Options) withDefaults() (Options, error) {
 // methods may be called concurrently. It starts no goroutine.
 type Store struct {
 	seed    hash.Hash
-	config  atomic.Pointer[weir.Definitions]
-	editing sync.Mutex // serializes changes of config, and guards declared
+	config  atomic.Pointer[configuration]
+	editing sync.Mutex // serializes changes of config, and guards children and declared
 	stripes [stripeCount]stripe
 	sweeper sweeper
 	usage   *usageHours // nil if no usage is recorded
 	audit   auditLog
+	// children are the numbers of the children of entities.
+	children map[string]int
 	// declared says what of the configuration a limits file manages.
 	declared declare.Record
 }
@@ -134,12 +136,13 @@ func (s *Store) Close() error { return nil }
 
 // ReadConfig returns what is configured for a subject. It never fails.
 func (s *Store) ReadConfig(_ context.Context, of weir.Subject, _ bool) (*weir.Config, error) {
-	return s.config.Load().Config(of), nil
+	d := s.config.Load().around(of)
+	return d.Config(of), nil
 }
 
 // Declared reports whether an entity is declared.
 func (s *Store) Declared(entity string) bool {
-	_, ok := s.config.Load().Entities[entity]
+	_, ok := s.config.Load().entities.part(entity)[entity]
 	return ok
 }
 
@@ -148,30 +151,34 @@ func (s *Store) Declared(entity string) bool {
 func (s *Store) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
-	before := s.config.Load()
+	before := s.config.Load().whole()
 	if err := s.configure(d); err != nil {
 		return err
 	}
 	s.declared = declare.Record{Revision: s.declared.Revision + 1} // of the configuration before
-	s.audit.add(ctx, now, describeConfig(before, s.config.Load())...)
+	s.audit.add(ctx, now, describeConfig(before, s.config.Load().whole())...)
 	return nil
 }
 
 // configure puts a normalized copy of the definitions in force. The counters rely on valid
-// definitions.
+// definitions. The caller holds editing, unless the store is not in use yet.
 func (s *Store) configure(d *weir.Definitions) error {
 	normal, err := d.Normalize()
 	if err != nil {
 		return err
 	}
-	s.config.Store(normal)
+	s.config.Store(newConfiguration(normal))
+	s.children = map[string]int{}
+	for _, e := range normal.Entities {
+		s.countChild(e.Parent, 1)
+	}
 	return nil
 }
 
 // Resources returns, in order, the resources on which the entity has something in use at now or
 // limits of its own. It never fails.
 func (s *Store) Resources(_ context.Context, now time.Time, entity string) ([]string, error) {
-	d := s.config.Load()
+	d := s.config.Load().around(weir.Subject{Entity: entity})
 	return d.ResourcesOf(entity, func(yield func(weir.Subject) bool) {
 		of := func(s weir.Subject) bool { return s.Entity == entity }
 		s.stripes[s.stripeOf(entity)].inUse(now.UnixMilli(), of, yield)

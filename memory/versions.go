@@ -12,7 +12,8 @@ import (
 // ReadPlace returns the limits at a place with their version, which is a hash of them. It never
 // fails.
 func (s *Store) ReadPlace(_ context.Context, at weir.Subject) (*change.Place, error) {
-	return change.PlaceOf(s.config.Load(), at), nil
+	d := s.config.Load().around(at)
+	return change.PlaceOf(&d, at), nil
 }
 
 // ChangeLimits makes limits the only ones at a place if the place is as o requires. See
@@ -24,7 +25,7 @@ func (s *Store) ChangeLimits(
 		version = change.PlaceOf(after, at).Version
 		return describeLimits(at, before, after)
 	}
-	err = s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
+	err = s.editConfig(ctx, now, at, describe, func(d *weir.Definitions) error {
 		is := change.PlaceOf(d, at)
 		if err := o.Check(is.Version, change.PlaceName(at)); err != nil {
 			if len(limits) == 0 || o.IfAbsent || !sameLimits(is.Limits, limits) {
@@ -63,7 +64,7 @@ func (s *Store) ChangeEntity(
 		version = after.Entity(name).Version
 		return describeEntity(name, before, after)
 	}
-	err = s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
+	err = s.editConfig(ctx, now, weir.Subject{Entity: name}, describe, func(d *weir.Definitions) error {
 		is := d.Entities[name]
 		changed := c.Apply(name, is)
 		if err := checkEntity(d, name, o); err != nil {
@@ -94,11 +95,20 @@ func (s *Store) RemoveEntity(
 	describe := func(before, after *weir.Definitions) []auditChange {
 		return describeEntity(name, before, after)
 	}
-	return s.editConfig(ctx, now, describe, func(d *weir.Definitions) error {
+	return s.editConfig(ctx, now, weir.Subject{Entity: name}, describe, func(d *weir.Definitions) error {
 		if err := checkEntity(d, name, o); err != nil {
 			return err
 		}
-		return removeEntity(d, name)
+		if _, ok := d.Entities[name]; !ok {
+			return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
+		}
+		if child := s.firstChild(name); child != "" {
+			return &weir.Error{
+				Code: weir.Conflict, Field: "entity", Value: name, Reason: "is the parent of " + child,
+			}
+		}
+		delete(d.Entities, name)
+		return nil
 	})
 }
 
@@ -113,7 +123,7 @@ func (s *Store) ListResources(_ context.Context, now time.Time) ([]string, error
 				return true
 			})
 	}
-	return s.config.Load().ResourceNames(maps.Keys(used)), nil
+	return s.config.Load().whole().ResourceNames(maps.Keys(used)), nil
 }
 
 // ReadPlace is [Store.ReadPlace].
