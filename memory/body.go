@@ -17,8 +17,10 @@ import (
 //	the record of usage: its begin, its oldest hour, the latest call, times that were lost
 //	usage: entity, resource, names of limits, entries: hour, limit, units, events
 //	audit: ID, time, action, places, principal, details
+//	configuration, if it is the store's own: the system's, resources, entities; what is managed
 //
-// In version 1 a state has no usage, and the body ends after the records. Instants are Unix
+// In version 1 a state has no usage, and the body ends after the records. In version 2 it ends
+// after the audit. Instants are Unix
 // milliseconds, hours are counted from the Unix epoch.
 
 // The smallest size of an element in a body, in bytes.
@@ -52,9 +54,12 @@ func (s *SnapshotStore) encode(buffer []byte, f *snapshotHeader) ([]byte, error)
 	for i := range s.store.stripes {
 		f.subjects -= s.store.stripes[i].writeUsage(c)
 	}
-	for i := range list(c, &f.audit, minEvent) {
-		c.event(&f.audit[i])
+	// The configuration may be newer than the rest: then the next snapshot is due already.
+	config, audit := s.store.kept()
+	for i := range list(c, &audit, minEvent) {
+		c.event(&audit[i])
 	}
+	c.config(&config)
 	if !c.check(f.items == 0 && f.records == 0 && f.subjects == 0) {
 		return buffer, errMalformed
 	}
@@ -85,6 +90,11 @@ func (s *SnapshotStore) decode(body []byte, version uint32) error {
 	if version > 1 {
 		s.decodeUsage(c)
 		s.decodeAudit(c)
+	}
+	if version > 2 {
+		if err := s.decodeConfig(c); err != nil {
+			return err
+		}
 	}
 	if !c.check(len(c.data) == 0) {
 		return errMalformed

@@ -2,12 +2,14 @@ package memory
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/driver/declare"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -22,6 +24,22 @@ func FuzzDecodeSnapshot(f *testing.F) {
 	f.Add(whole)
 	f.Add(body)
 	f.Add([]byte{0, 0, 0})
+	kept, ctx, now := bareStore(f), f.Context(), time.Unix(1e9, 0)
+	limits := []weir.Limit{{Name: "rpm", Capacity: 5}}
+	err = errors.Join(
+		kept.WriteEntity(ctx, now, "top", "", false), kept.WriteEntity(ctx, now, "low", "top", true),
+		kept.WriteLimits(ctx, now, weir.Subject{Resource: "r"}, limits),
+		kept.WriteLimits(ctx, now, weir.Subject{Entity: "low", Resource: "r"}, limits),
+		kept.WriteDeclared(ctx, now, &declare.Record{}, &declare.Record{
+			Managed: declare.Managed{Entities: []string{"low", "top"}}, Apply: &declare.Mark{ID: "x"},
+		}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	if body, err = kept.snapshot(nil); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		version := uint32(snapshotVersion)
 		if body, v, err := openEnvelope(data); err == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-limiter/weir/driver/declare"
 )
 
-// The record of the places that a limits file manages is kept beside the configuration. It is not
-// in a snapshot, which does not have the configuration either, and a configuration that is
-// replaced as a whole begins without it.
+// The record of the places that a limits file manages is kept beside the configuration. It is in a
+// snapshot if the configuration is, and a configuration that is replaced as a whole begins without
+// it.
 
 var _ declare.Store = (*Store)(nil)
 

@@ -105,7 +105,7 @@ func TestOpenSnapshotRefusesOtherFiles(t *testing.T) {
 		{"only the beginning", whole[:5], "is truncated"},
 		{"half", whole[:len(whole)/2], "is truncated"},
 		{"foreign", []byte("{\"limits\": []}"), "is not a snapshot"},
-		{"newer", newer, "has format version 3"},
+		{"newer", newer, "has format version 4"},
 		{"altered", append(slices.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "is damaged"},
 		{"longer", append(slices.Clone(whole), 0), "is damaged"},
 		{"malformed", malformed, "is malformed"},

@@ -70,13 +70,12 @@ type snapshotHeader struct {
 	// subjects with usage.
 	items, records, subjects int
 	usage                    usageHeader
-	audit                    []auditEvent
 }
 
 // freeze makes this the instant of the next snapshot. callLock must be held for writing, and the
 // snapshot before must be complete. ended reports that no call will follow.
 func (s *SnapshotStore) freeze(ended bool) *snapshotHeader {
-	f := &snapshotHeader{usage: s.store.usage.header(ended), audit: s.store.audit.list()}
+	f := &snapshotHeader{usage: s.store.usage.header(ended)}
 	for i := range s.store.stripes {
 		p := &s.store.stripes[i]
 		p.mu.Lock()

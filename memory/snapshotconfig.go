@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/driver/declare"
 )
 
-// The configuration is not in the file, only the audit of its changes. It is given when the store is
-// opened.
+// The audit of the changes of the configuration is in the file. The configuration itself is there if
+// it is the store's own: made by single changes, and not given as a whole.
 
 // Declared is [Store.Declared].
 func (s *SnapshotStore) Declared(entity string) bool { return s.store.Declared(entity) }
@@ -22,7 +22,7 @@ func (s *SnapshotStore) ReadConfig(
 	return s.store.ReadConfig(ctx, of, consistent)
 }
 
-// WriteConfig is [Store.WriteConfig]. The configuration is not written to the snapshot.
+// WriteConfig is [Store.WriteConfig]. From then on, the configuration is not written to the file.
 func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	if err := s.checkWritable(); err != nil {
 		return err
@@ -132,13 +132,14 @@ func (s *SnapshotStore) ReadDeclared(ctx context.Context) (*declare.Record, erro
 	return s.store.ReadDeclared(ctx)
 }
 
-// WriteDeclared is [Store.WriteDeclared]. The record is not written to the snapshot.
+// WriteDeclared is [Store.WriteDeclared]. The record is in the file if the configuration is.
 func (s *SnapshotStore) WriteDeclared(
 	ctx context.Context, now time.Time, read, d *declare.Record,
 ) error {
 	if err := s.checkWritable(); err != nil {
 		return err
 	}
+	defer s.changed.Store(true)
 	return s.store.WriteDeclared(ctx, now, read, d)
 }
 

@@ -17,8 +17,9 @@ import (
 
 // SnapshotOptions tune a [SnapshotStore]. A nil *SnapshotOptions means all defaults.
 type SnapshotOptions struct {
-	// Definitions are the limits and entities configured when the store is opened. They are not in
-	// the file. Default: none.
+	// Definitions are the limits and entities configured when the store is opened. They are not
+	// written to the file, and are in force instead of those that it has. Default: those in the file,
+	// which has what single changes and applies of a limits file have made.
 	Definitions *weir.Definitions
 	// UsageDays, UsageEntries and AuditEvents are as in [Options]. Usage and audit are in the file.
 	UsageDays, UsageEntries, AuditEvents int
@@ -54,6 +55,8 @@ type SnapshotStore struct {
 	// recovered reports whether the store was opened with a snapshot.
 	recovered bool
 	readOnly  bool
+	// ownLimits reports whether the file had a configuration.
+	ownLimits bool
 
 	// callLock is held for reading by every call that may change something, and for writing while
 	// the state is frozen. So no call is halfway at the instant of a snapshot.
@@ -375,6 +378,11 @@ func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	}
 	return time.UnixMilli(s.records.horizon), s.recovered
 }
+
+// OwnLimits reports whether the file had a configuration of its own when it was opened, as after an
+// apply of a limits file to it. If the store was opened with other definitions, or is given others
+// as a whole, the next snapshot no longer has it.
+func (s *SnapshotStore) OwnLimits() bool { return s.ownLimits }
 
 // snapshotAdvice says what to do with a file that cannot be read as a snapshot.
 const snapshotAdvice = "; put a copy of an earlier snapshot in its place, or move it away to begin without " +

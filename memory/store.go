@@ -93,13 +93,16 @@ func (o *Options) withDefaults() (Options, error) {
 type Store struct {
 	seed    hash.Hash
 	config  atomic.Pointer[configuration]
-	editing sync.Mutex // serializes changes of config, and guards children and declared
+	editing sync.Mutex // serializes changes of config, and guards children, declared and given
 	stripes [stripeCount]stripe
 	sweeper sweeper
 	usage   *usageHours // nil if no usage is recorded
 	audit   auditLog
 	// children are the numbers of the children of entities.
 	children map[string]int
+	// given is true if the configuration was given as a whole, by the options or WriteConfig, and is
+	// not the store's own.
+	given bool
 	// declared says what of the configuration a limits file manages.
 	declared declare.Record
 }
@@ -112,6 +115,7 @@ func Open(o *Options) (*Store, error) {
 	if err := errors.Join(err, s.configure(options.Definitions)); err != nil {
 		return nil, err
 	}
+	s.given = o != nil && o.Definitions != nil
 	s.audit.most = options.AuditEvents
 	if options.UsageDays > 0 {
 		s.usage = newUsageHours(options.UsageDays, options.UsageEntries)
@@ -156,6 +160,7 @@ func (s *Store) WriteConfig(ctx context.Context, now time.Time, d *weir.Definiti
 		return err
 	}
 	s.declared = declare.Record{Revision: s.declared.Revision + 1} // of the configuration before
+	s.given = true
 	s.audit.add(ctx, now, describeConfig(before, s.config.Load().whole())...)
 	return nil
 }

@@ -67,6 +67,7 @@ type FollowError struct {
 	Err error
 }
 
+// Error names the subject and the cause.
 func (e *FollowError) Error() string {
 	return e.Of.Entity + " on " + e.Of.Resource + ": " + e.Err.Error()
 }

@@ -148,7 +148,7 @@ func limitsApplyCommand(a *console.App) *cobra.Command {
 	flags.BoolVar(&f.TakeOver, "take-over", false, "end an apply that was interrupted")
 	flags.BoolVar(&f.Adopt, "adopt", false,
 		"take over what the Python library's provisioner manages")
-	return fileCommand(a, cmd, connect.Configures, f,
+	return fileCommand(a, cmd, connect.Applies, f,
 		func(ctx context.Context, c *connect.Connection, f *httpapi.LimitsFile) (*connect.Answer, error) {
 			p, err := c.Limits.ApplyLimits(ctx, f)
 			if err != nil {

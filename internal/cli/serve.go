@@ -265,6 +265,9 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 	if err != nil && opening.Definitions != nil && !connect.IsURLError(err) {
 		return nil, m.Locate(err)
 	}
+	if k, ok := backend.(interface{ OwnLimits() bool }); ok && k.OwnLimits() && o.LimitsFile != "" {
+		return nil, errors.Join(refused(connect.LimitsInFile), backend.Close())
+	}
 	return backend, err
 }
 

@@ -85,6 +85,47 @@ func TestServe(t *testing.T) {
 	checkSnapshot(t, state, lease)
 }
 
+// TestServeOwnLimits serves a snapshot file to which limits were applied. The server needs no limits
+// file and keeps what administrators change; while it runs, the file can be compared, and not changed.
+func TestServeOwnLimits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	limits, at := filepath.Join(dir, "limits.yaml"), "memory:?snapshot="+filepath.Join(dir, "state")
+	text := "version: 1\nresources: {llm: {limits: {slots: {kind: concurrency, capacity: 5, timeout: 3600}}}}\n"
+	if err := os.WriteFile(limits, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := runWeir(t, "limits", "apply", limits, "--store", at); got.code != console.ExitDone {
+		t.Fatalf("apply: %+v", got)
+	}
+	s := startServe(t, "--store", at)
+	s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":5}}`, http.StatusOK)
+	s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":1}}`, http.StatusTooManyRequests)
+	if got := runWeir(t, "limits", "diff", limits, "--store", at); got.code != console.ExitDone {
+		t.Errorf("diff beside the server: %+v", got)
+	}
+	more := strings.Replace(text, "5", "6", 1)
+	if err := os.WriteFile(limits, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := runWeir(t, "limits", "apply", limits, "--store", at)
+	if got.code != console.ExitFailed || !strings.Contains(got.err, "name that server with --server") {
+		t.Errorf("apply beside the server: got %+v, want a refusal that points to the server", got)
+	}
+	got = runWeir(t, "limits", "apply", limits, "--server", s.url)
+	if got.code != console.ExitDone || got.err != "" {
+		t.Errorf("apply through the server: got %+v, want no note that the change is lost", got)
+	}
+	s.signal(t, syscall.SIGTERM)
+	s.waitFor(t, `msg="shut down"`)
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := runWeir(t, "limits", "diff", limits, "--store", at); got.code != console.ExitDone {
+		t.Errorf("after the server has ended: %+v", got)
+	}
+}
+
 // checkSnapshot checks that the lease of an answer is live in the snapshot that a server left.
 func checkSnapshot(t *testing.T, file, answer string) {
 	t.Helper()

@@ -52,6 +52,9 @@ func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, erro
 		}
 		return nil, m.Locate(err)
 	}
+	if err := t.checkLimits(cmd, backend); err != nil {
+		return nil, errors.Join(err, backend.Close())
+	}
 	lim, err := limiter.New(backend, &limiter.Options{
 		// Allow the depth of cascade that the limits file declares, as far as the store does.
 		CascadeDepth: backend.Traits().CascadeDepth,
@@ -93,15 +96,15 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 				"memory:?snapshot=FILE, or a server with --server", t.store)
 	case memory && t.does == Configures:
 		return console.UsageError(cmd,
-			"--store memory: takes its limits from the limits file, and a change would "+
-				"be lost at the end of the command: change the file, or a server's limits with --server")
-	case t.does == Compares && !IsTable(t.store):
+			"--store memory: takes its limits from a limits file: change that, and put it into the "+
+				"snapshot file with weir limits apply, or change a server's limits with --server")
+	case memory && t.ownLimits() && t.limits != "":
+		return console.UsageError(cmd, "--limits is not for this command, which is about the limits in "+
+			"the snapshot file")
+	case t.ownLimits() && IsCluster(t.store):
 		return console.UsageError(cmd,
-			"--store %s: this store takes its limits from a limits file, and has no others to compare "+
-				"or export: name a DynamoDB table, or a server with --server", t.store)
-	case memory && t.limits == "":
-		return console.UsageError(cmd,
-			"give the store's limits with --limits FILE: a snapshot does not contain them")
+			"--store %s takes its limits from the limits file of its servers, and has no others to "+
+				"compare, export or change: change that file, and reload the servers", tigerBeetleScheme)
 	case isEmulator(t.store):
 		return console.UsageError(cmd, "--store %s: the state would be lost at the end of the command: name a cluster's addresses "+
 			"with tigerbeetle://HOST:PORT, or a server with --server", t.store)
@@ -111,17 +114,40 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 				"servers", tigerBeetleScheme)
 	case IsCluster(t.store) && t.limits == "":
 		return console.UsageError(cmd, "--limits %s", LimitsOfCluster)
-	case t.does == Reserves || file == "":
+	case t.does == Reserves || t.does == Applies || file == "":
 		return nil
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		return &weir.Error{
-			Code: weir.Invalid, Field: "store.snapshot", Value: file,
-			Reason: "does not exist: weir reserve creates it",
+		reason := "does not exist: weir reserve creates it"
+		if t.does == Compares {
+			reason = "does not exist: weir limits apply creates it"
 		}
+		return &weir.Error{Code: weir.Invalid, Field: "store.snapshot", Value: file, Reason: reason}
 	}
 	return nil // opening the store reports other errors
 }
+
+// ownLimits reports whether the command is about the limits that a store keeps.
+func (t *Target) ownLimits() bool { return t.does == Compares || t.does == Applies }
+
+// checkLimits refuses a snapshot file without limits for a command that needs some, and a limits file
+// beside those that a snapshot file has.
+func (t *Target) checkLimits(cmd *cobra.Command, backend any) error {
+	k, ok := backend.(interface{ OwnLimits() bool })
+	switch {
+	case !ok || t.ownLimits():
+	case t.limits == "" && !k.OwnLimits():
+		return console.UsageError(cmd, "give the store's limits with --limits FILE: the snapshot file has "+
+			"none; weir limits apply puts them there")
+	case t.limits != "" && k.OwnLimits():
+		return console.UsageError(cmd, "--limits %s", LimitsInFile)
+	}
+	return nil
+}
+
+// LimitsInFile is the reason in the error of a limits file beside the limits of a snapshot file.
+const LimitsInFile = "cannot be used with a snapshot file that has limits of its own: change them with " +
+	"weir limits apply, or take them away by applying a file without limits"
 
 // IsTable reports whether a store's URL names a DynamoDB table, which keeps its own configuration.
 func IsTable(url string) bool { return strings.HasPrefix(url, "dynamodb:") }

@@ -37,7 +37,7 @@ const targetHelp = `
 The command asks the server at --server (or WEIR_SERVER; by default
 ` + DefaultServer + `). With --store (or WEIR_STORE) it opens a store itself: a
 DynamoDB table, a TigerBeetle cluster, or a snapshot file that no other process has open; the
-last two need --limits. A flag takes precedence over both variables, and WEIR_SERVER over
+last two need --limits, unless weir limits apply has put limits into the snapshot file. A flag takes precedence over both variables, and WEIR_SERVER over
 WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
 --token-file.`
 
@@ -63,6 +63,8 @@ const (
 	Reserves
 	// Configures is for commands that change limits and entities.
 	Configures
+	// Applies is for the command that applies a limits file.
+	Applies
 	// Compares is for commands that read the whole configuration of a store, and what a limits file
 	// manages in it.
 	Compares

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/driver/declare"
-	"github.com/weir-limiter/weir/internal/text"
 )
 
 const (
@@ -100,8 +99,8 @@ func (a *apply) stopped(ctx context.Context, err error) error {
 			left += len(s.changes)
 		}
 	}
-	reason := fmt.Sprintf("the apply was stopped: %s, and %s left; apply the file again, and it goes on",
-		text.Plural(made, "change was made", "changes were made"), text.Plural(left, "is", "are"))
+	reason := fmt.Sprintf("the apply was stopped: changes made: %d, left: %d; apply the file again, and "+
+		"it goes on", made, left)
 	if err := a.release(ctx); err != nil {
 		until := a.target.now().Add(staleAfter).UTC().Format(time.RFC3339)
 		reason += fmt.Sprintf("; its mark could not be removed (%v), so that it needs --take-over until %s",

@@ -152,9 +152,8 @@ func TestInterruptedApply(t *testing.T) {
 		if e != nil && e.Field == "limits" {
 			stopped++
 			var made, left int
-			_, scanErr := fmt.Sscanf(e.Reason, "the apply was stopped: %d change", &made)
-			_, rest, _ := strings.Cut(e.Reason, "made, and ")
-			if _, err := fmt.Sscan(rest, &left); scanErr != nil || err != nil || made+left != changes {
+			_, err := fmt.Sscanf(e.Reason, "the apply was stopped: changes made: %d, left: %d;", &made, &left)
+			if err != nil || made+left != changes || !strings.Contains(e.Reason, "it goes on") {
 				t.Errorf("seed %d: of %d changes: %s", seed, changes, e.Reason)
 			}
 		}

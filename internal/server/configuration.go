@@ -173,7 +173,7 @@ func (s *Server) loadCertificate(ctx context.Context, read []fileContent) ([]slo
 // adminNote returns how long a change of the configuration holds, unless it is permanent.
 func (s *Server) adminNote() string {
 	switch {
-	case !s.volatile:
+	case !s.volatile || s.limits != nil && s.options.LimitsFile == "":
 		return ""
 	case s.options.LimitsFile == "":
 		return "applies until the next restart"

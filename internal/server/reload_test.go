@@ -432,5 +432,9 @@ func TestNote(t *testing.T) {
 		if got := s.adminNote(); got != c.want {
 			t.Errorf("%+v: got %q", c, got)
 		}
+		s.limits = &memory.SnapshotStore{} // keeps what no limits file gives
+		if got := s.adminNote(); c.file == "" && got != "" || c.file != "" && got != c.want {
+			t.Errorf("%+v, with a snapshot file: got %q", c, got)
+		}
 	}
 }

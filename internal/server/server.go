@@ -70,6 +70,9 @@ type Server struct {
 	// volatile is true if the configuration is lost with the process, and editable if
 	// administrators can change parts of it.
 	volatile, editable bool
+	// limits knows whether the store had limits of its own when it was opened. Such a store keeps the
+	// changes of administrators, unless the server has a limits file. It is nil for other stores.
+	limits interface{ OwnLimits() bool }
 	// store knows whether it is ready; nil for a store that always is.
 	store readyChecker
 	// tokenSet and certificate are nil if they are not in use.
@@ -189,6 +192,7 @@ func (s *Server) openLimiter(b driver.Store) error {
 	options.Observer = all
 	_, s.volatile = b.(driver.ConfigWriter)
 	_, s.editable = b.(driver.ConfigEditor)
+	s.limits, _ = b.(interface{ OwnLimits() bool })
 	s.store, _ = b.(readyChecker)
 	var err error
 	if s.limiter, err = limiter.New(b, &options); err != nil {
@@ -329,7 +333,7 @@ func (s *Server) announce(ctx context.Context) {
 		log.LogAttrs(ctx, slog.LevelWarn,
 			"no bearer tokens: every client that reaches this address is admin")
 	}
-	if s.volatile && s.options.LimitsFile == "" {
+	if s.volatile && s.options.LimitsFile == "" && (s.limits == nil || !s.limits.OwnLimits()) {
 		log.LogAttrs(ctx, slog.LevelWarn, "no limits file: nothing is admitted until an admin sets limits")
 	}
 	attrs := append([]slog.Attr{slog.String("url", s.URL())}, s.identityAttrs()...)
