@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	stateField = 0  // of /proc/PID/stat, after the name of the program
-	startField = 19 // ticks of the clock after the start of the machine
+	stateField   = 0  // of /proc/PID/stat, after the name of the program
+	threadsField = 17 // the number of threads
+	startField   = 19 // ticks of the clock after the start of the machine
 )
 
 // bornAt returns the time at which a process was started, as a text to compare; empty if there is no
@@ -30,7 +31,9 @@ func bornAt(pid int) (string, error) {
 	if len(fields) <= startField {
 		return "", fmt.Errorf("/proc/%d/stat is not as expected", pid)
 	}
-	if s := string(fields[stateField]); s == "Z" || s == "X" {
+	// The first thread ends before the others, which have the port as long as one of them is there.
+	last := len(fields[threadsField]) == 1 && fields[threadsField][0] <= '1'
+	if s := string(fields[stateField]); s == "Z" && last || s == "X" {
 		return "", nil
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
