@@ -17,8 +17,11 @@ import (
 	"github.com/weir-limiter/weir/store"
 )
 
-// keepLogCommand is the name of the hidden command that keeps the server's log.
-const keepLogCommand = "keep-log"
+// The names of the hidden commands that keep the server's log, and that become the server.
+const (
+	keepLogCommand = "keep-log"
+	waitCommand    = "wait"
+)
 
 func localCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
@@ -33,7 +36,7 @@ It needs no account and no network after the first time. It is not for productio
   weir local down`,
 	})
 	cmd.AddCommand(localUpCommand(a), localDownCommand(a), localStatusCommand(a), localLogsCommand(a),
-		localEnvCommand(a), localKeepLogCommand(a))
+		localEnvCommand(a), localKeepLogCommand(a), localWaitCommand())
 	return cmd
 }
 
@@ -147,6 +150,7 @@ func (f *localFlags) up(ctx context.Context, a *console.App, want *local.Wanted)
 		return nil, err
 	}
 	s.Repository, s.KeepLog = f.repository, []string{self, "local", keepLogCommand}
+	s.Wait = []string{self, "local", waitCommand}
 	line := a.ProgressLine()
 	if line != nil {
 		s.Messages = a.Streams.Err

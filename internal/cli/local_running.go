@@ -145,3 +145,17 @@ func localKeepLogCommand(a *console.App) *cobra.Command {
 		}),
 	}
 }
+
+// localWaitCommand is started by weir local up, and becomes the server.
+func localWaitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                waitCommand + " JAVA [ARG...]",
+		Short:              "Wait until told, and become Java",
+		Hidden:             true,
+		DisableFlagParsing: true, // the flags are those of Java
+		Args:               cobra.MinimumNArgs(1),
+		RunE: console.RunE(func(_ *cobra.Command, args []string) error {
+			return local.Wait(local.ToldPipe(), args[0], args[1:])
+		}),
+	}
+}

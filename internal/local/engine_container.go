@@ -33,8 +33,10 @@ type container struct {
 
 func (c *container) name() string { return c.program }
 
-// start runs a container in the background. The engine bounds its log.
-func (c *container) start(ctx context.Context, s *State) error {
+// start runs a container in the background, which begins at once. The engine bounds its log.
+func (c *container) start(
+	ctx context.Context, s *State,
+) (begin func(bool) error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.program, c.arguments(s)...) //nolint:gosec // One of three names.
@@ -44,14 +46,14 @@ func (c *container) start(ctx context.Context, s *State) error {
 		cmd.Stderr = io.MultiWriter(&says, c.server.Messages)
 	}
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s run %s: %w: %s", c.program, Image, err, strings.TrimSpace(says.String()))
+		return nil, fmt.Errorf("%s run %s: %w: %s", c.program, Image, err, strings.TrimSpace(says.String()))
 	}
 	id := strings.TrimSpace(out.String())
 	s.Container = id[strings.LastIndexByte(id, '\n')+1:]
 	if s.Container == "" {
-		return fmt.Errorf("%s run %s: it names no container", c.program, Image)
+		return nil, fmt.Errorf("%s run %s: it names no container", c.program, Image)
 	}
-	return nil
+	return func(bool) error { return nil }, nil
 }
 
 func (c *container) arguments(s *State) []string {

@@ -35,37 +35,42 @@ func (l *Server) log() string { return filepath.Join(l.Folder, logFile) }
 
 // start fetches what is missing, and starts Java in the background. Its output goes through another
 // process into the log, which keeps it small.
-func (j *java) start(ctx context.Context, s *State) error {
-	from, err := FindRepository(j.server.Repository, j.server.Env)
+func (j *java) start(ctx context.Context, s *State) (begin func(bool) error, err error) {
+	args, err := j.arguments(ctx, s)
 	if err != nil {
-		return err
-	}
-	f := &Fetcher{Folder: j.server.files(), Repository: from, Progress: j.server.Progress}
-	if err := f.Fetch(ctx); err != nil {
-		return err
-	}
-	args, err := JavaArguments(f.Folder, s.Port, s.Data)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	output, err := j.server.keepLog()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// If it cannot be written, starting Java fails too.
 	_, _ = fmt.Fprintf(output, "%s weir local up: port %d, %s\n", s.Started.Format(time.RFC3339), s.Port, j.path)
 	cmd := exec.Command(j.path, args...) //nolint:gosec,noctx // It outlives this process.
-	cmd.Dir, cmd.SysProcAttr = f.Folder, detached()
+	cmd.Dir, cmd.SysProcAttr = j.server.files(), detached()
 	cmd.Stdout, cmd.Stderr = output, output
-	err = cmd.Start()
+	begin, err = j.server.waiting(cmd)
 	if err := errors.Join(err, output.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	s.PID = cmd.Process.Pid
 	if s.Born, err = bornAt(s.PID); err != nil {
-		return errors.Join(err, cmd.Process.Kill())
+		return nil, errors.Join(err, cmd.Process.Kill(), begin(false))
 	}
-	return cmd.Process.Release()
+	return begin, cmd.Process.Release()
+}
+
+// arguments fetches what is missing, and returns the arguments of Java.
+func (j *java) arguments(ctx context.Context, s *State) ([]string, error) {
+	from, err := FindRepository(j.server.Repository, j.server.Env)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fetcher{Folder: j.server.files(), Repository: from, Progress: j.server.Progress}
+	if err := f.Fetch(ctx); err != nil {
+		return nil, err
+	}
+	return JavaArguments(f.Folder, s.Port, s.Data)
 }
 
 // keepLog starts the process that keeps the log, and returns what writes to it. It ends when all

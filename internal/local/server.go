@@ -38,6 +38,11 @@ type Server struct {
 	// KeepLog is the command that keeps a log; the name of the log's file is added to it. It calls
 	// [KeepLog] with its standard input. Its first element is a path. Required to start.
 	KeepLog []string
+	// Wait is the command that waits before it becomes Java, so that the state names the process before
+	// the server begins; the path and the arguments of Java are added to it. It calls [Wait] with
+	// [ToldPipe]. Its first element is a path. Default: Java is started without it, and is not known
+	// to weir if this process is killed at that moment. Windows never uses it.
+	Wait []string
 	// Repository is the address of the Maven repository to fetch from. Default: see
 	// [FindRepository].
 	Repository string
@@ -161,8 +166,8 @@ func (l *Server) stop(ctx context.Context, s *State) error {
 	return l.removeState()
 }
 
-// start starts a server. Its state is written at once, so that it can be ended if this process is
-// killed.
+// start starts a server. Its state is written before the server begins, as far as the engine allows
+// that, so that it can be ended if this process is killed.
 func (l *Server) start(ctx context.Context, want Settings) (*State, error) {
 	if want.Port == 0 {
 		port, err := freePort(ctx)
@@ -184,13 +189,15 @@ func (l *Server) start(ctx context.Context, want Settings) (*State, error) {
 		}
 	}
 	s := &State{Settings: want, Started: time.Now().UTC().Truncate(time.Second)}
-	if err := e.start(ctx, s); err != nil {
+	begin, err := e.start(ctx, s)
+	if err != nil {
 		return nil, err
 	}
-	if err := l.writeState(s); err != nil {
+	err = l.writeState(s)
+	if err := errors.Join(err, begin(err == nil)); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
-		return nil, errors.Join(err, e.stop(ctx, s))
+		return nil, errors.Join(err, l.stop(ctx, s))
 	}
 	return s, nil
 }

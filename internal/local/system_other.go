@@ -16,6 +16,13 @@ func tryLock(string) (unlock func(), err error) {
 		errors.ErrUnsupported, runtime.GOOS)
 }
 
+// canBecome reports whether a process can become another program.
+const canBecome = false
+
+func become(string, []string) error { return errors.ErrUnsupported }
+
+func closeOnExec(uintptr) {}
+
 func detached() *syscall.SysProcAttr { return nil }
 
 func askToEnd(p *os.Process) error { return p.Kill() }

@@ -32,6 +32,16 @@ func tryLock(name string) (unlock func(), err error) {
 // detached makes a process outlive the terminal.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// canBecome reports whether a process can become another program.
+const canBecome = true
+
+// become makes this process another program. It returns only if that fails.
+func become(program string, args []string) error {
+	return syscall.Exec(program, append([]string{program}, args...), os.Environ())
+}
+
+func closeOnExec(file uintptr) { syscall.CloseOnExec(int(file)) }
+
 // askToEnd asks a process to end in order.
 func askToEnd(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 

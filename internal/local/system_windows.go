@@ -42,6 +42,13 @@ func detached() *syscall.SysProcAttr {
 	}
 }
 
+// canBecome reports whether a process can become another program.
+const canBecome = false
+
+func become(string, []string) error { return errors.ErrUnsupported }
+
+func closeOnExec(uintptr) {}
+
 // askToEnd ends a process: Windows has no signal that a process without a console can handle.
 func askToEnd(p *os.Process) error { return p.Kill() }
 
