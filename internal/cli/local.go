@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/local"
@@ -170,7 +172,7 @@ func (f *localFlags) up(ctx context.Context, a *console.App, want *local.Wanted)
 		}
 		table.Lean = s.Lean
 		made, err = table.Create(ctx)
-		return err
+		return kindError(err, s)
 	})
 	line.Clear()
 	if err != nil {
@@ -179,6 +181,20 @@ func (f *localFlags) up(ctx context.Context, a *console.App, want *local.Wanted)
 	body := newLocalBody(state)
 	body.Started, body.Created = &started, &made
 	return body, nil
+}
+
+// kindError says what to do if the folder with the data has a table of the other kind.
+func kindError(err error, s *local.State) error {
+	if !errors.Is(err, weir.Conflict) || s.Data == "" {
+		return err
+	}
+	kind, flag := "lean", "--lean"
+	if s.Lean {
+		kind, flag = "full", "--lean=false"
+	}
+	return fmt.Errorf("%s has a %s table %s already, and the kind of a table cannot be changed: use it "+
+		"with %s, or name another table with --table, or another folder with --data",
+		s.Data, kind, s.Table, flag)
 }
 
 // localBody is a server as --output json prints it.
