@@ -37,7 +37,7 @@ const canBecome = true
 
 // become makes this process another program. It returns only if that fails.
 func become(program string, args []string) error {
-	return syscall.Exec(program, append([]string{program}, args...), os.Environ())
+	return syscall.Exec(program, append([]string{program}, args...), os.Environ()) //nolint:gosec // It was looked up.
 }
 
 func closeOnExec(file uintptr) { syscall.CloseOnExec(int(file)) }
