@@ -36,10 +36,11 @@ that weir limits plan prints, and no others: only what differs is written, each 
 its entry in the audit. What no file ever managed is left alone.
 
 A change that fails does not end the others. Each is reported with its place, and the exit code is
-then 1. An apply that was interrupted is continued by the next one, which ends in the same state.
+then 1. It is 1 too if buckets in use could not be brought to their limits; another apply goes on with
+them. An apply that was interrupted is continued by the next one, which ends in the same state.
 
 Two applies never mix: one wins, and the other says who was quicker. The mark of an apply that was
-interrupted counts for a minute; --take-over ends it at once.
+killed counts for a minute; --take-over ends it at once.
 
 A file that would delete more than a fifth of the limits that it manages needs --yes. Where the
 Python library's provisioner manages limits, the command does nothing without --adopt, which takes
@@ -145,7 +146,7 @@ func limitsApplyCommand(a *console.App) *cobra.Command {
 	f := &httpapi.LimitsFile{}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.Yes, "yes", false, "let the file delete more than a fifth of the limits")
-	flags.BoolVar(&f.TakeOver, "take-over", false, "end an apply that was interrupted")
+	flags.BoolVar(&f.TakeOver, "take-over", false, "end an apply that was killed")
 	flags.BoolVar(&f.Adopt, "adopt", false,
 		"take over what the Python library's provisioner manages")
 	return fileCommand(a, cmd, connect.Applies, f,

@@ -14,7 +14,7 @@ import (
 // BenchmarkApply applies a file with many entities to a store in memory, and then one without them.
 // The time of an entity should not grow with their number.
 func BenchmarkApply(b *testing.B) {
-	for _, n := range []int{1000, 9000} {
+	for _, n := range []int{1000, 3000, 9000} {
 		var text strings.Builder
 		text.WriteString("version: 1\nentities:\n  top: {}\n")
 		for i := range n {

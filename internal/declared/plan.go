@@ -214,7 +214,7 @@ func underWay(m *declare.Mark) httpapi.LimitsRefusal {
 	return httpapi.LimitsRefusal{
 		Allowed: "take_over", By: m.By, Since: m.At.UTC(),
 		Reason: fmt.Sprintf("%s is applying a file, and was at it at %s: wait until %s, or repeat "+
-			"with --take-over if that apply was interrupted", by, m.At.UTC().Format(time.RFC3339),
+			"with --take-over if that apply was killed", by, m.At.UTC().Format(time.RFC3339),
 			m.At.Add(staleAfter).UTC().Format(time.RFC3339)),
 	}
 }
