@@ -202,7 +202,9 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 // Nothing may have been reserved.
 func retryAfter(err error) (after time.Duration, likely, again bool) {
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
-		likely = slices.ContainsFunc(denied.Limits, func(s LimitStatus) bool { return s.RetryLikely > 0 })
+		likely = slices.ContainsFunc(denied.Limits, func(s LimitStatus) bool {
+			return s.RetryLikely > 0
+		})
 		return denied.RetryAfter, likely, true
 	}
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == Overloaded {

@@ -103,8 +103,8 @@ type DeniedError struct {
 	// Limits has the status of every limit that the request was judged by.
 	Limits []LimitStatus
 	// RetryAfter is the longest wait of the limits that denied, as [LimitStatus.ComeAgain] has it.
-	// After it the same request would be admitted if there were no other requests or, if a limit has
-	// a [LimitStatus.RetryLikely], it is likely to be admitted.
+	// After it the same request would be admitted if there were no other requests or, if a limit
+	// has a [LimitStatus.RetryLikely], it is likely to be admitted.
 	RetryAfter time.Duration
 	// AtLeast reports that RetryAfter is a lower bound, because the store cannot compute the exact
 	// time.

@@ -141,8 +141,8 @@ func longestWait(d *weir.DeniedError, of func(*weir.LimitStatus) time.Duration) 
 
 // mayBeLikely reports whether a status may have its RetryLikely (4.4).
 func mayBeLikely(s *weir.LimitStatus) bool {
-	return s.RetryLikely == 0 ||
-		s.Kind == weir.Concurrency && s.Exceeded && 0 < s.RetryLikely && s.RetryLikely <= s.RetryAfter
+	return s.RetryLikely == 0 || s.Kind == weir.Concurrency && s.Exceeded &&
+		0 < s.RetryLikely && s.RetryLikely <= s.RetryAfter
 }
 
 func sameWait(got, want time.Duration, atLeast, exact bool) bool {

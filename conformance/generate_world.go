@@ -15,7 +15,9 @@ import (
 // entities returns the entities of scripts: a family, names that are easily confused, and one for
 // which nothing is configured.
 func entities() []string {
-	return []string{"bot", "bot", "bot", "team", "team", "org", "org", "a-1", "a.1", "auth0|é:=/%", "stranger"}
+	return []string{
+		"bot", "bot", "bot", "team", "team", "org", "org", "a-1", "a.1", "auth0|é:=/%", "stranger",
+	}
 }
 
 func resources() []string {

@@ -138,7 +138,9 @@ func TestUndeclaredResource(t *testing.T) {
 		Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 1, RefillPeriod: 24 * time.Hour,
 	})
 	open := func(declared bool) *limiter.Limiter {
-		l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute, DeclaredResources: declared})
+		l, err := limiter.New(s, &limiter.Options{
+			StoreTimeout: time.Minute, DeclaredResources: declared,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

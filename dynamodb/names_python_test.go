@@ -25,7 +25,8 @@ func nameRows(t *testing.T) []nameRow {
 		t.Fatal(err)
 	}
 	var rows []nameRow
-	row := regexp.MustCompile("(?m)^\\| `(.*)` \\| yes \\| yes \\| (?:yes|no) \\| (yes|no) \\| (yes|no) \\|$")
+	row := regexp.MustCompile("(?m)^\\| `(.*)` \\| yes \\| yes \\| (?:yes|no) " +
+		"\\| (yes|no) \\| (yes|no) \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		rows = append(rows, nameRow{strings.ReplaceAll(m[1], `\|`, "|"), m[2], m[3]})
 	}
@@ -69,11 +70,13 @@ func TestPythonBesideNames(t *testing.T) {
 		questions = append(questions,
 			pythonStep{acquire(row.name, row.name), `"admitted"`},
 			pythonStep{pyStep{"get_buckets", entity}, `[{"total_consumed_milli": 3000}]`},
-			pythonStep{pyStep{"get_resource_buckets", map[string]any{"resource": row.name, "limit_name": "rpm"}},
-				`[{"entity_id": ` + string(quoted) + `, "total_consumed_milli": 3000}]`},
+			pythonStep{pyStep{"get_resource_buckets", map[string]any{
+				"resource": row.name, "limit_name": "rpm",
+			}}, `[{"entity_id": ` + string(quoted) + `, "total_consumed_milli": 3000}]`},
 			pythonStep{pyStep{"get_entity", entity}, `{"id": ` + string(quoted) + `}`},
-			pythonStep{pyStep{"get_limits", map[string]any{"entity_id": row.name, "resource": row.name}},
-				`[["rpm", 500, 500, 60]]`})
+			pythonStep{pyStep{"get_limits", map[string]any{
+				"entity_id": row.name, "resource": row.name,
+			}}, `[["rpm", 500, 500, 60]]`})
 		makes := map[string]string{"yes": `"admitted"`, "no": `{"error": "InvalidIdentifierError"}`}
 		questions = append(questions, pythonStep{acquire(row.name, "new"), makes[row.entity]})
 		makes["no"] = `{"error": "InvalidNameError"}`

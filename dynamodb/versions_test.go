@@ -370,9 +370,9 @@ func TestWriteJustBefore(t *testing.T) {
 	}
 }
 
-// TestWriteOfWhatIsThere repeats a change on condition of an old version. The limits are there, but the
-// item lacks a key of an index, as those of an old program may: nothing is written, because nothing
-// would notice another program's write in between.
+// TestWriteOfWhatIsThere repeats a change on condition of an old version. The limits are there,
+// but the item lacks a key of an index, as those of an old program may: nothing is written,
+// because nothing would notice another program's write in between.
 func TestWriteOfWhatIsThere(t *testing.T) {
 	t.Parallel()
 	other := &otherWriter{base: http.DefaultTransport}

@@ -84,8 +84,8 @@ func (c *Client) RecoverNamespace(ctx context.Context, id string) (*namespace.Na
 	return n, out.err
 }
 
-// PurgeNamespace deletes all data of a deleted namespace; see [namespace.Admin]. It never
-// calls progress. The server stops the purge if the client leaves, or after 15 minutes: the next call
+// PurgeNamespace deletes all data of a deleted namespace; see [namespace.Admin]. It never calls
+// progress. The server stops the purge if the client leaves, or after 15 minutes: the next call
 // continues it.
 func (c *Client) PurgeNamespace(
 	ctx context.Context, id string, scan bool, _ func(deleted int64),

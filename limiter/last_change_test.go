@@ -67,8 +67,8 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// conflictAfter lets alice and bob make a change each on a store in memory, and returns the conflict
-// of a third change with an old version; nil if there is none.
+// conflictAfter lets alice and bob make a change each on a store in memory, and returns the
+// conflict of a third change with an old version; nil if there is none.
 func conflictAfter(
 	t *testing.T, at weir.Subject, alice, bob func(context.Context, *limiter.Limiter) error,
 ) *change.ConflictError {

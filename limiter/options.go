@@ -47,8 +47,9 @@ type Options struct {
 	// of parents is an error. Default: one.
 	CascadeDepth int
 	// DeclaredResources refuses a charge on a resource that has no limits of its own, neither for
-	// everybody nor for an entity that is charged, with code [weir.NotFound]. Without it a misspelled
-	// or invented resource has the limits of the system, on counters of its own. Default: false.
+	// everybody nor for an entity that is charged, with code [weir.NotFound]. Without it a
+	// misspelled or invented resource has the limits of the system, on counters of its own.
+	// Default: false.
 	DeclaredResources bool
 	// Now reads the clock. Default: [time.Now].
 	Now func() time.Time

@@ -98,7 +98,7 @@ func TestLikelyReturns(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	check("much later", w.denied("llm", 1), left-63*time.Second, time.Second)
 	for range 1000 {
-		w.denied("llm", 1)
+		_ = w.denied("llm", 1)
 	}
 	check("never above the timeout", w.denied("llm", 1), left-63*time.Second, left-63*time.Second)
 	w.take("other", 2)

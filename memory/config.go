@@ -59,9 +59,9 @@ func (s *Store) firstChild(name string) string {
 }
 
 // editConfig changes one place of the configuration, and records what describe says of the old
-// one and the new one. Both, and what change gets, have the system's settings, the resource and the
-// entity of the place. Other calls may still read the old one, so change must replace maps and slices
-// with copies instead of modifying them. The map of entities is a copy already.
+// one and the new one. Both, and what change gets, have the system's settings, the resource and
+// the entity of the place. Other calls may still read the old one, so change must replace maps
+// and slices with copies instead of modifying them. The map of entities is a copy already.
 func (s *Store) editConfig(
 	ctx context.Context, now time.Time, at weir.Subject,
 	describe func(before, after *weir.Definitions) []auditChange, change func(d *weir.Definitions) error,

@@ -44,8 +44,8 @@ func replaced(
 	}
 }
 
-// around returns what is configured for a place: the settings of the system, the place's resource and
-// its entity, and perhaps others.
+// around returns what is configured for a place: the settings of the system, the place's resource
+// and its entity, and perhaps others.
 func (c *configuration) around(at weir.Subject) weir.Definitions {
 	d := c.system
 	d.Resources, d.Entities = c.resources.part(at.Resource), c.entities.part(at.Entity)

@@ -19,8 +19,8 @@ import (
 //	checksum 32 bytes: SHA-256 of everything before it
 const (
 	snapshotMagic = "WEIRMEM\n"
-	// snapshotVersion is the version that is written. Version 1, without usage and audit, and version
-	// 2, without a configuration, are read too.
+	// snapshotVersion is the version that is written. Version 1, without usage and audit, and
+	// version 2, without a configuration, are read too.
 	snapshotVersion = 3
 
 	headerLen = len(snapshotMagic) + 4 + 8

@@ -48,9 +48,9 @@ func configureKept(ctx context.Context, s *SnapshotStore, now time.Time) error {
 	return errors.Join(err, changed)
 }
 
-// TestConfigurationInFile checks that a store has the configuration that single changes have made and
-// the record of what a limits file manages after it was opened again, and that one that was given as
-// a whole is not in the file.
+// TestConfigurationInFile checks that a store has the configuration that single changes have made
+// and the record of what a limits file manages after it was opened again, and that one that was
+// given as a whole is not in the file.
 func TestConfigurationInFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")

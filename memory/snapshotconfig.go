@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/driver/declare"
 )
 
-// The audit of the changes of the configuration is in the file. The configuration itself is there if
-// it is the store's own: made by single changes, and not given as a whole.
+// The audit of the changes of the configuration is in the file. The configuration itself is there
+// if it is the store's own: made by single changes, and not given as a whole.
 
 // Declared is [Store.Declared].
 func (s *SnapshotStore) Declared(entity string) bool { return s.store.Declared(entity) }

@@ -18,8 +18,8 @@ import (
 // SnapshotOptions tune a [SnapshotStore]. A nil *SnapshotOptions means all defaults.
 type SnapshotOptions struct {
 	// Definitions are the limits and entities configured when the store is opened. They are not
-	// written to the file, and are in force instead of those that it has. Default: those in the file,
-	// which has what single changes and applies of a limits file have made.
+	// written to the file, and are in force instead of those that it has. Default: those in the
+	// file, which has what single changes and applies of a limits file have made.
 	Definitions *weir.Definitions
 	// UsageDays, UsageEntries and AuditEvents are as in [Options]. Usage and audit are in the file.
 	UsageDays, UsageEntries, AuditEvents int

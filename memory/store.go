@@ -100,8 +100,8 @@ type Store struct {
 	audit   auditLog
 	// children are the numbers of the children of entities.
 	children map[string]int
-	// given is true if the configuration was given as a whole, by the options or WriteConfig, and is
-	// not the store's own.
+	// given is true if the configuration was given as a whole, by the options or WriteConfig, and
+	// is not the store's own.
 	given bool
 	// declared says what of the configuration a limits file manages.
 	declared declare.Record

@@ -174,12 +174,10 @@ func denialFronts() []wrappedVariant {
 				}
 			}
 		})},
-		{"a slot is likely later than certain", "4.4", likely(func(s *weir.LimitStatus) time.Duration {
-			return 2 * s.RetryAfter
-		})},
-		{"a slot is likely although none was seen", "4.4", likely(func(s *weir.LimitStatus) time.Duration {
-			return max(time.Second, s.RetryLikely)
-		})},
+		{"a slot is likely later than certain", "4.4",
+			likely(func(s *weir.LimitStatus) time.Duration { return 2 * s.RetryAfter })},
+		{"a slot is likely although none was seen", "4.4",
+			likely(func(s *weir.LimitStatus) time.Duration { return max(1, s.RetryLikely) })},
 		{"only the likely waits count", "4.4", denying(func(_ *answer, d *weir.DeniedError) {
 			for i := range d.Limits {
 				if s := &d.Limits[i]; s.RetryLikely > 0 {

@@ -17,7 +17,7 @@ func nameFronts() []wrappedVariant {
 	refusing := func(any string) func(w *wrongWorld) {
 		return asking(func(_ *wrongWorld, r *weir.Request) error {
 			if strings.ContainsAny(r.Entity+r.Resource, any) {
-				return &weir.Error{Code: weir.Invalid, Field: "entity", Reason: "must not contain it"}
+				return refused(weir.Invalid)
 			}
 			return nil
 		})

@@ -20,7 +20,8 @@ func (m *Model) CloneFor(id weir.LeaseID) *Model {
 	defer m.mu.Unlock()
 	c := &Model{
 		points: m.points, calendar: m.calendar, now: m.now, newID: m.newID, depth: m.depth,
-		config: m.config, levels: m.levels, states: maps.Clone(m.states), held: maps.Clone(m.held), table: m.table, notes: m.notes,
+		config: m.config, levels: m.levels, states: maps.Clone(m.states), held: maps.Clone(m.held),
+		table: m.table, notes: m.notes,
 	}
 	now := m.clock(m.readClock())
 	c.table.live, c.table.ended = slices.Clone(m.table.live), slices.Clone(m.table.ended)

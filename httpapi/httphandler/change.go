@@ -18,10 +18,10 @@ import (
 
 // Change is a request to change the configuration, and its result.
 type Change struct {
-	// Action is what was asked for: "limits_set", "limits_deleted", "entity_set", "entity_deleted",
-	// "on_unavailable_set", "retention_set", "namespace_registered", "namespace_deleted",
-	// "namespace_recovered" or "namespace_purged". The apply of a limits file is told as its changes, one by
-	// one, or as one "limits_applied" if it was not made.
+	// Action is what was asked for: "limits_set", "limits_deleted", "entity_set",
+	// "entity_deleted", "on_unavailable_set", "retention_set", "namespace_registered",
+	// "namespace_deleted", "namespace_recovered" or "namespace_purged". The apply of a limits
+	// file is told as its changes, one by one, or as one "limits_applied" if it was not made.
 	Action string
 	// At is the place: the system, a resource, an entity, or an entity on a resource.
 	At weir.Subject

@@ -97,13 +97,13 @@ func TestNamespaces(t *testing.T) {
 	for _, c := range namespaceCases {
 		trail.changes = nil
 		w.send(c.method, all+c.target, c.body).want(t, c.status, c.want...)
-		told := ""
+		var told strings.Builder
 		for _, change := range trail.changes {
-			told += strings.TrimSpace(change.Action + " " + change.Namespace + " " +
-				strconv.Itoa(change.Status) + " " + change.After)
+			told.WriteString(strings.TrimSpace(change.Action + " " + change.Namespace + " " +
+				strconv.Itoa(change.Status) + " " + change.After))
 		}
-		if told != c.told {
-			t.Errorf("%s %s: told %q, want %q", c.method, c.target, told, c.told)
+		if told.String() != c.told {
+			t.Errorf("%s %s: told %q, want %q", c.method, c.target, told.String(), c.told)
 		}
 	}
 	w.send("DELETE", all+"/new", "", "If-Match", `"x"`).want(t, 400, "field", "If-Match")

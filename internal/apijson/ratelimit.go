@@ -156,8 +156,8 @@ func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
 }
 
 // name returns the name of a limit, or its entity, resource and name if another limit has the same
-// name. What these cannot have in a header is escaped, and so are slashes, so that no two limits have
-// the same name.
+// name. What these cannot have in a header is escaped, and so are slashes, so that no two limits
+// have the same name.
 func (t *rateItem) name() string {
 	s := t.status
 	if !t.shared {

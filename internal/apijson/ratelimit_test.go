@@ -64,8 +64,8 @@ func newHeaderWorld(t *testing.T) *headerWorld {
 	return w
 }
 
-// headers returns the headers of one reservation, admitted or denied, and the seconds of Retry-After
-// without the random part.
+// headers returns the headers of one reservation, admitted or denied, and the seconds of
+// Retry-After without the random part.
 func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state, retry string) {
 	w.t.Helper()
 	h := http.Header{}
@@ -412,7 +412,8 @@ func TestRetryAfterHeader(t *testing.T) {
 			h := http.Header{}
 			headerOf(h, c.err)
 			got, _ := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
-			if got < c.least || got > c.most || (h.Get("X-Should-Retry") == "false") != c.shouldRetryNo {
+			no := h.Get("X-Should-Retry") == "false"
+			if got < c.least || got > c.most || no != c.shouldRetryNo {
 				t.Fatalf("%v: got %v, want %d to %d", c.err, h, c.least, c.most)
 			}
 			seen[h.Get("Retry-After")] = true

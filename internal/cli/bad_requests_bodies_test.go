@@ -216,7 +216,7 @@ func badNames() []badRow {
 		named("an entity with a #", "ac#me", "llm", "entity", "ac#me"),
 		named("an entity with a newline", "acme\n", "llm", "entity", "acme\n"),
 		named("an entity that is reserved", "..", "llm", "entity", ".."),
-		named("an entity that turns the text around it", "\u202eacme", "llm", "entity", "\u202eacme"),
+		named("an entity that turns text around", "\u202eacme", "llm", "entity", "\u202eacme"),
 		named("an entity of 257 bytes", strings.Repeat("a", 257), "llm", "entity",
 			"~a{64}… .257 bytes."),
 		named("a resource of 129 bytes", "acme", strings.Repeat("a", 129), "resource",

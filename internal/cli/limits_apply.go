@@ -83,8 +83,8 @@ func fileCommand(
 	return connect.Command(a, cmd, does, plan)
 }
 
-// sizeError names the file, and the flag of the server, if a server has refused a file because of its
-// size. Other errors it returns as they are.
+// sizeError names the file, and the flag of the server, if a server has refused a file because of
+// its size. Other errors it returns as they are.
 func sizeError(c *connect.Connection, f *httpapi.LimitsFile, err error) error {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || !c.OnServer || e.Field != "body" || !strings.HasPrefix(e.Reason, "must have at most") {
@@ -160,8 +160,8 @@ func limitsApplyCommand(a *console.App) *cobra.Command {
 		})
 }
 
-// failedChanges returns the failures of an apply, and whose buckets have not followed, joined; nil if
-// there are none.
+// failedChanges returns the failures of an apply, and whose buckets have not followed, joined;
+// nil if there are none.
 func failedChanges(p *httpapi.LimitsPlan) error {
 	var errs []error
 	for i := range p.Changes {

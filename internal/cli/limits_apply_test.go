@@ -42,8 +42,8 @@ func applyTo(ctx context.Context, t *testing.T, limits httpapi.LimitsAdmin, text
 	return result{code, out.String(), errs.String()}
 }
 
-// TestApplyBehind checks that an apply fails if buckets in use could not follow, says whose they are
-// and what to do, and prints the changes nevertheless.
+// TestApplyBehind checks that an apply fails if buckets in use could not follow, says whose they
+// are and what to do, and prints the changes nevertheless.
 func TestApplyBehind(t *testing.T) {
 	t.Parallel()
 	r := applyTo(t.Context(), t, &fakeLimits{apply: func(*httpapi.LimitsFile) (*httpapi.LimitsPlan, error) {

@@ -85,8 +85,9 @@ func TestServe(t *testing.T) {
 	checkSnapshot(t, state, lease)
 }
 
-// TestServeOwnLimits serves a snapshot file to which limits were applied. The server needs no limits
-// file and keeps what administrators change; while it runs, the file can be compared, and not changed.
+// TestServeOwnLimits serves a snapshot file to which limits were applied. The server needs no
+// limits file and keeps what administrators change; while it runs, the file can be compared, and
+// not changed.
 func TestServeOwnLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -130,8 +130,8 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 // ownLimits reports whether the command is about the limits that a store keeps.
 func (t *Target) ownLimits() bool { return t.does == Compares || t.does == Applies }
 
-// checkLimits refuses a snapshot file without limits for a command that needs some, and a limits file
-// beside those that a snapshot file has.
+// checkLimits refuses a snapshot file without limits for a command that needs some, and a limits
+// file beside those that a snapshot file has.
 func (t *Target) checkLimits(cmd *cobra.Command, backend any) error {
 	k, ok := backend.(interface{ OwnLimits() bool })
 	switch {

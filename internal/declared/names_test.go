@@ -60,8 +60,8 @@ func TestNames(t *testing.T) {
 	w.wantLines("a changed name", p.Changes, `update entities.b.name "<script>">"B"`)
 }
 
-// TestUnsayableTexts exports names and metadata of another program that no limits file can have: the
-// export names them, and has the rest.
+// TestUnsayableTexts exports names and metadata of another program that no limits file can have:
+// the export names them, and has the rest.
 func TestUnsayableTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -192,7 +192,8 @@ entities: {e: {resources: {ttl: {limits: {rpm: {capacity: 1}}}, ok: {limits: {rp
 }
 
 // TestFailedMove moves limits from one level to another, and those at the new one cannot be set.
-// Those at the old one that were in force for the same calls stay, and are deleted by a later apply.
+// Those at the old one that were in force for the same calls stay, and are deleted by a later
+// apply.
 func TestFailedMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

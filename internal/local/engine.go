@@ -15,8 +15,8 @@ import (
 type engine interface {
 	// name is the word for it in --engine.
 	name() string
-	// start starts a server, and sets in its state what is needed to find it again. The caller writes
-	// the state, and calls begin: with true, or with false if the server shall not begin.
+	// start starts a server, and sets in its state what is needed to find it again. The caller
+	// writes the state, and calls begin: with true, or with false if the server shall not begin.
 	start(ctx context.Context, s *State) (begin func(bool) error, err error)
 	// runs reports whether the server that was started runs.
 	runs(ctx context.Context, s *State) (bool, error)

@@ -38,10 +38,10 @@ type Server struct {
 	// KeepLog is the command that keeps a log; the name of the log's file is added to it. It calls
 	// [KeepLog] with its standard input. Its first element is a path. Required to start.
 	KeepLog []string
-	// Wait is the command that waits before it becomes Java, so that the state names the process before
-	// the server begins; the path and the arguments of Java are added to it. It calls [Wait] with
-	// [ToldPipe]. Its first element is a path. Default: Java is started without it, and is not known
-	// to weir if this process is killed at that moment. Windows never uses it.
+	// Wait is the command that waits before it becomes Java, so that the state names the process
+	// before the server begins; the path and the arguments of Java are added to it. It calls
+	// [Wait] with [ToldPipe]. Its first element is a path. Default: Java is started without it,
+	// and is not known to weir if this process is killed at that moment. Windows never uses it.
 	Wait []string
 	// Repository is the address of the Maven repository to fetch from. Default: see
 	// [FindRepository].

@@ -14,8 +14,8 @@ import (
 // waits until its number is in the file, and then becomes Java, with the same number. If the one
 // that has started it dies before, it ends.
 
-// Wait waits until it is told to begin, through a pipe, and then becomes a program. If the pipe ends
-// before that, or the program cannot be run, it returns an error.
+// Wait waits until it is told to begin, through a pipe, and then becomes a program. If the pipe
+// ends before that, or the program cannot be run, it returns an error.
 func Wait(told io.Reader, program string, args []string) error {
 	var word [1]byte
 	if _, err := io.ReadFull(told, word[:]); err != nil {
@@ -34,8 +34,8 @@ func ToldPipe() *os.File {
 	return os.NewFile(toldPipe, "pipe")
 }
 
-// waiting starts a command that waits to be told, if the system allows it, or else the command itself.
-// The caller calls tell once: with true to let it begin, or with false.
+// waiting starts a command that waits to be told, if the system allows it, or else the command
+// itself. The caller calls tell once: with true to let it begin, or with false.
 func (l *Server) waiting(cmd *exec.Cmd) (tell func(begin bool) error, err error) {
 	if len(l.Wait) == 0 || !canBecome {
 		return func(bool) error { return nil }, cmd.Start()

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestWaiting checks that a command begins only when it is told, which is after the state was written.
+// TestWaiting checks that a command begins only when it is told, which is after the state was
+// written.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

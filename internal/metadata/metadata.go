@@ -160,7 +160,8 @@ func Parse(text []byte) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// repeated returns the path of a name that the next value of JSON, which is valid, has twice, or "".
+// repeated returns the path of a name that the next value of JSON, which is valid, has twice, or
+// "".
 func repeated(d *json.Decoder) string {
 	open, err := d.Token()
 	names := make(map[string]bool)

@@ -25,8 +25,8 @@ type Options struct {
 	// Namespace is the store's, for the log: a limits file that names another one is refused.
 	// Default: the store has none.
 	Namespace string
-	// Namespaces administers the namespaces of the table that the store is on. Default: the store is
-	// on no table.
+	// Namespaces administers the namespaces of the table that the store is on. Default: the store
+	// is on no table.
 	Namespaces namespace.Admin
 	// Store is the store's name in the log, without secrets. Default: none.
 	Store string

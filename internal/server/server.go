@@ -70,8 +70,9 @@ type Server struct {
 	// volatile is true if the configuration is lost with the process, and editable if
 	// administrators can change parts of it.
 	volatile, editable bool
-	// limits knows whether the store had limits of its own when it was opened. Such a store keeps the
-	// changes of administrators, unless the server has a limits file. It is nil for other stores.
+	// limits knows whether the store had limits of its own when it was opened. Such a store keeps
+	// the changes of administrators, unless the server has a limits file. It is nil for other
+	// stores.
 	limits interface{ OwnLimits() bool }
 	// store knows whether it is ready; nil for a store that always is.
 	store readyChecker

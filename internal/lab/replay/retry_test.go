@@ -244,7 +244,8 @@ func TestRetryAgainstSlowReplay(t *testing.T) {
 	}
 }
 
-// waitInLine returns how long calls wait, in order, if they get free slots first come, first served.
+// waitInLine returns how long calls wait, in order, if they get free slots first come, first
+// served.
 func waitInLine(calls []trace.Call, slots int, lasts func(c *trace.Call) int64) []int64 {
 	free := make([]int64, slots) // when each slot is free
 	var waits []int64
