@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/money"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// nextCharge separates the arguments of two charges. No entity and no amount has this form.
+// nextCharge separates the arguments of two charges. An entity of that name cannot be given.
 const nextCharge = "+"
 
 // splitCharges splits arguments into charges. It returns at least one part.
@@ -39,7 +41,7 @@ func parseCharges(args []string) (*weir.Request, error) {
 		if len(parts) > 1 {
 			at = fmt.Sprintf("charges[%d].", i)
 		}
-		if len(part) < 2 || strings.Contains(part[1], "=") {
+		if len(part) < 2 || isAmount(part[1]) {
 			errs = append(errs, argumentError(at+"resource", strings.Join(part, " "),
 				"must be ENTITY RESOURCE [NAME=N...]"))
 			continue
@@ -55,6 +57,13 @@ func parseCharges(args []string) (*weir.Request, error) {
 		return &weir.Request{Entity: one.Entity, Resource: one.Resource, Costs: one.Costs}, nil
 	}
 	return &weir.Request{Charges: charges}, nil
+}
+
+// isAmount reports whether an argument in the place of a resource is the NAME=N that should follow
+// it. Other resources may contain '='.
+func isAmount(arg string) bool {
+	limit, digits, ok := strings.Cut(arg, "=")
+	return ok && identifier.CheckLimit(limit) == "" && text.IsDigits(digits)
 }
 
 // parseTotals reads the totals or actuals of a settlement: one set for all charges, or one for each

@@ -258,8 +258,8 @@ var rooms = []room{
 		imports: []string{
 			"change", "namespace", "internal/metadata",
 			root, "change", "limiter", "driver", "store", "memory", "dynamodb", "tigerbeetle", "httpapi",
-			"internal/metadata", "grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
-			"internal/schema", "internal/server", "internal/lab", "internal/joined",
+			"grpcapi", "gateway", "manifest", "aggregator", "provision", "estimator",
+			"internal/identifier", "internal/schema", "internal/server", "internal/lab", "internal/joined",
 			"internal/money", "internal/text", "internal/console", "internal/connect",
 			"internal/archive", "internal/chart", "internal/local",
 			cobra, grpc, awsSDK,
