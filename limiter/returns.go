@@ -14,8 +14,8 @@ import (
 // leases are not in it, and to forget it is harmless.
 //
 // Each denied call is given an instant of its own, so that callers come one after the other as
-// slots return and not all at once. The instants lie half as far apart as the slots return: a
-// caller that comes in vain costs less than a slot that nobody comes for.
+// slots return and not all at once. The instants lie half as far apart as slots return: a caller
+// that comes in vain costs less than a slot that stays free (ADR 46).
 type slotReturns struct {
 	segments [16]returnSegment
 }
@@ -25,7 +25,7 @@ type returnSegment struct {
 	of map[fingerprint]*limitReturns // by limit
 }
 
-// limitReturns is what is known of one limit.
+// limitReturns has the estimate of one limit.
 type limitReturns struct {
 	heldMS int64 // for how long a slot is held: a moving average, times heldScale
 	nextMS int64 // the latest instant that a denied call was given, in Unix milliseconds
@@ -34,7 +34,7 @@ type limitReturns struct {
 const (
 	// heldScale is the part of the average by which each return changes it, and its unit.
 	heldScale = 16
-	// maxReturns bounds the limits in a segment. A full segment begins anew.
+	// maxReturns bounds the limits in a segment. A full segment is emptied.
 	maxReturns = 4096
 )
 
