@@ -179,8 +179,8 @@ func (c *decisionChecker) line(first bool, text []byte) error {
 	return nil
 }
 
-// takeLikely takes over from the log when slots are likely to return, where that is possible, and
-// what follows for the whole call (4.4).
+// takeLikely takes over from the log when slots are likely to return, if that is possible, and the
+// retry-after of the whole call that follows (4.4).
 func (a *decisionAnswer) takeLikely(log *decisionLine) {
 	if a.Allowed == nil || *a.Allowed || len(a.Limits) != len(log.Limits) {
 		return

@@ -95,7 +95,7 @@ func endedError(e *leaseEntry) *weir.Error {
 }
 
 // newDeniedError returns the error for a denial. Its wait is the longest of the limits that denied,
-// of the likely waits where there are any.
+// by the likely waits if there are any.
 func (l *Limiter) newDeniedError(now time.Time, id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
 	e := &weir.DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
 	for i := range out.Limits {
