@@ -134,7 +134,7 @@ crossvet: ## Run go vet for every system of a release, without cgo
 	done
 
 lint: $(GOLANGCI_LINT) ## Run golangci-lint
-	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 # Exit status 0 means that none was found. If the database cannot be reached, this is printed and is not a failure.
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities
