@@ -3,6 +3,7 @@ package apijson
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/weir-limiter/weir/change"
 )
@@ -13,12 +14,13 @@ const longestVersion = 128
 // ETag returns the entity tag of a version.
 func ETag(version string) string { return `"` + version + `"` }
 
-// VersionOf returns the version of a strong entity tag.
+// VersionOf returns the version of a strong entity tag. Apache adds -gzip to the tag of an answer
+// that it compresses, and does not take it off again.
 func VersionOf(tag string) (version string, ok bool) {
 	if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' {
 		return "", false
 	}
-	version = tag[1 : len(tag)-1]
+	version = strings.TrimSuffix(tag[1:len(tag)-1], "-gzip")
 	return version, VersionFault(version) == ""
 }
 
