@@ -3,6 +3,7 @@ package weir
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,9 @@ func (e *Error) Is(target error) bool {
 type DeniedError struct {
 	// LeaseID is the ID of the denied attempt, which holds nothing.
 	LeaseID LeaseID
+	// Charges say who asked: the entity and resource of each charge, in the request's order. A limit
+	// that denied may be another entity's, such as a parent's.
+	Charges []Subject
 	// Limits has the status of every limit that the request was judged by.
 	Limits []LimitStatus
 	// RetryAfter is the longest wait of the limits that denied, as [LimitStatus.ComeAgain] has it.
@@ -114,21 +118,39 @@ type DeniedError struct {
 	Contended bool
 }
 
-// Error names the limits that denied, and the wait.
+// Error names the limits that denied, who asked unless that is whose limits they are, and the wait.
 func (e *DeniedError) Error() string {
 	var names []string
+	own := len(e.Charges) <= 1
 	for _, s := range e.Limits {
 		if s.Exceeded && !s.Shadow {
 			names = append(names, s.Entity+"/"+s.Resource+" "+s.Limit)
+			own = own && slices.Contains(e.Charges, Subject{Entity: s.Entity, Resource: s.Resource})
 		}
 	}
+	own = own && len(names) > 0 || len(e.Charges) == 0
 	if e.Contended {
 		names = append(names, "other writers")
 	}
 	if len(names) == 0 {
 		names = append(names, "no limit that may deny") // a defect of the store, which should be visible
 	}
-	return fmt.Sprintf("weir: denied by %s: retry after %v", strings.Join(names, ", "), e.RetryAfter)
+	by := strings.Join(names, ", ")
+	if !own {
+		by += ", asked by " + askedBy(e.Charges)
+	}
+	return fmt.Sprintf("weir: denied by %s: retry after %v", by, e.RetryAfter)
+}
+
+// askedBy names the subjects of charges, each once.
+func askedBy(charges []Subject) string {
+	var names []string
+	for i, s := range charges {
+		if !slices.Contains(charges[:i], s) {
+			names = append(names, s.Entity+"/"+s.Resource)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func invalid(field string, value any, reason string) *Error {

@@ -109,6 +109,7 @@ const leaseField = "lease_id"
 
 func (c comparison) sameDenial(got, want *weir.DeniedError) bool {
 	return got.LeaseID == want.LeaseID && got.Contended == want.Contended &&
+		slices.Equal(got.Charges, want.Charges) &&
 		got.RetryAfter == comeAgain(got) &&
 		sameWait(exactWait(got), exactWait(want), got.AtLeast, c.exact) &&
 		c.sameLimits(got.Limits, want.Limits)
@@ -214,7 +215,7 @@ func sameExplanation(got, want *weir.Explanation) bool {
 func (a answer) String() string {
 	var b strings.Builder
 	if denied, ok := deniedBy(a.err); ok {
-		fmt.Fprintf(&b, "denied %v, retry after %v", denied.LeaseID, denied.RetryAfter)
+		fmt.Fprintf(&b, "denied %v of %v, retry after %v", denied.LeaseID, denied.Charges, denied.RetryAfter)
 		writeLimits(&b, denied.Limits)
 		return b.String()
 	}

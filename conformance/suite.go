@@ -95,7 +95,7 @@ func Cases() []Case {
 		scriptedCases("adjust"), scriptedCases("totals"), scriptedCases("keys"),
 		scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
 		scriptedCases("changed"), scriptedCases("removed"), entityCases(),
-		doCases(), waitCases(), raceCases(), returnCases(),
+		doCases(), waitCases(), raceCases(), returnCases(), askedCases(),
 	)
 }
 

@@ -45,12 +45,13 @@ func TestDocument(t *testing.T) {
 		},
 		"denial": {
 			httpapi.Document(&weir.DeniedError{
-				LeaseID: id, Limits: []weir.LimitStatus{status}, RetryAfter: status.RetryAfter,
+				LeaseID: id, Charges: []weir.Subject{{Entity: "bot", Resource: "llm"}},
+				Limits: []weir.LimitStatus{status}, RetryAfter: status.RetryAfter,
 			}),
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
 				`"title":"Denied by a limit","status":429,` +
-				`"detail":"denied by acme/llm rpm: retry after 1.5s","allowed":false,"lease_id":"` +
-				id.String() + `","retry_after_ms":1500,"limits":[` + statusText +
+				`"detail":"denied by acme/llm rpm, asked by bot/llm: retry after 1.5s","allowed":false,` +
+				`"lease_id":"` + id.String() + `","charges":[{"entity":"bot","resource":"llm"}],"retry_after_ms":1500,"limits":[` + statusText +
 				`],"violated-policies":["rpm"]}`,
 		},
 		"explanation": {

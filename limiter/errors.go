@@ -96,8 +96,14 @@ func endedError(e *leaseEntry) *weir.Error {
 
 // newDeniedError returns the error for a denial. Its wait is the longest of the limits that denied,
 // by the likely waits if there are any.
-func (l *Limiter) newDeniedError(now time.Time, id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
-	e := &weir.DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
+func (l *Limiter) newDeniedError(now time.Time, r *reservation, out *driver.Outcome) *weir.DeniedError {
+	e := &weir.DeniedError{
+		LeaseID: r.id, Charges: make([]weir.Subject, len(r.charges)),
+		Limits: out.Limits, Contended: out.Contended,
+	}
+	for i := range r.charges {
+		e.Charges[i] = weir.Subject{Entity: r.charges[i].Entity, Resource: r.charges[i].Resource}
+	}
 	for i := range out.Limits {
 		s := &out.Limits[i]
 		if s.Exceeded && !s.Shadow {

@@ -84,9 +84,13 @@ func (l *Limiter) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, er
 		return nil, invalid("request", nil, "must be given")
 	}
 	now := l.options.Now()
-	lease, replay, err := l.reserve(ctx, now, r)
+	c := l.newScratch()
+	defer l.releaseScratch(c)
+	lease, replay, err := l.reserve(ctx, now, c, r)
 	if l.options.Observer != nil {
-		e := Event{Verb: weir.VerbReserve, LeaseID: r.LeaseID, Replay: replay, Err: err}
+		e := Event{
+			Verb: weir.VerbReserve, LeaseID: r.LeaseID, Charges: c.charges, Replay: replay, Err: err,
+		}
 		if lease != nil {
 			e.LeaseID, e.Limits, e.Degraded = lease.ID, lease.Limits, lease.Degraded
 		} else if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
@@ -104,9 +108,9 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 
 // reserve is like Reserve, but does not call the observer. The bool reports whether the lease
 // existed before the call.
-func (l *Limiter) reserve(ctx context.Context, now time.Time, r *weir.Request) (*weir.Lease, bool, error) {
-	c := l.newScratch()
-	defer l.releaseScratch(c)
+func (l *Limiter) reserve(
+	ctx context.Context, now time.Time, c *scratch, r *weir.Request,
+) (*weir.Lease, bool, error) {
 	brought, err := c.normalize(r)
 	if err != nil {
 		return nil, false, err
@@ -325,7 +329,7 @@ func (l *Limiter) reserveInStore(
 		lease, err := l.recoverReplay(storeCtx, now, e, c)
 		return lease, true, err
 	case out.Denied:
-		return nil, false, l.newDeniedError(now, r.id, out)
+		return nil, false, l.newDeniedError(now, r, out)
 	}
 	return l.keepLease(now, e, c, p, out), false, nil
 }

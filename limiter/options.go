@@ -145,6 +145,10 @@ type Event struct {
 	At time.Time
 	// Took is how long the call lasted, by the same clock.
 	Took time.Duration
+	// Charges are those of the request, also if it has a single one: who asked. They are nil for
+	// other verbs, and for a malformed request. They belong to the caller: Observe must neither
+	// keep nor change them.
+	Charges []weir.Charge
 	// Limits has the status of every limit that a reservation was judged by; nil for other verbs.
 	Limits []weir.LimitStatus
 	// Used has the change that an update made on each limit, in the order of the lease's limits.

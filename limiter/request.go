@@ -21,6 +21,7 @@ const (
 // charges, their costs as sorted lists in c.costs, and the limits that the request brings, which it
 // returns normalized.
 func (c *scratch) normalize(r *weir.Request) (brought []weir.Limit, err error) {
+	c.charges = nil // of an earlier call
 	charges := r.Charges
 	if len(charges) == 0 {
 		c.chargeBuf[0] = weir.Charge{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs}

@@ -62,7 +62,7 @@ func Variants() []Variant {
 	for _, f := range slices.Concat(
 		clockFronts(), requestFronts(), cascadeFronts(), broughtFronts(), racingFronts(),
 		answerFronts(), denialFronts(), leaseFronts(), sequenceFronts(), updateVariants(),
-		keyedFronts(), changeFronts(), nameFronts(),
+		keyedFronts(), changeFronts(), nameFronts(), askedFronts(),
 	) {
 		variants = append(variants, Variant{f.name, f.breaks, harness(calendar, f.spoil)})
 	}

@@ -56,7 +56,7 @@ func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lea
 	m.stamp(verdicts, denied)
 	holdings, err := m.takeAll(m.taking(takes, verdicts, denied), now)
 	if denied {
-		return nil, m.notes.fail("reserve", m.denial(id, verdicts))
+		return nil, m.notes.fail("reserve", m.denial(id, content, verdicts))
 	}
 	if err != nil {
 		return nil, m.notes.fail("reserve", err)
@@ -89,9 +89,12 @@ func (m *Model) stamp(verdicts []*judgement, denied bool) {
 }
 
 // denial returns the answer to a denied request: the status of every limit judged, and the longest
-// wait of the exceeded limits, not counting shadow limits (4.1, 4.4).
-func (m *Model) denial(id weir.LeaseID, verdicts []*judgement) *weir.DeniedError {
+// wait of the exceeded limits, not counting shadow limits (4.1, 4.4). It names who asked (4.5).
+func (m *Model) denial(id weir.LeaseID, content *Content, verdicts []*judgement) *weir.DeniedError {
 	d := &weir.DeniedError{LeaseID: id}
+	for _, c := range content.Charges {
+		d.Charges = append(d.Charges, weir.Subject{Entity: c.Entity, Resource: c.Resource})
+	}
 	for _, v := range verdicts {
 		s := v.status
 		if s.Exceeded && !s.Shadow {

@@ -47,6 +47,7 @@ func wireSchemas() []wireSchema {
 		{apijson.LevelLimits{}, "LevelLimits", isAnswer},
 		{apijson.Problem{}, "Problem Denial", isAnswer},
 		{apijson.Mistake{}, "Mistake", isAnswer},
+		{apijson.Subject{}, "Subject", isAnswer},
 		{apijson.System{}, "System", isAnswer},
 		{apijson.LimitSet{}, "LimitSet", isAnswer},
 		{apijson.Entity{}, "Entity", isAnswer},

@@ -50,12 +50,19 @@ type Problem struct {
 
 	Allowed      *bool         `json:"allowed,omitempty"`
 	LeaseID      string        `json:"lease_id,omitempty"`
+	Charges      []Subject     `json:"charges,omitempty"`
 	RetryAfterMS *int64        `json:"retry_after_ms,omitempty"`
 	AtLeast      bool          `json:"retry_after_at_least,omitempty"`
 	Contended    bool          `json:"contended,omitempty"`
 	Limits       []LimitStatus `json:"limits,omitempty"`
 	// The RateLimit header fields' draft names this member.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"` //nolint:tagliatelle // Registered.
+}
+
+// Subject is who asked, and for what: one charge of a denied request, without its costs.
+type Subject struct {
+	Entity   string `json:"entity"`
+	Resource string `json:"resource"`
 }
 
 // Mistake is one of several mistakes in a request.
@@ -128,6 +135,9 @@ func denialOf(e *weir.DeniedError) *Problem {
 		Allowed: new(false), RetryAfterMS: new(CeilUnits(e.RetryAfter, time.Millisecond)),
 		AtLeast: e.AtLeast, Contended: e.Contended, Limits: StatusesOf(e.Limits),
 		ViolatedPolicies: violatedPolicies(e.Limits),
+	}
+	for _, s := range e.Charges {
+		p.Charges = append(p.Charges, Subject(s))
 	}
 	if !e.LeaseID.IsZero() {
 		p.LeaseID = e.LeaseID.String()
@@ -273,8 +283,12 @@ func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	case p.LeaseID != "" && p.LeaseID != lease.String():
 		return nil, errors.New("is about another lease: " + Shorten(p.LeaseID))
 	}
-	return &weir.DeniedError{
+	d := &weir.DeniedError{
 		LeaseID: lease, Limits: statusesOf(p.Limits), RetryAfter: milliseconds(*p.RetryAfterMS),
 		AtLeast: p.AtLeast, Contended: p.Contended,
-	}, nil
+	}
+	for _, s := range p.Charges {
+		d.Charges = append(d.Charges, weir.Subject(s))
+	}
+	return d, nil
 }
