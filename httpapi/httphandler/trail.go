@@ -112,6 +112,8 @@ type Details struct {
 	By Identity
 	// Entity and Resource are those of the first charge, of the query or of the path.
 	Entity, Resource string
+	// Charges are who asked for a reservation, if it has several charges, in their order.
+	Charges []weir.Subject
 	// LeaseID is the lease that was asked for or made; zero if there is none.
 	LeaseID weir.LeaseID
 	// Charged has the names of the limits that an admitted reservation was charged to, Denied those of
@@ -156,6 +158,13 @@ func (d *Details) reserved(r *weir.Request, lease *weir.Lease, err error) {
 	if len(r.Charges) > 0 {
 		d.Entity = strings.Clone(r.Charges[0].Entity)
 		d.Resource = strings.Clone(r.Charges[0].Resource)
+	}
+	for i := range r.Charges {
+		c := &r.Charges[i]
+		if len(r.Charges) > 1 {
+			at := weir.Subject{Entity: strings.Clone(c.Entity), Resource: strings.Clone(c.Resource)}
+			d.Charges = append(d.Charges, at)
+		}
 	}
 	d.LeaseID = r.LeaseID
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {

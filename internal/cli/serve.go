@@ -47,9 +47,10 @@ namespaces of a DynamoDB table.
 Once the server listens, it prints its URL on standard output. Everything else is logged to
 standard error: each change of the configuration, with who made it and what was before and
 after, refused bearer tokens and roles with their address (bounded, then counted), reloads with
-their cause, start and stop. At level debug this includes each request and denial, with the
-names of entities. docs/server.md has a table of the lines. If OTEL_EXPORTER_OTLP_ENDPOINT or
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces are sent there, by OTLP over HTTP.`
+their cause, start and stop. At level debug this includes each request and denial, with who
+asked and which limits denied. docs/server.md has a table of the lines. If
+OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces are sent
+there, by OTLP over HTTP.`
 
 // serveOptions are the flags of serve.
 type serveOptions struct {

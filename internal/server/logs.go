@@ -14,8 +14,7 @@ import (
 )
 
 // denialLog is an observer that logs denials, at debug level because they name entities. The entity
-// and the resource are those of the first limit that the request was judged by, as in the list of the
-// status page: those of the first charge, unless only limits of its parents judged it.
+// and the resource are those of the first charge; if there are several, all are named besides.
 type denialLog struct {
 	logger *slog.Logger
 }
@@ -29,31 +28,39 @@ func (d denialLog) Observe(ctx context.Context, e limiter.Event) {
 	if !ok {
 		return
 	}
-	entity, resource := "", ""
-	if len(denied.Limits) > 0 {
-		entity, resource = denied.Limits[0].Entity, denied.Limits[0].Resource
+	first := weir.Subject{}
+	if len(denied.Charges) > 0 {
+		first = denied.Charges[0]
 	}
-	d.logger.LogAttrs(ctx, slog.LevelDebug, "denied", slog.String("entity", entity),
-		slog.String("resource", resource), slog.String("limits", exceededLimits(denied, entity, resource)),
+	attrs := []slog.Attr{
+		slog.String("entity", shown(first.Entity, mostName)),
+		slog.String("resource", shown(first.Resource, mostName)),
+	}
+	if len(denied.Charges) > 1 {
+		attrs = append(attrs, slog.String("charges", shownList(subjectNames(denied.Charges))))
+	}
+	d.logger.LogAttrs(ctx, slog.LevelDebug, "denied", append(attrs,
+		slog.String("limits", shownList(exceededLimits(denied, first))),
 		slog.Duration("retry_after", denied.RetryAfter), slog.Bool("contended", denied.Contended),
-		slog.String("lease_id", e.LeaseID.String()))
+		slog.String("lease_id", e.LeaseID.String()))...)
 }
 
-// exceededLimits returns the limits that denied, separated by commas: the name of a limit of the
-// entity on the resource, and the full name of any other, such as one of a parent.
-func exceededLimits(denied *weir.DeniedError, entity, resource string) string {
+// exceededLimits returns the limits that denied: the name of a limit of the first charge, and the
+// full name of any other, such as one of a parent.
+func exceededLimits(denied *weir.DeniedError, first weir.Subject) []string {
 	var names []string
 	for i := range denied.Limits {
 		l := &denied.Limits[i]
+		at := weir.Subject{Entity: l.Entity, Resource: l.Resource}
 		switch {
 		case !l.Exceeded || l.Shadow:
-		case l.Entity == entity && l.Resource == resource:
+		case at == first:
 			names = append(names, l.Limit)
 		default:
-			names = append(names, weir.Subject{Entity: l.Entity, Resource: l.Resource}.FullName(l.Limit))
+			names = append(names, at.FullName(l.Limit))
 		}
 	}
-	return strings.Join(names, ",")
+	return names
 }
 
 // supersededLog is an observer that logs that the server refuses reservations because its limits

@@ -63,8 +63,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestDenialFields checks that a denial is logged with who was denied, and with the limits that denied:
-// those of the entity by name, and those of its parent by full name.
+// TestDenialFields checks that a denial is logged with who asked, and with the limits that denied:
+// those of the first charge by name, and those of others, such as its parent, by full name.
 func TestDenialFields(t *testing.T) {
 	t.Parallel()
 	log := &logBuffer{}
@@ -75,21 +75,25 @@ resources:
 entities:
   acme: {resources: {llm: {limits: {tpm: {capacity: 40}}}}}
   bot: {parent: acme, cascade: true}
+  "its,limits=acme's": {parent: acme, cascade: true, resources: {llm: {limits: {other: {capacity: 1}}}}}
 `),
 		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
+	const bot = `{"entity":"bot","resource":"llm","costs":`
+	const hostile = `{"entity":"its,limits=acme's","resource":"llm","costs":`
 	for _, c := range []struct {
-		costs  string
+		body   string
 		status int
 	}{
-		{`{"rpm":1,"tpm":30,"seen":1}`, http.StatusOK},
-		{`{"rpm":1,"tpm":30,"seen":1}`, http.StatusTooManyRequests},
-		{`{"tpm":15}`, http.StatusTooManyRequests},
-		{`{"tpm":51}`, http.StatusUnprocessableEntity},
+		{bot + `{"rpm":1,"tpm":30,"seen":1}}`, http.StatusOK},
+		{bot + `{"rpm":1,"tpm":30,"seen":1}}`, http.StatusTooManyRequests},
+		{bot + `{"tpm":15}}`, http.StatusTooManyRequests},
+		{bot + `{"tpm":51}}`, http.StatusUnprocessableEntity},
+		{hostile + `{"tpm":15}}`, http.StatusTooManyRequests},
+		{`{"charges":[` + hostile + `{"other":1}},` + bot + `{"tpm":15}}]}`, http.StatusTooManyRequests},
 	} {
-		body := `{"entity":"bot","resource":"llm","costs":` + c.costs + `}`
-		if got := w.ask(t, "/v1/reserve", body, ""); got.status != c.status {
-			t.Errorf("%s: got %d %s, want %d", c.costs, got.status, got.body, c.status)
+		if got := w.ask(t, "/v1/reserve", c.body, ""); got.status != c.status {
+			t.Errorf("%s: got %d %s, want %d", c.body, got.status, got.body, c.status)
 		}
 	}
 	var got []string
@@ -101,6 +105,9 @@ entities:
 	want := []string{
 		"entity=bot resource=llm limits=rpm,tpm,acme#llm#tpm …contended=false …\n",
 		"entity=bot resource=llm limits=acme#llm#tpm …contended=false …\n",
+		`entity=its,limits\x3dacme's resource=llm limits=acme#llm#tpm …contended=false …` + "\n",
+		`entity=its,limits\x3dacme's resource=llm charges=its\x2climits\x3dacme's#llm,bot#llm ` +
+			"limits=acme#llm#tpm …contended=false …\n",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
@@ -150,20 +151,34 @@ func detailAttrs(r *servedRequest) []slog.Attr {
 	d := r.details
 	who := askerOf(r.request, &d.By)
 	attrs := append(who.attrs(), slog.String("path", safePath(r.request)))
-	add := func(name, value string, most int) {
+	add := func(name, value string) {
 		if value != "" {
-			attrs = append(attrs, slog.String(name, shown(withoutToken(r.request, value), most)))
+			attrs = append(attrs, slog.String(name, value))
 		}
 	}
-	if !d.LeaseID.IsZero() {
-		add("lease_id", d.LeaseID.String(), mostName)
+	one := func(name string) string { return shown(withoutToken(r.request, name), mostName) }
+	list := func(names []string) string {
+		for i := range names {
+			names[i] = withoutToken(r.request, names[i])
+		}
+		return shownList(names)
 	}
-	add("entity", d.Entity, mostName)
-	add("resource", d.Resource, mostName)
-	add("charged", strings.Join(d.Charged, ","), mostLimits)
-	add("denied", strings.Join(d.Denied, ","), mostLimits)
+	if !d.LeaseID.IsZero() {
+		add("lease_id", d.LeaseID.String())
+	}
+	add("entity", one(d.Entity))
+	add("resource", one(d.Resource))
+	add("charges", list(subjectNames(d.Charges)))
+	add("charged", list(d.Charged))
+	add("denied", list(d.Denied))
 	return attrs
 }
 
-// mostLimits bounds the names of limits in one line, in bytes.
-const mostLimits = 512
+// subjectNames returns the names of charges: the entity and the resource, with a '#' between them.
+func subjectNames(charges []weir.Subject) []string {
+	names := make([]string, len(charges))
+	for i, c := range charges {
+		names[i] = c.Entity + string(weir.NameSeparator) + c.Resource
+	}
+	return names
+}

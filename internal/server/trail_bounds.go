@@ -122,6 +122,29 @@ func shown(text string, most int) string { return escaped(text, most, false) }
 // field.
 func shownText(text string, most int) string { return escaped(text, most, true) }
 
+// mostList and mostListed bound a list of names in one line, and each name in it, in bytes.
+const (
+	mostList   = 512
+	mostListed = 192
+)
+
+// shownList returns a list of names as [shown] has each, with commas between them. A comma in a name
+// is escaped too, so that no name looks like two. A long list ends with how many names were left out.
+func shownList(names []string) string {
+	var out strings.Builder
+	for i, name := range names {
+		name = strings.ReplaceAll(shown(name, mostListed), ",", `\x2c`)
+		if i > 0 && out.Len()+len(name) > mostList {
+			return out.String() + ",...(" + strconv.Itoa(len(names)-i) + "_more)"
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(name)
+	}
+	return out.String()
+}
+
 func escaped(text string, most int, spaces bool) string {
 	at := 0
 	for at < len(text) && at < most && isShown(text[at], spaces) {

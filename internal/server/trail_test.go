@@ -40,6 +40,26 @@ func TestShown(t *testing.T) {
 	}
 }
 
+// TestShownList checks that no name in a list looks like two, and that long lists say what they lack.
+func TestShownList(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 180)
+	for _, c := range []struct {
+		names []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"rpm", "acme#llm#tpm"}, "rpm,acme#llm#tpm"},
+		{[]string{"rpm,a#llm#tpm", "a=b"}, `rpm\x2ca#llm#tpm,a\x3db`},
+		{[]string{long, long, long, long}, long + "," + long + ",...(2_more)"},
+		{[]string{strings.Repeat(",", 192), "b"}, strings.Repeat(`\x2c`, 192) + ",...(1_more)"},
+	} {
+		if got := shownList(c.names); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.names, got, c.want)
+		}
+	}
+}
+
 // FuzzShown checks that no text can leave its field, in neither form.
 func FuzzShown(f *testing.F) {
 	for _, name := range hostileNames[:8] {
@@ -127,6 +147,7 @@ resources:
 entities:
   acme: {resources: {llm: {limits: {tpm: {capacity: 40}}}}}
   bot: {parent: acme, cascade: true}
+  child: {parent: acme, cascade: true, resources: {llm: {limits: {rpm: {capacity: 1}}}}}
 `),
 		TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens()), Logger: newTestLogger(log),
 	})
@@ -134,6 +155,12 @@ entities:
 	id := w.ask(t, "/v1/reserve", body, callToken).lease(t).LeaseID
 	w.ask(t, "/v1/reserve", body, callToken)
 	w.ask(t, "/v1/complete", `{"lease_id":"`+id.String()+`"}`, callToken)
+	const charge = `{"entity":"%s","resource":"llm","costs":{"tpm":%d}}`
+	w.ask(t, "/v1/reserve", `{"charges":[`+fmt.Sprintf(charge, "tenant,rpm", 1)+","+
+		fmt.Sprintf(charge, "bot", 40)+`]}`, callToken)
+	w.ask(t, "/v1/reserve", `{"charges":[`+fmt.Sprintf(charge, "ant", 40)+","+
+		fmt.Sprintf(charge, "bot", 20)+`]}`, callToken)
+	w.ask(t, "/v1/reserve", fmt.Sprintf(charge, "child", 30), callToken)
 	w.ask(t, "/v1/status?entity=bot&resource=llm", "", readToken)
 	if err := w.stop(); err != nil {
 		t.Error(err)
@@ -143,6 +170,9 @@ entities:
 			"lease_id=" + id.String() + " entity=bot resource=llm charged=rpm,tpm,acme#llm#tpm\n",
 		"status=429 took=T caller=checkout from=127.0.0.1 path=/v1/reserve lease_id=ID " +
 			"entity=bot resource=llm denied=rpm,tpm,acme#llm#tpm\n",
+		`path=/v1/reserve lease_id=ID entity=tenant,rpm resource=llm charges=tenant\x2crpm#llm,bot#llm ` +
+			"denied=bot#llm#tpm,acme#llm#tpm\n",
+		"path=/v1/reserve lease_id=ID entity=child resource=llm denied=acme#llm#tpm\n",
 		"route=/v1/complete status=200 took=T caller=checkout from=127.0.0.1 path=/v1/complete " +
 			"lease_id=" + id.String() + "\n",
 		"route=/v1/status status=200 took=T caller=grafana from=127.0.0.1 path=/v1/status " +
