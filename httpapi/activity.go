@@ -19,13 +19,18 @@ type ActivityReport struct {
 	// Errors count the failed calls of every verb, in the order of the codes. Errors without a code
 	// are "other".
 	Errors []ActivityErrors `json:"errors"`
-	// Limits are in the order of names and kinds.
+	// Limits are in the order of names and kinds. Their Denied are the denials by limit.
 	Limits []ActivityLimit `json:"limits"`
+	// Askers count the denials by the entity that asked: by each entity that a charge of the
+	// reservation names. Owners count them by the entity whose limit denied, such as a parent. The
+	// most denials come first.
+	Askers []ActivityDenied `json:"denied_askers"`
+	Owners []ActivityDenied `json:"denied_owners"`
 	// Seconds has the counts of the last two minutes.
 	Seconds ActivitySeconds `json:"seconds"`
 	// Denials has the last denials, newest first.
 	Denials []ActivityDenial `json:"denials"`
-	// Entities has the entities that were judged last, newest first.
+	// Entities has the entities that asked or were judged last, newest first.
 	Entities []ActivityEntity `json:"entities"`
 }
 
@@ -51,6 +56,14 @@ type ActivityLimit struct {
 	Reserved int64 `json:"units_reserved"`
 }
 
+// ActivityDenied counts the denials of one entity.
+type ActivityDenied struct {
+	// Entity is empty in the entry that sums all entities beyond a bound on their number. It has
+	// also what other entities were denied before they were among those with the most denials.
+	Entity string `json:"entity"`
+	Denied int64  `json:"denied"`
+}
+
 // ActivitySeconds counts reservations by second, oldest first. The last second is incomplete.
 type ActivitySeconds struct {
 	// From is the first second, in Unix seconds.
@@ -61,11 +74,15 @@ type ActivitySeconds struct {
 
 // ActivityDenial is one reservation that was denied.
 type ActivityDenial struct {
+	// ID is higher than that of every earlier denial since the server started. There are gaps.
+	ID int64 `json:"id"`
 	// AtMS is the time of the request, in Unix milliseconds.
 	AtMS int64 `json:"at_unix_ms"`
-	// Entity and Resource are those of the first judged limit, if any.
+	// Entity and Resource are those of the first charge.
 	Entity   string `json:"entity"`
 	Resource string `json:"resource"`
+	// Charges are who asked, and for what: all charges in the request's order.
+	Charges []ActivitySubject `json:"charges"`
 	// RetryAfterMS is the retry-after of the denial, or a lower bound of it if AtLeast is true.
 	RetryAfterMS int64 `json:"retry_after_ms"`
 	AtLeast      bool  `json:"retry_after_at_least,omitempty"`
@@ -76,8 +93,15 @@ type ActivityDenial struct {
 	More     int                `json:"more,omitempty"`
 }
 
+// ActivitySubject is one charge of a denied reservation, without its costs.
+type ActivitySubject struct {
+	Entity   string `json:"entity"`
+	Resource string `json:"resource"`
+}
+
 // ActivityExceeded is a limit that denied. Its amounts are units.
 type ActivityExceeded struct {
+	// Entity and Resource say whose limit it is, which may be that of a parent of who asked.
 	Entity    string    `json:"entity"`
 	Resource  string    `json:"resource"`
 	Limit     string    `json:"limit"`
@@ -87,9 +111,9 @@ type ActivityExceeded struct {
 	Requested int64     `json:"requested"`
 }
 
-// ActivityEntity is an entity that was judged, admitted or not.
+// ActivityEntity is an entity that has asked or was judged, admitted or not.
 type ActivityEntity struct {
 	Entity string `json:"entity"`
-	// LastMS is the time of the last judgement, in Unix milliseconds.
+	// LastMS is the time of the last request, in Unix milliseconds.
 	LastMS int64 `json:"last_unix_ms"`
 }

@@ -65,6 +65,8 @@ func wireSchemas() []wireSchema {
 		{httpapi.ActivityLimit{}, "ActivityLimit", isAnswer},
 		{httpapi.ActivitySeconds{}, "ActivitySeconds", isAnswer},
 		{httpapi.ActivityDenial{}, "ActivityDenial", isAnswer},
+		{httpapi.ActivityDenied{}, "ActivityDenied", isAnswer},
+		{httpapi.ActivitySubject{}, "Subject", isAnswer},
 		{httpapi.ActivityExceeded{}, "ActivityExceeded", isAnswer},
 		{httpapi.ActivityEntity{}, "ActivityEntity", isAnswer},
 		{httpapi.LimitsFile{}, "LimitsFileRequest", isRequest},

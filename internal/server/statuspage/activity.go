@@ -61,10 +61,13 @@ func (a *Activity) admit(s *segment, e *limiter.Event) {
 		s.degraded++
 	}
 	s.seconds.at(a.clock.stamp(e.At.Add(e.Took))).admitted++
-	order := a.order.Add(1)
+	order, at := a.order.Add(1), e.At.UnixMilli()
+	for i := range e.Charges {
+		s.entities.touch(e.Charges[i].Entity, at, order)
+	}
 	for i := range e.Limits {
 		l := &e.Limits[i]
-		s.entities.touch(l.Entity, e.At.UnixMilli(), order)
+		s.entities.touch(l.Entity, at, order)
 		c := s.limit(a.names.find(l.Limit, l.Kind).index)
 		c.admitted++
 		addUp(&c.reserved, l.Requested)
@@ -82,12 +85,15 @@ func (a *Activity) deny(s *segment, e *limiter.Event, denied *weir.DeniedError) 
 	order := a.order.Add(1)
 	d := s.denials.next()
 	d.begin(order, e.At, denied)
+	for i, c := range denied.Charges {
+		if entityAt(denied.Charges[:i], c.Entity) < 0 {
+			s.askers.add(c.Entity)
+		}
+		d.charge(s.entities.touch(c.Entity, d.AtMS, order), c.Resource)
+	}
 	for i := range e.Limits {
 		l := &e.Limits[i]
-		entity := s.entities.touch(l.Entity, e.At.UnixMilli(), order)
-		if i == 0 {
-			d.Entity, d.Resource = entity, keep(l.Resource)
-		}
+		entity := s.entities.touch(l.Entity, d.AtMS, order)
 		if !l.Exceeded {
 			continue
 		}
@@ -101,8 +107,26 @@ func (a *Activity) deny(s *segment, e *limiter.Event, denied *weir.DeniedError) 
 		if counted.index == 0 {
 			counted.key = limitKey{keep(l.Limit), weir.Kind(keep(string(l.Kind)))}
 		}
+		if !hasDenied(e.Limits[:i], l.Entity) {
+			s.owners.add(l.Entity)
+		}
 		d.exceed(entity, counted.key, l)
 	}
+}
+
+// entityAt returns the index of the first charge of an entity, or -1.
+func entityAt(charges []weir.Subject, entity string) int {
+	return slices.IndexFunc(charges, func(c weir.Subject) bool { return c.Entity == entity })
+}
+
+// hasDenied reports whether one of some limits is the entity's and has denied.
+func hasDenied(limits []weir.LimitStatus, entity string) bool {
+	for i := range limits {
+		if l := &limits[i]; l.Exceeded && !l.Shadow && l.Entity == entity {
+			return true
+		}
+	}
+	return false
 }
 
 // segment is one part of an [Activity], guarded by its lock.
@@ -113,6 +137,7 @@ type segment struct {
 	limits                               []limitCounts                // by the index of limitNames
 	seconds                              secondRing
 	denials                              denialRing
+	askers, owners                       deniedCounts
 	entities                             recentEntities
 }
 
@@ -164,6 +189,7 @@ func (a *Activity) Report(now time.Time) *httpapi.ActivityReport {
 	}
 	m.countErrors()
 	m.countLimits(a.names.all())
+	m.report.Askers, m.report.Owners = m.askers.list(), m.owners.list()
 	m.listDenials()
 	m.listEntities()
 	return &m.report
@@ -177,6 +203,8 @@ type merge struct {
 	limits   []limitCounts
 	denials  []recentDenial
 	entities []recentEntity
+	askers   deniedCounts
+	owners   deniedCounts
 }
 
 // add copies what the report needs from a segment, and nothing else, because calls wait for the
@@ -203,13 +231,14 @@ func (m *merge) add(s *segment) {
 		addUp(&sum.reserved, c.reserved)
 	}
 	s.seconds.addTo(&r.Seconds, m.end)
+	m.askers.addAll(&s.askers)
+	m.owners.addAll(&s.owners)
 	for _, d := range s.denials.cells {
-		d.Exceeded = append([]httpapi.ActivityExceeded{}, d.Exceeded...) // the cell reuses its slice
+		d.Exceeded = append([]httpapi.ActivityExceeded{}, d.Exceeded...) // the cell reuses its slices
+		d.Charges = append([]httpapi.ActivitySubject{}, d.Charges...)
 		m.denials = append(m.denials, d)
 	}
-	if len(s.entities.entries) > 0 {
-		m.entities = append(m.entities, s.entities.entries[1:]...)
-	}
+	m.entities = s.entities.appendTo(m.entities)
 }
 
 func (m *merge) countErrors() {
@@ -252,7 +281,7 @@ func (m *merge) listDenials() {
 }
 
 // listEntities lists each entity once, by its newest entry. An entity has an entry in each segment
-// that counted it. Entities of one reservation stay in the order in which they were judged.
+// that counted it.
 func (m *merge) listEntities() {
 	slices.SortStableFunc(m.entities, func(a, b recentEntity) int { return cmp.Compare(b.order, a.order) })
 	m.report.Entities = []httpapi.ActivityEntity{}

@@ -71,6 +71,9 @@ func played(t *testing.T) *observed {
 			"acme": {Limits: map[string][]weir.Limit{weir.DefaultResource: {
 				{Name: "tpm", Kind: weir.Window, Capacity: 1_000, Window: time.Minute},
 			}}},
+			"acme-child": {Parent: "acme", Cascade: true, Limits: map[string][]weir.Limit{weir.DefaultResource: {
+				{Name: "other", Capacity: 1},
+			}}},
 			"acme-bot": {Parent: "acme", Cascade: true, Limits: map[string][]weir.Limit{weir.DefaultResource: {
 				{Name: "parallel", Kind: weir.Concurrency, Capacity: 2, Timeout: time.Minute},
 				{Name: "rpm", Capacity: 10},
@@ -107,6 +110,13 @@ func played(t *testing.T) *observed {
 func TestActivityCounts(t *testing.T) {
 	t.Parallel()
 	o := played(t)
+	child := weir.Request{Entity: "acme-child", Resource: "gpt-4o", Costs: weir.Costs{"tpm": 200}}
+	o.ask(t, "denied", &child) // by acme's tpm, the only limit that it reaches
+	o.ask(t, "denied", &weir.Request{Charges: []weir.Charge{
+		{Entity: "acme-child", Resource: "gpt-4o", Costs: weir.Costs{"tpm": 200}},
+		{Entity: "someone", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 2}},
+		{Entity: "acme-child", Resource: "web", Costs: weir.Costs{"tpm": 1}},
+	}})
 	got, err := json.MarshalIndent(trim(o.activity.Report(o.now)), "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +157,7 @@ func TestActivityEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"since_unix_ms":1772452800000,"now_unix_ms":1772452800000,"admitted":0,"denied":0,` +
-		`"replayed":0,"degraded":0,"errors":[],"limits":[],` +
+		`"replayed":0,"degraded":0,"errors":[],"limits":[],"denied_askers":[],"denied_owners":[],` +
 		`"seconds":{"from_unix_s":1772452797,"admitted":[0,0,0,0],"denied":[0,0,0,0]},` +
 		`"denials":[],"entities":[]}`
 	if string(got) != want {

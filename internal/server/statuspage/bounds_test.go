@@ -99,7 +99,8 @@ func TestActivityOrder(t *testing.T) {
 	const n = 3 * maxEntities
 	for i := range n {
 		at := noon().Add(time.Duration(i*7919%50) * time.Second)
-		err := &weir.DeniedError{RetryAfter: time.Duration(i) * time.Millisecond}
+		asker := weir.Subject{Entity: fmt.Sprintf("e%d", i), Resource: "r"}
+		err := &weir.DeniedError{RetryAfter: time.Duration(i) * time.Millisecond, Charges: []weir.Subject{asker}}
 		a.Observe(t.Context(), activityEvent(at, i*i, err, weir.LimitStatus{
 			Entity: fmt.Sprintf("e%d", i), Resource: "r", Limit: "l", Exceeded: true,
 		}))
@@ -223,7 +224,8 @@ func TestActivityManyExceeded(t *testing.T) {
 	}
 	limits[0].Shadow = true // it denies no call
 	for range 2 * maxDenials {
-		a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{}, limits...))
+		err := &weir.DeniedError{Charges: []weir.Subject{{Entity: limits[0].Entity, Resource: "r"}}}
+		a.Observe(t.Context(), activityEvent(noon(), 0, err, limits...))
 	}
 	r := a.Report(noon())
 	for _, d := range r.Denials {
@@ -246,7 +248,8 @@ func TestActivityReportDoesNotChange(t *testing.T) {
 	a := NewActivity(noon())
 	deny := func(name string) {
 		for range maxDenials {
-			a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{},
+			err := &weir.DeniedError{Charges: []weir.Subject{{Entity: name, Resource: name}}}
+			a.Observe(t.Context(), activityEvent(noon(), 0, err,
 				weir.LimitStatus{Entity: name, Resource: name, Limit: name, Exceeded: true}))
 		}
 	}
@@ -326,7 +329,7 @@ func BenchmarkActivity(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		err  error
-	}{{"admitted", nil}, {"denied", &weir.DeniedError{}}} {
+	}{{"admitted", nil}, {"denied", &weir.DeniedError{Charges: []weir.Subject{{Entity: "acme", Resource: "gpt-4o"}}}}} {
 		b.Run(c.name, func(b *testing.B) {
 			a := NewActivity(noon())
 			limits := []weir.LimitStatus{

@@ -56,7 +56,9 @@ func shown(t *testing.T, o httphandler.Options) *httptest.Server {
 	long := strings.Repeat("x", 256)
 	for _, name := range []string{long, hostile} {
 		l.activity.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: l.now,
-			Err: &weir.DeniedError{RetryAfter: 90 * time.Second},
+			Err: &weir.DeniedError{
+				RetryAfter: 90 * time.Second, Charges: []weir.Subject{{Entity: name, Resource: name}},
+			},
 			Limits: []weir.LimitStatus{{Entity: name, Resource: name, Limit: name, Kind: weir.Bucket,
 				Capacity: 1<<63 - 1, Available: -5, Requested: 1, Exceeded: true}}})
 	}
@@ -191,7 +193,9 @@ func pageRows(t *testing.T, b *browser) {
 	l := played(t)
 	deny := func(entity string) {
 		l.activity.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: l.now,
-			Err: &weir.DeniedError{RetryAfter: time.Second},
+			Err: &weir.DeniedError{
+				RetryAfter: time.Second, Charges: []weir.Subject{{Entity: entity, Resource: "r"}},
+			},
 			Limits: []weir.LimitStatus{
 				{Entity: entity, Resource: "r", Limit: "l", Kind: weir.Bucket, Capacity: 1, Exceeded: true},
 			}})

@@ -73,6 +73,17 @@ func (r *recentEntities) front(i int32) {
 	r.entries[0].next = i
 }
 
+// appendTo appends the entries, the newest first.
+func (r *recentEntities) appendTo(list []recentEntity) []recentEntity {
+	if len(r.entries) == 0 {
+		return list
+	}
+	for i := r.entries[0].next; i != 0; i = r.entries[i].next {
+		list = append(list, r.entries[i])
+	}
+	return list
+}
+
 // keep returns a copy of a name, because the caller's string may keep a whole request body in
 // memory.
 func keep(s string) string { return strings.Clone(clip(s)) }
@@ -102,10 +113,19 @@ func (r *denialRing) next() *recentDenial {
 func (d *recentDenial) begin(order uint64, at time.Time, denied *weir.DeniedError) {
 	d.order = order
 	d.ActivityDenial = httpapi.ActivityDenial{
-		AtMS: at.UnixMilli(), RetryAfterMS: apijson.CeilUnits(denied.RetryAfter, time.Millisecond),
+		ID: int64(order), AtMS: at.UnixMilli(), RetryAfterMS: apijson.CeilUnits(denied.RetryAfter, time.Millisecond),
 		AtLeast: denied.AtLeast, Contended: denied.Contended,
-		Exceeded: d.Exceeded[:0],
+		Exceeded: d.Exceeded[:0], Charges: d.Charges[:0],
 	}
+}
+
+// charge adds who asked. The string entity is already a copy.
+func (d *recentDenial) charge(entity, resource string) {
+	resource = keep(resource)
+	if len(d.Charges) == 0 {
+		d.Entity, d.Resource = entity, resource
+	}
+	d.Charges = append(d.Charges, httpapi.ActivitySubject{Entity: entity, Resource: resource})
 }
 
 // exceed adds a limit that denied. The strings entity and key are already copies.
