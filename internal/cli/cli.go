@@ -72,7 +72,8 @@ func newRoot(a *console.App) *cobra.Command {
 		cancelCommand(a), extendCommand(a), statusCommand(a), explainCommand(a))
 	section(root, "Configure:", limitsCommand(a), systemCommand(a), resourceCommand(a),
 		entityCommand(a))
-	section(root, "See who used what, and who changed what:", usageCommand(a), auditCommand(a))
+	section(root, "See who used what, and who changed what:", activityCommand(a),
+		usageCommand(a), auditCommand(a))
 	section(root, "Manage a DynamoDB table:", tableCommand(a), namespaceCommand(a), aggregateCommand(a))
 	section(root, "Run:", serveCommand(a), localCommand(a), lab.DemoCommand(a),
 		lab.ReplayCommand(a), lab.LoadtestCommand(a))

@@ -24,6 +24,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/declared"
+	"github.com/weir-limiter/weir/internal/server/statuspage"
 	"github.com/weir-limiter/weir/internal/testkit/recordstore"
 	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
@@ -90,14 +91,17 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	store, err := memory.Open(&memory.Options{Definitions: m.Definitions})
 	ts.Check(err)
 	clock := clockOf(ts)
-	lim, err := limiter.New(store, &limiter.Options{Now: clock.now, CascadeDepth: 8})
+	activity := statuspage.NewActivity(clock.now())
+	lim, err := limiter.New(store, &limiter.Options{
+		Now: clock.now, CascadeDepth: 8, Observer: activity,
+	})
 	ts.Check(err)
 	records, err := recordstore.Month().New(clock.now)
 	ts.Check(err)
 	ts.Defer(func() { _ = records.Close() })
 	o := &httphandler.Options{
 		Admin: lim, AdminNote: "holds until the next reload or restart", Records: records, Now: clock.now,
-		Limits: declared.New(lim), Store: "memory:",
+		Limits: declared.New(lim), Store: "memory:", Activity: activity.Report,
 	}
 	if slices.Contains(args, "-tokens") {
 		o.Authenticate = authenticateRole

@@ -59,6 +59,7 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 			"use https"})
 	}
 	c.Service, c.Admin, c.Records, c.Limits, c.Namespaces = client, client, client, client, client
+	c.Activity = client.Activity
 	c.Close = func() error {
 		t.transport.CloseIdleConnections()
 		return client.Close()

@@ -16,6 +16,8 @@
 package connect
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
@@ -40,6 +42,13 @@ DynamoDB table, a TigerBeetle cluster, or a snapshot file that no other process 
 last two need --limits, unless weir limits apply has put limits into the snapshot file. A flag takes precedence over both variables, and WEIR_SERVER over
 WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
 --token-file.`
+
+// serverHelp is targetHelp for commands that only a server answers.
+const serverHelp = `
+
+The command asks the server at --server (or WEIR_SERVER; by default
+` + DefaultServer + `). The bearer token for the server is in WEIR_TOKEN, or in a
+file named with --token-file.`
 
 // tableHelp is targetHelp for commands that administer the namespaces of a table.
 const tableHelp = `
@@ -68,6 +77,8 @@ const (
 	// Compares is for commands that read the whole configuration of a store, and what a limits file
 	// manages in it.
 	Compares
+	// Watches is for commands that ask what a server does. A store has no answer.
+	Watches
 	// Divides is for commands that administer the namespaces of a table. The namespace in the URL
 	// of the table need not exist.
 	Divides
@@ -98,6 +109,10 @@ func addTarget(cmd *cobra.Command, does Access) *Target {
 	t := &Target{does: does}
 	t.AddServerFlags(cmd, "`URL` of the server to ask (default "+DefaultServer+")")
 	flags := cmd.Flags()
+	if does == Watches {
+		cmd.Long += serverHelp
+		return t
+	}
 	if does == Divides {
 		cmd.Long += tableHelp
 		flags.StringVar(&t.store, "store", "",
@@ -129,6 +144,9 @@ func (t *Target) resolve(cmd *cobra.Command, env func(string) string) error {
 	case given("server") || given("store"):
 	case env(ServerEnv) != "":
 		t.Server = env(ServerEnv)
+	case env(StoreEnv) != "" && t.does == Watches:
+		return console.UsageError(cmd, "%s names a store, and only a server has an answer: name one with --server",
+			StoreEnv)
 	case env(StoreEnv) != "":
 		t.store = env(StoreEnv)
 	default:
@@ -159,6 +177,8 @@ type Connection struct {
 	Admin   httpapi.Admin
 	Records httpapi.Records
 	Limits  httpapi.LimitsAdmin
+	// Activity returns what a server has decided; nil on a store.
+	Activity func(context.Context) (*httpapi.ActivityReport, error)
 	// Namespaces is nil on a store, unless the command has the access [Divides].
 	Namespaces namespace.Admin
 	Close      func() error

@@ -265,7 +265,7 @@ var rooms = []room{
 			cobra, grpc, awsSDK,
 		},
 		tests: []string{
-			"conformance", "httpapi/httphandler", "internal/declared",
+			"conformance", "httpapi/httphandler", "internal/declared", "internal/server/statuspage",
 			"internal/testkit/liveserver", "internal/testkit/recordstore", testscript,
 		},
 	},
