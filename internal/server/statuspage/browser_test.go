@@ -79,6 +79,8 @@ func TestPageInBrowser(t *testing.T) {
 		{"figures", pageFigures},
 		{"look-up", pageLookUp},
 		{"all rows", pageRows},
+		{"equal denials", pageGroups},
+		{"several charges", pageSeveral},
 		{"hostile names", pageHostile},
 		{"bearer token", pageToken},
 		{"not reachable", pageUnreachable},
@@ -400,3 +402,64 @@ const contrastScript = `(() => {
 	}
 	return { texts, low };
 })()`
+
+// pageGroups shows equal denials once, with their number, and says when many are denied.
+func pageGroups(t *testing.T, b *browser) {
+	l := played(t)
+	// The page leaves out the last second, which is not over.
+	at := l.now
+	l.now = l.now.Add(5 * time.Second)
+	deny := func(entity, owner string, available int64) {
+		asked := []weir.Subject{{Entity: entity, Resource: "r"}}
+		l.activity.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: at,
+			Err: &weir.DeniedError{RetryAfter: time.Second, Charges: asked},
+			Limits: []weir.LimitStatus{{Entity: owner, Resource: "r", Limit: "tpm", Kind: weir.Bucket,
+				Capacity: 9, Available: available, Requested: 5, Exceeded: true}}})
+	}
+	o := &httphandler.Options{
+		Activity: l.activity.Report, StatusPage: statuspage.Page(), Now: func() time.Time { return l.now },
+	}
+	server := httptest.NewServer(httphandler.New(l, o))
+	t.Cleanup(server.Close)
+	p := b.tab(1280, 900, "light", server.URL)
+	const rows = `document.querySelectorAll("#denials-rows tr")`
+	p.until(rows + `.length === 3`)
+	const share = `document.getElementById("high-share")`
+	p.until(share + `.hidden && !document.getElementById("denied").classList.contains("alarm")`)
+
+	for i := range int64(3) {
+		deny("team-a", "acme", i)
+		deny("team-b", "acme", i)
+	}
+	deny("team-a", "team-a", 3) // its own limit: another group
+	p.until(rows + `.length === 6`)
+	p.eval(`{ window.row = `+rows+`[1]; row.querySelector("a").focus(); }`, nil)
+	holds(t, p.text("#denials-rows"), "team-a", "r", "tpm asked 5 · 3 of 9 left",
+		"3 times since", "team-b", "tpm of acme asked 5 · 2 of 9 left",
+		"3 times since", "team-a", "tpm of acme asked 5 · 2 of 9 left", "someone")
+	deny("team-b", "acme", 1)
+	p.until(`row === ` + rows + `[0] && row.contains(document.activeElement) && row.innerText.includes("4 times")`)
+	holds(t, p.text("#denials-rows"), "4 times since", "team-b", "tpm of acme asked 5 · 1 of 9 left", "team-a")
+	p.until("!" + share + `.hidden && document.getElementById("denied").classList.contains("alarm")`)
+	holds(t, p.text("#high-share"), "79% of the reservations of the last two minutes were denied: 11 of 14.",
+		"Most often lately: team-b on r, by tpm of acme (4 of the last 11).")
+	p.faultless(server.URL)
+}
+
+// pageSeveral shows each charge of a denial, and whose each limit is.
+func pageSeveral(t *testing.T, b *browser) {
+	l := played(t)
+	l.activity.Observe(t.Context(), limiter.Event{Verb: weir.VerbReserve, At: l.now,
+		Err: &weir.DeniedError{RetryAfter: time.Second, Charges: []weir.Subject{
+			{Entity: "team-a", Resource: "gpt-4o"}, {Entity: "team-b", Resource: "search"},
+		}},
+		Limits: []weir.LimitStatus{{Entity: "team-b", Resource: "search", Limit: "calls",
+			Kind: weir.Window, Capacity: 9, Requested: 1, Exceeded: true}}})
+	o := &httphandler.Options{Activity: l.activity.Report, StatusPage: statuspage.Page()}
+	server := httptest.NewServer(httphandler.New(l, o))
+	t.Cleanup(server.Close)
+	p := b.tab(1280, 900, "light", server.URL)
+	p.until(`document.querySelectorAll("#denials-rows tr").length === 4`)
+	holds(t, p.text("#denials-rows tr"), "team-a gpt-4o", "team-b search", "calls of team-b", "asked 1 · 0 of 9 left")
+	p.faultless(server.URL)
+}

@@ -191,6 +191,7 @@ function showSeconds(a) {
   write(byID("peak"), peak ? `highest ${whole.format(peak)} a second` : "none in the last two minutes");
 
   const total = (list) => list.reduce((n, x) => n + x, 0);
+  showShare(a, total(denied), total(sums));
   const lately = total(sums.slice(-10)) / 10;
   const refused = total(denied.slice(-10)) / 10;
   const rate = (n) => (n < 10 ? fraction.format(n) : whole.format(Math.round(n)));
@@ -258,34 +259,87 @@ const tag = (text, className = "") => element("span", `tag ${className}`.trim(),
 
 function showDenials(a) {
   latest = a;
-  listOf("denials", a.denials, (rows) => sync(byID("denials-rows"), rows,
-    (d) => [d.at_unix_ms, d.entity, d.resource, d.retry_after_ms, ...d.exceeded.map(
-      (x) => `${x.entity} ${x.resource} ${x.limit} ${x.requested} ${x.available}`)].join(" "),
-    (d) => row(
-      cell("When", "", timeOf(d.at_unix_ms, a.now_unix_ms)),
-      cell("Who", "", element("span", "",
-        d.entity ? entityLink(d.entity, d.resource) : "unknown", " ",
-        d.resource ? element("span", "note id", d.resource) : null)),
+  listOf("denials", groupsOf(a.denials), (rows) => sync(byID("denials-rows"), rows,
+    (g) => g.key,
+    ({ newest: d }) => row(
+      cell("When", "", element("span", "", element("time"), element("span", "note times"))),
+      cell("Who", "", whoAsked(d)),
       cell("Denied by", "", deniedBy(d)),
       cell("Would fit", "", element("span"))),
-    (tr, d) => write(tr.children[3].firstChild, wouldFit(d, a.now_unix_ms))));
+    (tr, g) => fillDenial(tr, g, a.now_unix_ms)));
 }
 
-function timeOf(ms, now) {
-  const t = element("time", "", time(ms, now));
-  t.dateTime = t.title = new Date(ms).toISOString();
-  return t;
+const chargesOf = (d) => d.charges ?? [{ entity: d.entity, resource: d.resource }];
+
+// groupsOf puts denials together that name the same who asked, limits, and whose limits. The groups
+// are in the order of their newest denials, as the denials are.
+function groupsOf(denials) {
+  const groups = new Map();
+  for (const d of denials) {
+    const key = JSON.stringify([
+      chargesOf(d).map((c) => [c.entity, c.resource]),
+      d.exceeded.map((x) => [x.entity, x.resource, x.limit, x.kind]), d.more ?? 0, d.contended ?? false,
+    ], (_, v) => (typeof v === "bigint" ? String(v) : v));
+    const group = groups.get(key);
+    if (group) Object.assign(group, { oldest: d, count: group.count + 1 });
+    else groups.set(key, { key, newest: d, oldest: d, count: 1 });
+  }
+  return [...groups.values()];
 }
 
+// fillDenial writes what differs between the denials of a group: those of the newest.
+function fillDenial(tr, { newest: d, oldest, count: n }, now) {
+  const [at, times] = tr.children[0].firstChild.children;
+  write(at, time(d.at_unix_ms, now));
+  at.dateTime = at.title = new Date(d.at_unix_ms).toISOString();
+  write(times, n > 1 ? ` ${whole.format(n)} times since ${time(oldest.at_unix_ms, now)}` : "");
+  const items = tr.children[2].firstChild.children;
+  d.exceeded.forEach((x, i) => write(items[i].lastElementChild, `asked ${whole.format(x.requested)} · ${amount(x)}`));
+  write(tr.children[3].firstChild, wouldFit(d, now));
+}
+
+// whoAsked names every charge, with a link to what its entity has left.
+function whoAsked(d) {
+  const names = chargesOf(d).map(({ entity, resource }) => [
+    entity ? entityLink(entity, resource) : "unknown", " ",
+    resource ? element("span", "note id", resource) : null,
+  ]);
+  if (names.length === 1) return element("span", "", ...names[0]);
+  return element("ul", "by", ...names.map((name) => element("li", "", ...name)));
+}
+
+// deniedBy names the limits that denied, and whose they are unless they are those of the one who asked.
 function deniedBy(d) {
+  const charges = chargesOf(d);
+  const own = (x) => charges.length === 1 && x.entity === charges[0].entity && x.resource === charges[0].resource;
   const items = d.exceeded.map((x) => element("li", "",
     element("span", "id", x.limit), " ",
-    x.entity !== d.entity || x.resource !== d.resource ? "of " : null,
-    x.entity !== d.entity || x.resource !== d.resource ? entityLink(x.entity, x.resource) : null, " ",
-    element("span", "note", `asked ${whole.format(x.requested)} · ${amount(x)}`)));
+    own(x) ? null : "of ",
+    own(x) ? null : entityLink(x.entity, x.resource), " ",
+    element("span", "note")));
   if (d.more) items.push(element("li", "note", `and ${whole.format(d.more)} more`));
   if (d.contended) items.push(element("li", "", "other writers, which were faster"));
   return element("ul", "by", ...items);
+}
+
+// The share of denials in the last two minutes above which the page says so, and the number of
+// reservations from which on it looks at the share.
+const highShare = 1 / 5;
+const enoughToShare = 10;
+
+// showShare says if many of the reservations were denied, and to whom that happens most.
+function showShare(a, denied, all) {
+  const high = all >= enoughToShare && denied > all * highShare;
+  byID("denied").classList.toggle("alarm", high);
+  show(byID("high-share"), high);
+  if (!high) return;
+  const [most] = groupsOf(a.denials).toSorted((x, y) => y.count - x.count);
+  const who = most && chargesOf(most.newest).map((c) => `${c.entity} on ${c.resource}`).join(", ");
+  const by = most && most.newest.exceeded.map((x) => `${x.limit} of ${x.entity}`).join(", ");
+  const lately = most ? ` Most often lately: ${who}${by ? `, by ${by}` : ""} ` +
+    `(${whole.format(most.count)} of the last ${whole.format(a.denials.length)}).` : "";
+  write(byID("high-share"), `${percent(denied, all)} of the reservations of the last two minutes were denied: ` +
+    `${whole.format(denied)} of ${whole.format(all)}.${lately}`);
 }
 
 function wouldFit(d, now) {

@@ -46,6 +46,7 @@ const kept = new WeakMap(); // of each parent, its children by key
 // sync makes the children of parent those of items, in order. Elements stay as long as their keys, so
 // that focus and selection do too.
 export function sync(parent, items, keyOf, make, fill) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
   const old = kept.get(parent) ?? new Map();
   const now = new Map();
   for (const item of items) {
@@ -61,6 +62,8 @@ export function sync(parent, items, keyOf, make, fill) {
     fill(e, item);
   }
   kept.set(parent, now);
+  // An element that was moved has lost the focus.
+  if (focused && focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 /* The server. */
