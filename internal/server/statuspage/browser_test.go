@@ -433,6 +433,7 @@ func pageGroups(t *testing.T, b *browser) {
 	}
 	deny("team-a", "team-a", 3) // its own limit: another group
 	p.until(rows + `.length === 6`)
+	holds(t, p.text("#parties-rows"), "acme 0 7", "team-a 4 1", "acme-bot 2 2", "team-b 3 0", "someone 1 1")
 	p.eval(`{ window.row = `+rows+`[1]; row.querySelector("a").focus(); }`, nil)
 	holds(t, p.text("#denials-rows"), "team-a", "r", "tpm asked 5 · 3 of 9 left",
 		"3 times since", "team-b", "tpm of acme asked 5 · 2 of 9 left",

@@ -151,7 +151,10 @@ let spokenAt = 0;
 function showActivity(a) {
   show(byID("no-activity"), a === null);
   for (const id of ["figures", "denials", "limits"]) show(byID(id), a !== null);
-  if (a === null) return;
+  if (a === null) {
+    for (const id of ["parties", "high-share"]) show(byID(id), false); // the figures show them where needed
+    return;
+  }
   const all = a.admitted + a.denied;
   write(byID("since"), `since ${time(a.since_unix_ms, a.now_unix_ms)}` +
     (a.now_unix_ms - a.since_unix_ms >= 1000 ? `, for ${span(a.now_unix_ms - a.since_unix_ms)}` : ""));
@@ -164,8 +167,7 @@ function showActivity(a) {
   write(byID("denied-note"), all ? `${percent(a.denied, all)} of reservations` : "");
   showErrors(a.errors);
   showSeconds(a);
-  showLimits(a.limits);
-  showDenials(a);
+  showLists(a);
   suggest(a);
 }
 
@@ -208,7 +210,7 @@ function showSeconds(a) {
 
 /* Lists that show their first rows until asked for all. */
 
-const open = { denials: false, limits: false };
+const open = { denials: false, parties: false, limits: false };
 
 function listOf(id, items, sync) {
   show(byID(`${id}-empty`), items.length === 0);
@@ -230,6 +232,7 @@ let latest = null;
 function showLists(a) {
   showLimits(a.limits);
   showDenials(a);
+  showParties(a);
 }
 
 const limitColumns = [
@@ -333,13 +336,45 @@ function showShare(a, denied, all) {
   byID("denied").classList.toggle("alarm", high);
   show(byID("high-share"), high);
   if (!high) return;
+  const parts = [`${percent(denied, all)} of the reservations of the last two minutes were denied: ` +
+    `${whole.format(denied)} of ${whole.format(all)}.`];
   const [most] = groupsOf(a.denials).toSorted((x, y) => y.count - x.count);
-  const who = most && chargesOf(most.newest).map((c) => `${c.entity} on ${c.resource}`).join(", ");
-  const by = most && most.newest.exceeded.map((x) => `${x.limit} of ${x.entity}`).join(", ");
-  const lately = most ? ` Most often lately: ${who}${by ? `, by ${by}` : ""} ` +
-    `(${whole.format(most.count)} of the last ${whole.format(a.denials.length)}).` : "";
-  write(byID("high-share"), `${percent(denied, all)} of the reservations of the last two minutes were denied: ` +
-    `${whole.format(denied)} of ${whole.format(all)}.${lately}`);
+  if (most) {
+    const id = (name) => element("span", "id", name);
+    parts.push(" Most often lately: ");
+    chargesOf(most.newest).forEach((c, i) => parts.push(i ? ", " : "", id(c.entity), " on ", id(c.resource)));
+    most.newest.exceeded.forEach((x, i) => parts.push(i ? ", " : ", by ", id(x.limit), " of ", id(x.entity)));
+    parts.push(` (${whole.format(most.count)} of the last ${whole.format(a.denials.length)}).`);
+  }
+  const text = parts.map((part) => part.textContent ?? part).join("");
+  if (byID("high-share").textContent !== text) byID("high-share").replaceChildren(...parts);
+}
+
+// showParties counts denials by entity: what it asked, and what its limits denied.
+function showParties(a) {
+  const parties = new Map();
+  const add = (list, as) => {
+    for (const { entity, denied } of list ?? []) {
+      const party = parties.get(entity) ?? { entity, asked: 0, owned: 0 };
+      parties.set(entity, { ...party, [as]: denied });
+    }
+  };
+  add(a.denied_askers, "asked");
+  add(a.denied_owners, "owned");
+  show(byID("parties"), parties.size > 0);
+  const rank = (p) => (p.entity ? Number(p.asked) + Number(p.owned) : -1); // the others come last
+  const most = [...parties.values()].toSorted((x, y) => rank(y) - rank(x));
+  listOf("parties", most, (rows) => sync(byID("parties-rows"), rows,
+    (p) => p.entity,
+    (p) => row(
+      cell("Entity", "", p.entity ? entityLink(p.entity, "") : element("span", "", "all others")),
+      cell("Asked, and was denied", "number", element("span")),
+      cell("Its limits denied", "number", element("span"))),
+    (tr, p) => [p.asked, p.owned].forEach((n, i) => {
+      const span = tr.children[i + 1].firstChild;
+      write(span, whole.format(n));
+      span.className = Number(n) === 0 ? "zero" : "alarm";
+    })));
 }
 
 function wouldFit(d, now) {
