@@ -88,7 +88,9 @@ func (w *denialWatch) print(r *httpapi.ActivityReport) error {
 	var b bytes.Buffer
 	for i := len(fresh) - 1; i >= 0; i-- { // the newest comes first in a report
 		if d := &fresh[i]; w.flags.wants(d) {
-			w.write(&b, d)
+			if err := w.write(&b, d); err != nil {
+				return fmt.Errorf("output: %w", err)
+			}
 		}
 	}
 	if _, err := w.app.Streams.Out.Write(b.Bytes()); err != nil {
@@ -98,16 +100,16 @@ func (w *denialWatch) print(r *httpapi.ActivityReport) error {
 }
 
 // write prints a denial on a line.
-func (w *denialWatch) write(b *bytes.Buffer, d *httpapi.ActivityDenial) {
+func (w *denialWatch) write(b *bytes.Buffer, d *httpapi.ActivityDenial) error {
 	if w.json {
 		e := json.NewEncoder(b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(d) // strings and numbers can be written, and a buffer never fails
-		return
+		return e.Encode(d)
 	}
 	cells := denialCells(d)
 	line := fmt.Sprintf("%s  %s  denied by %s  retry after %s", cells[0], cells[1], cells[2], cells[3])
 	b.WriteString(text.Printable(line) + "\n")
+	return nil
 }
 
 // note prints a sentence to standard error.
