@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weir-limiter/weir"
@@ -17,16 +18,17 @@ type askedObserver struct{ seen []string }
 
 // Observe implements [limiter.Observer].
 func (o *askedObserver) Observe(_ context.Context, e limiter.Event) {
-	line := string(e.Verb)
+	var line strings.Builder
+	line.WriteString(string(e.Verb))
 	for _, c := range e.Charges {
-		line += fmt.Sprintf(" %s/%s%v", c.Entity, c.Resource, c.Costs)
+		line.WriteString(fmt.Sprintf(" %s/%s%v", c.Entity, c.Resource, c.Costs))
 	}
 	if d, ok := errors.AsType[*weir.DeniedError](e.Err); ok {
-		line += fmt.Sprintf(" denied %v", d.Charges)
+		line.WriteString(fmt.Sprintf(" denied %v", d.Charges))
 	} else if e.Err != nil {
-		line += " failed"
+		line.WriteString(" failed")
 	}
-	o.seen = append(o.seen, line)
+	o.seen = append(o.seen, line.String())
 }
 
 func family(t *testing.T, o limiter.Observer) *limiter.Limiter {
