@@ -40,7 +40,8 @@ func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *
 // whether call succeeded or not. Without a report, Do completes the lease with what was reserved if
 // call succeeded. If call failed or panicked or the context has ended, Do cancels the lease, unless
 // call has said that the request was sent ([Lease.Sent]): then what was reserved stays charged, so
-// that aborting a stream does not make it free.
+// that aborting a stream does not make it free. If call has said that nothing was used
+// ([Lease.GiveBack]), Do cancels the lease in any case.
 //
 // Do extends the lease first, because it may have been reserved some time ago. If it has ended, or
 // its slots have timed out, Do returns an error with code [Ended] and does not run call. If the
@@ -84,17 +85,19 @@ func (l *Lease) do(
 func (l *Lease) settleReported(ctx context.Context, succeeded bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
 	defer cancel()
+	report := l.notes.Load().lastReport()
 	var err error
-	if report := l.report.Load(); report != nil {
-		if _, err = l.Complete(ctx, *report...); errors.Is(err, Invalid) {
+	switch {
+	case report == nil && !succeeded && !l.sent.Load(), report != nil && report.nothing:
+		_, err = l.Cancel(ctx)
+	case report == nil:
+		_, err = l.Complete(ctx)
+	default:
+		if _, err = l.Complete(ctx, report.actuals...); errors.Is(err, Invalid) {
 			// Complete without the report: the amounts stay as reserved, but the slots return.
 			_, failed := l.Complete(ctx)
 			err = errors.Join(err, failed)
 		}
-	} else if succeeded || l.sent.Load() {
-		_, err = l.Complete(ctx)
-	} else {
-		_, err = l.Cancel(ctx)
 	}
 	return err
 }

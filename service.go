@@ -2,7 +2,6 @@ package weir
 
 import (
 	"context"
-	"maps"
 	"sync/atomic"
 	"time"
 )
@@ -86,10 +85,11 @@ type Lease struct {
 	// change it.
 	Limits []LimitStatus
 
-	service Service
-	seq     atomic.Int64
-	sent    atomic.Bool
-	report  atomic.Pointer[[]Costs]
+	service   Service
+	seq       atomic.Int64
+	sent      atomic.Bool
+	completed atomic.Pointer[Receipt] // of a Complete that succeeded
+	notes     atomic.Pointer[leaseNotes]
 }
 
 // Bind sets the service that the lease's methods call. Only implementations of [Service] need it,
@@ -108,11 +108,32 @@ func (l *Lease) Adjust(ctx context.Context, totals ...Costs) (*Receipt, error) {
 
 // Complete ends the lease and charges what was used; see [Service.Complete].
 func (l *Lease) Complete(ctx context.Context, actuals ...Costs) (*Receipt, error) {
-	return l.service.Complete(ctx, l.ID, actuals)
+	receipt, err := l.service.Complete(ctx, l.ID, actuals)
+	switch {
+	case err == nil:
+		l.completed.Store(receipt)
+	case mayRepeat(err):
+		l.remember().setUnanswered(actuals)
+	}
+	return receipt, err
 }
 
-// Cancel ends the lease and gives everything back; see [Service.Cancel].
+// Cancel ends the lease and gives everything back; see [Service.Cancel]. It can be deferred: what
+// was completed through this lease stays so. After a Complete that succeeded, Cancel makes no call,
+// and returns the receipt of that Complete. After a Complete that may be repeated, because its
+// outcome is unknown or the service was overloaded, Cancel repeats it, and gives nothing back.
+// After one that was refused, it cancels.
+//
+// If two goroutines complete and cancel at the same time, the service decides by the one that it
+// gets first.
 func (l *Lease) Cancel(ctx context.Context) (*Receipt, error) {
+	if done := l.completed.Load(); done != nil {
+		receipt := *done
+		return &receipt, nil
+	}
+	if actuals, unanswered := l.notes.Load().completion(); unanswered {
+		return l.Complete(ctx, actuals...)
+	}
 	return l.service.Cancel(ctx, l.ID)
 }
 
@@ -127,12 +148,13 @@ func (l *Lease) Sent() { l.sent.Store(true) }
 
 // Report tells [Do] what was used. A later report replaces an earlier one. The costs are copied.
 func (l *Lease) Report(actuals ...Costs) {
-	report := make([]Costs, len(actuals))
-	for i, c := range actuals {
-		report[i] = maps.Clone(c)
-	}
-	l.report.Store(&report)
+	l.remember().setReport(&leaseReport{actuals: cloneCosts(actuals)})
 }
+
+// GiveBack tells [Do] that nothing was used: Do cancels the lease when the function returns, even
+// if the function succeeds or has called Sent. It is a report: it replaces an earlier one, and a
+// later one replaces it. Without Do, [Lease.Cancel] gives everything back at once.
+func (l *Lease) GiveBack() { l.remember().setReport(&leaseReport{nothing: true}) }
 
 // Verb names what is done to a lease.
 type Verb string

@@ -130,5 +130,5 @@ func leaseCounts(s *caseWorld) {
 	s.done(l.Extend(s.Context()))
 	s.done(l.Complete(s.Context(), cost(1)))
 	s.expectAvailable("a", cost(99))
-	s.refuses(weir.Conflict)(l.Cancel(s.Context()))
+	s.refuses(weir.Conflict)(s.Cancel(s.Context(), l.ID))
 }

@@ -87,7 +87,7 @@ func doUnreported(s *caseWorld) {
 		lease = l
 		return nil
 	}), nil)
-	s.refuses(weir.Conflict)(lease.Cancel(s.Context()))
+	s.refuses(weir.Conflict)(s.Cancel(s.Context(), lease.ID))
 	s.expectDo(s.runDo("b", 10, func(_ context.Context, l *weir.Lease) error {
 		lease = l
 		return errCall
