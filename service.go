@@ -156,6 +156,10 @@ func (l *Lease) Report(actuals ...Costs) {
 // later one replaces it. Without Do, [Lease.Cancel] gives everything back at once.
 func (l *Lease) GiveBack() { l.remember().setReport(&leaseReport{nothing: true}) }
 
+// Decided reports whether Sent, Report or GiveBack was called. It is for code around the function
+// that [Do] runs, such as a middleware, that would decide otherwise.
+func (l *Lease) Decided() bool { return l.sent.Load() || l.notes.Load().lastReport() != nil }
+
 // Verb names what is done to a lease.
 type Verb string
 

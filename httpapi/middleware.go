@@ -11,6 +11,13 @@ import (
 
 // MiddlewareOptions configures a [Middleware]. A nil *MiddlewareOptions means all defaults.
 type MiddlewareOptions struct {
+	// Settle says what a request is charged, by the answer of the handler. It is not called if the
+	// handler has called [weir.Lease.Report], GiveBack or Sent, nor if the handler panicked or its
+	// client hung up before it began to answer. Default: [SettleByStatus].
+	Settle func(a Answer) Settlement
+	// Requests names the limits that count requests, such as "rpm". [SettleGiveBack] leaves them
+	// charged. Default: none.
+	Requests []string
 	// NoRateLimits leaves the RateLimit headers out of all answers. Default: false.
 	NoRateLimits bool
 	// SettleFailed is called if the lease of a request could not be settled after the handler has
@@ -32,15 +39,21 @@ type MiddlewareOptions struct {
 // error with code [weir.Invalid]. These answers name entities and limits.
 //
 // The handler gets its lease from [LeaseFrom]. If it calls [weir.Lease.Report], the reported units
-// are charged, and a report of zeros refunds all units. Without a report, a handler that returns is
-// charged the reserved units, whatever its status. A handler that panics, or whose client has hung
-// up, is charged nothing unless it called [weir.Lease.Sent]. A panic is passed on.
+// are charged, and [weir.Lease.GiveBack] refunds all units. Without them, a handler that has called
+// [weir.Lease.Sent] is charged the reserved units. If it has called none of them, the option Settle
+// decides by its answer: by default, an error status is charged nothing, and every other answer the
+// reserved units, even if the handler panics or its client hangs up before the end. A handler that
+// panics, or whose client hangs up, before it has begun to answer is charged nothing. A panic is
+// passed on.
 func Middleware(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *MiddlewareOptions,
 ) func(http.Handler) http.Handler {
 	m := &middleware{service: s, ask: ask}
 	if o != nil {
 		m.options = *o
+	}
+	if m.options.Settle == nil {
+		m.options.Settle = SettleByStatus
 	}
 	if m.options.SettleFailed == nil {
 		m.options.SettleFailed = func(*http.Request, error) {}
@@ -80,7 +93,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		if m.limits != nil {
 			m.limits.Set(w.Header(), lease.Limits)
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
+		m.handle(w, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)), next, asked)
 		return nil
 	})
 	switch {
@@ -89,6 +102,32 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	case err != nil:
 		apijson.NewWriter().WriteProblem(w, err, m.limits)
 	}
+}
+
+// handle runs the handler. Then it says, unless the handler has, what is charged, even if the
+// handler panics.
+func (m *middleware) handle(
+	w http.ResponseWriter, r *http.Request, next http.Handler, asked *weir.Request,
+) {
+	lease, watched, returned := LeaseFrom(r.Context()), &answerWriter{ResponseWriter: w}, false
+	defer func() {
+		left := r.Context().Err() != nil
+		cut := !returned || left
+		if watched.status == 0 && !cut {
+			watched.status = http.StatusOK // that is what the server sends
+		}
+		if watched.status == 0 || lease.Decided() {
+			return
+		}
+		a := Answer{Status: watched.status, Bytes: watched.bytes, Cut: cut, Left: left}
+		if m.options.Settle(a) == SettleGiveBack {
+			giveBack(lease, asked, m.options.Requests)
+		} else {
+			lease.Sent()
+		}
+	}()
+	next.ServeHTTP(watched, r)
+	returned = true
 }
 
 type leaseKey struct{}

@@ -41,22 +41,37 @@ func chat(t *testing.T, body string) *http.Request {
 	)
 }
 
-func TestMiddlewareSettles(t *testing.T) {
-	t.Parallel()
+// middlewareCase is what a handler does, and what is used then.
+type middlewareCase struct {
+	name string
+	next func(w http.ResponseWriter, l *weir.Lease)
+	used int64
+	up   any
+}
+
+func middlewareCases() []middlewareCase {
 	zero, three := weir.Costs{"n": 0}, weir.Costs{"n": 3}
-	tests := []struct {
-		name string
-		next func(w http.ResponseWriter, l *weir.Lease)
-		used int64
-		up   any
-	}{
+	return []middlewareCase{
 		{"nothing said", func(http.ResponseWriter, *weir.Lease) {}, 4, nil},
 		{
 			"an error status",
 			func(w http.ResponseWriter, _ *weir.Lease) { w.WriteHeader(http.StatusInternalServerError) },
+			0,
+			nil,
+		},
+		{
+			"an error status after the call was sent",
+			func(w http.ResponseWriter, l *weir.Lease) { l.Sent(); w.WriteHeader(http.StatusInternalServerError) },
 			4,
 			nil,
 		},
+		{
+			"an error status after a report",
+			func(w http.ResponseWriter, l *weir.Lease) { l.Report(three); w.WriteHeader(http.StatusBadRequest) },
+			3,
+			nil,
+		},
+		{"nothing used", func(_ http.ResponseWriter, l *weir.Lease) { l.GiveBack() }, 0, nil},
 		{"a report", func(_ http.ResponseWriter, l *weir.Lease) { l.Report(three) }, 3, nil},
 		{"a report of nothing", func(_ http.ResponseWriter, l *weir.Lease) { l.Report(zero) }, 0, nil},
 		{"a panic", func(http.ResponseWriter, *weir.Lease) { panic("ouch") }, 0, "ouch"},
@@ -73,13 +88,29 @@ func TestMiddlewareSettles(t *testing.T) {
 			"ouch",
 		},
 		{
+			"a panic after the answer has begun",
+			func(w http.ResponseWriter, _ *weir.Lease) { w.WriteHeader(http.StatusOK); panic("ouch") },
+			4,
+			"ouch",
+		},
+		{
+			"a panic after an early hint",
+			func(w http.ResponseWriter, _ *weir.Lease) { w.WriteHeader(http.StatusEarlyHints); panic("ouch") },
+			0,
+			"ouch",
+		},
+		{
 			"an abort",
 			func(http.ResponseWriter, *weir.Lease) { panic(http.ErrAbortHandler) },
 			0,
 			http.ErrAbortHandler,
 		},
 	}
-	for _, test := range tests {
+}
+
+func TestMiddlewareSettles(t *testing.T) {
+	t.Parallel()
+	for _, test := range middlewareCases() {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			a := newCountingLimiter(t)
@@ -97,22 +128,28 @@ func TestMiddlewareSettles(t *testing.T) {
 }
 
 // TestMiddlewareClientGone checks that the reservation of a client that hangs up is refunded,
-// unless the call was sent.
+// unless the call was sent or the answer has begun.
 func TestMiddlewareClientGone(t *testing.T) {
 	t.Parallel()
-	for _, sent := range []bool{false, true} {
+	for _, test := range []struct {
+		name string
+		do   func(w http.ResponseWriter, l *weir.Lease)
+		used int64
+	}{
+		{"before anything", func(http.ResponseWriter, *weir.Lease) {}, 0},
+		{"after the call was sent", func(_ http.ResponseWriter, l *weir.Lease) { l.Sent() }, 4},
+		{"after the first byte", func(w http.ResponseWriter, _ *weir.Lease) { _, _ = w.Write([]byte("h")) }, 4},
+	} {
 		a := newCountingLimiter(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if sent {
-				httpapi.LeaseFrom(r.Context()).Sent()
-			}
+		next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			test.do(w, httpapi.LeaseFrom(r.Context()))
 			cancel()
 			<-r.Context().Done()
 		})
 		r := httptest.NewRequestWithContext(ctx, "POST", "/chat", nil)
 		httpapi.Middleware(a, askFour, nil)(next).ServeHTTP(httptest.NewRecorder(), r)
-		a.used("after", map[bool]int64{false: 0, true: 4}[sent], 0)
+		a.used(test.name, test.used, 0)
 	}
 }
 

@@ -19,7 +19,14 @@ type TransportOptions struct {
 	// Wait makes a request wait, as [weir.Wait] does, until it fits or its context ends. Default:
 	// RoundTrip returns a denial at once.
 	Wait *weir.WaitOptions
-	// Actuals returns the units that a call has used. It is called after the response was read to
+	// Settle says what a call is charged, by its answer. It is also called if there was no answer
+	// although the headers of the request were written. Default: [SettleByStatus].
+	Settle func(a Answer) Settlement
+	// Requests names the limits that count requests, such as "rpm". [SettleGiveBack] leaves them
+	// charged. Default: none.
+	Requests []string
+	// Actuals returns the units that a call has used. It is called if there was an answer and
+	// Settle says [SettleReported], after the response was read to
 	// its end or closed, or after the context has ended. The response has no body; tail is the end
 	// of the part that was read, which may be cut off at both sides. If ok is false, the reserved
 	// units stay charged. Default: ok is always false.
@@ -38,9 +45,9 @@ type TransportOptions struct {
 //
 // RoundTrip does not send a request that is denied or whose reservation fails. It returns the
 // [weir.DeniedError] or [weir.Error], which [http.Client] wraps. A request that fails before its
-// headers were written is refunded. After that, the call may have been billed, so it stays charged
-// unless Actuals says otherwise, whatever the status of the response and however much of it was
-// read.
+// headers were written is refunded. After that, the options Settle and Actuals decide: by default,
+// an error status is charged nothing, and everything else stays charged unless Actuals says
+// otherwise, however much of the response was read, because the call may have been billed.
 //
 // Closing a body waits until the lease is settled, unless the context of the request has ended.
 type Transport struct {
@@ -71,6 +78,9 @@ func NewTransport(
 	if t.options.Tail <= 0 {
 		t.options.Tail = 64 << 10
 	}
+	if t.options.Settle == nil {
+		t.options.Settle = SettleByStatus
+	}
 	if t.options.SettleFailed == nil {
 		t.options.SettleFailed = func(*http.Request, error) {}
 	}
@@ -87,8 +97,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if asked == nil {
 		return t.options.Base.RoundTrip(req)
 	}
-	e := newExchange(t, req)
-	if err := e.reserve(asked); err != nil {
+	e := newExchange(t, req, asked)
+	if err := e.reserve(); err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -126,6 +136,7 @@ func (w waitingService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lea
 type exchange struct {
 	transport *Transport
 	req       *http.Request
+	asked     *weir.Request
 	lease     *weir.Lease
 
 	leases   chan *weir.Lease // receives the lease
@@ -138,14 +149,15 @@ type exchange struct {
 	response *http.Response // or nil; valid after answered
 	seen     http.Response  // the response without its body, for Actuals
 	end      sync.Once
+	bytes    atomic.Int64 // read from the body
 	mu       sync.Mutex
 	tail     []byte
 }
 
-func newExchange(t *Transport, req *http.Request) *exchange {
+func newExchange(t *Transport, req *http.Request, asked *weir.Request) *exchange {
 	return &exchange{
-		transport: t, req: req, leases: make(chan *weir.Lease, 1), answered: make(chan struct{}),
-		over: make(chan struct{}), settled: make(chan struct{}),
+		transport: t, req: req, asked: asked, leases: make(chan *weir.Lease, 1),
+		answered: make(chan struct{}), over: make(chan struct{}), settled: make(chan struct{}),
 	}
 }
 
@@ -153,14 +165,14 @@ func newExchange(t *Transport, req *http.Request) *exchange {
 var errNotSent = errors.New("the request was not sent")
 
 // reserve starts Do, and returns when Do has a lease or an error.
-func (e *exchange) reserve(asked *weir.Request) error {
+func (e *exchange) reserve() error {
 	go func() {
 		defer close(e.settled)
 		held := false
 		service := abandonReporter{e.transport.service, func(err error) {
 			e.transport.options.SettleFailed(e.req, err)
 		}}
-		e.err = weir.Do(e.req.Context(), service, asked,
+		e.err = weir.Do(e.req.Context(), service, e.asked,
 			func(ctx context.Context, lease *weir.Lease) error {
 				held = true
 				return e.runUnderLease(ctx, lease)
@@ -204,7 +216,7 @@ func (e *exchange) runUnderLease(ctx context.Context, lease *weir.Lease) error {
 	select {
 	case <-e.over:
 	case <-ctx.Done():
-		e.finish(false)
+		e.finish(false, Answer{Cut: true, Left: true})
 	}
 	return nil
 }
@@ -223,12 +235,15 @@ func (e *exchange) send() (*http.Response, error) {
 			e.unsent = true
 		} else {
 			e.lease.Sent()
+			if resp == nil {
+				e.settle(Answer{Cut: true, Left: e.req.Context().Err() != nil})
+			}
 		}
 		close(e.answered)
 		if resp == nil {
 			e.wait()
 		} else if empty {
-			e.finish(true) // some callers do not close an empty body
+			e.finish(true, Answer{}) // some callers do not close an empty body
 		}
 	}()
 	sent := e.req.WithContext(httptrace.WithClientTrace(e.req.Context(), &httptrace.ClientTrace{
@@ -255,25 +270,43 @@ func (e *exchange) send() (*http.Response, error) {
 }
 
 // finish ends the exchange when nothing more is read. The argument byReader reports whether the
-// reader of the body calls it, so that trailers are valid.
-func (e *exchange) finish(byReader bool) {
+// reader of the body calls it, so that trailers are valid. It adds the status and the number of
+// bytes to the answer.
+func (e *exchange) finish(byReader bool, a Answer) {
 	e.end.Do(func() {
 		defer close(e.over)
-		actuals := e.transport.options.Actuals
-		if actuals == nil {
-			return
-		}
-		e.mu.Lock()
-		tail := e.tail
-		e.tail = nil
-		e.mu.Unlock()
-		if byReader {
-			e.seen.Trailer = e.response.Trailer
-		}
-		if used, ok := actuals(&e.seen, tail[max(0, len(tail)-e.transport.options.Tail):]); ok {
-			e.lease.Report(used...)
+		a.Status, a.Bytes = e.seen.StatusCode, e.bytes.Load()
+		if e.settle(a) == SettleReported {
+			e.reportActuals(byReader)
 		}
 	})
+}
+
+// settle returns what Settle says about an answer, and gives back if it says so.
+func (e *exchange) settle(a Answer) Settlement {
+	how := e.transport.options.Settle(a)
+	if how == SettleGiveBack {
+		giveBack(e.lease, e.asked, e.transport.options.Requests)
+	}
+	return how
+}
+
+// reportActuals reports what Actuals says.
+func (e *exchange) reportActuals(byReader bool) {
+	actuals := e.transport.options.Actuals
+	if actuals == nil {
+		return
+	}
+	e.mu.Lock()
+	tail := e.tail
+	e.tail = nil
+	e.mu.Unlock()
+	if byReader {
+		e.seen.Trailer = e.response.Trailer
+	}
+	if used, ok := actuals(&e.seen, tail[max(0, len(tail)-e.transport.options.Tail):]); ok {
+		e.lease.Report(used...)
+	}
 }
 
 // appendTail appends to the tail of the body.
@@ -321,9 +354,12 @@ func (e *exchange) watch(body io.ReadCloser) io.ReadCloser {
 // Read reads, and ends the exchange at the end of the body.
 func (b *exchangeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.exchange.bytes.Add(int64(n))
 	b.exchange.appendTail(p[:n])
 	if err != nil {
-		b.exchange.finish(true)
+		cut := !errors.Is(err, io.EOF)
+		left := cut && b.exchange.req.Context().Err() != nil
+		b.exchange.finish(true, Answer{Cut: cut, Left: left})
 	}
 	return n, err
 }
@@ -331,7 +367,9 @@ func (b *exchangeBody) Read(p []byte) (int, error) {
 // Close ends the exchange and waits until it is settled.
 func (b *exchangeBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.exchange.finish(true)
-	b.exchange.wait()
+	e := b.exchange
+	whole := e.seen.ContentLength >= 0 && e.bytes.Load() >= e.seen.ContentLength
+	e.finish(true, Answer{Cut: !whole, Left: !whole})
+	e.wait()
 	return err
 }
