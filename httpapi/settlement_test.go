@@ -162,7 +162,7 @@ func (s settled) expect(t *testing.T, cell string) {
 }
 
 // playSettlement sends one request through a proxy to an upstream, and returns what is in use when
-// the proxy is done. A nil upstream does not listen.
+// the proxy is done. A nil upstream cannot be reached.
 func playSettlement(
 	t *testing.T, o *httpapi.TransportOptions, upstream http.HandlerFunc, row string, inMiddleware bool,
 ) settled {
@@ -177,9 +177,6 @@ func playSettlement(
 		upstream(w, r)
 	}))
 	defer back.Close()
-	if upstream == nil {
-		back.Close()
-	}
 	at, err := url.Parse(back.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +186,9 @@ func playSettlement(
 	}
 	failed := func(_ *http.Request, err error) { t.Errorf("not settled: %v", err) }
 	base := &http.Transport{}
+	if upstream == nil {
+		base.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errGone }
+	}
 	defer base.CloseIdleConnections()
 	proxy := httputil.NewSingleHostReverseProxy(at)
 	proxy.Transport, proxy.ErrorLog = base, log.New(io.Discard, "", 0)
@@ -390,10 +390,10 @@ func TestMiddlewareWriter(t *testing.T) {
 		},
 	} {
 		a := newCountingLimiter(t)
-		var seen httpapi.Answer
+		seen := make(chan httpapi.Answer, 1)
 		server := httptest.NewServer(httpapi.Middleware(a, askFour, &httpapi.MiddlewareOptions{
 			Settle: func(answer httpapi.Answer) httpapi.Settlement {
-				seen = answer
+				seen <- answer
 				return httpapi.SettleReserved
 			},
 		})(next))
@@ -411,8 +411,8 @@ func TestMiddlewareWriter(t *testing.T) {
 		if name == "hijacks" {
 			want = httpapi.Answer{Status: 101} // the rest is not seen
 		}
-		if seen != want {
-			t.Errorf("%s: Settle got %+v, want %+v", name, seen, want)
+		if got := <-seen; got != want {
+			t.Errorf("%s: Settle got %+v, want %+v", name, got, want)
 		}
 	}
 }
