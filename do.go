@@ -90,10 +90,12 @@ func (l *Lease) settleReported(ctx context.Context, succeeded bool) error {
 	switch {
 	case report == nil && !succeeded && !l.sent.Load(), report != nil && report.nothing:
 		_, err = l.Cancel(ctx)
-	case report == nil:
-		_, err = l.Complete(ctx)
 	default:
-		if _, err = l.Complete(ctx, report.actuals...); errors.Is(err, Invalid) {
+		var actuals []Costs
+		if report != nil {
+			actuals = report.actuals
+		}
+		if _, err = l.Complete(ctx, actuals...); errors.Is(err, Invalid) {
 			// Complete without the report: the amounts stay as reserved, but the slots return.
 			_, failed := l.Complete(ctx)
 			err = errors.Join(err, failed)

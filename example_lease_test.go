@@ -54,6 +54,42 @@ func ExampleLease_Adjust() {
 	// 1200 used, -200 left
 }
 
+// If each part of a streamed answer says only how many tokens it has, Add counts them. The first
+// delta takes back what was reserved.
+func ExampleLease_Add() {
+	store, _ := memory.Open(nil)
+	l, err := limiter.New(store, &limiter.Options{Limits: []weir.Limit{
+		{Name: "tpm", Kind: weir.Window, Capacity: 1_000, Window: time.Minute},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+
+	ctx := context.Background()
+	lease, err := l.Reserve(ctx, &weir.Request{
+		Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"tpm": 400},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, delta := range []int64{-400, 300, 12} {
+		// If an Add is not answered, the lease keeps the delta and sends it with the next one.
+		if _, err := lease.Add(ctx, weir.Costs{"tpm": delta}); err != nil {
+			log.Print(err)
+		}
+	}
+	if _, err := lease.Complete(ctx); err != nil {
+		log.Fatal(err)
+	}
+	of, err := l.Status(ctx, "acme", "gpt-4o")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(of[0].Available, "left")
+	// Output: 688 left
+}
+
 // A slot returns by itself after its timeout, so a long call extends its lease. [Do] does this
 // for the function that it runs.
 func ExampleLease_Extend() {

@@ -9,10 +9,15 @@ import (
 // leaseNotes is what the caller's handle on a lease remembers beyond the lease itself. Most leases
 // need none.
 type leaseNotes struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards report and unanswered
 	report *leaseReport
 	// unanswered has the actuals of the last Complete that may be repeated; nil if there is none.
 	unanswered *[]Costs
+
+	// turn is held during an adjust, and guards the totals below, by the names of their limits.
+	turn   sync.Mutex
+	totals Costs // of the last adjusts; see unknownTotal
+	kept   Costs // of each Add that failed and may be repeated; they are to be sent
 }
 
 // leaseReport is what the function that [Lease.Do] runs has said about what it used.

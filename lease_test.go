@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ type faultyService struct {
 	sent  []weir.Costs // the totals of the adjusts and the actuals of the completes, of one charge
 	// faults are the results of the next calls: nil for a call that succeeds.
 	faults []*fault
+	inside atomic.Int64 // calls under way
 }
 
 // fault is a call that fails. If it is done, the limiter gets it first.
@@ -77,6 +80,11 @@ func tpm(n int64) *weir.Request {
 func (s *faultyService) call(
 	verb string, sent []weir.Costs, f func() (*weir.Receipt, error),
 ) (*weir.Receipt, error) {
+	if s.inside.Add(1) > 1 {
+		s.t.Error("two calls at the same time")
+	}
+	defer s.inside.Add(-1)
+	runtime.Gosched() // lets another call begin, if it does not wait
 	s.calls = append(s.calls, verb)
 	s.sent = append(s.sent, sent...)
 	var now *fault

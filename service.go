@@ -101,14 +101,24 @@ func (l *Lease) Bind(s Service) *Lease {
 }
 
 // Adjust sets what the lease stands for on each limit that totals name; see [Service.Adjust]. The
-// lease numbers its adjusts itself.
+// lease numbers its adjusts itself. [Lease.Add] is for a caller that knows only what was added.
 func (l *Lease) Adjust(ctx context.Context, totals ...Costs) (*Receipt, error) {
-	return l.service.Adjust(ctx, l.ID, l.seq.Add(1), totals)
+	n := l.remember()
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	receipt, err := l.adjust(ctx, totals)
+	n.adjusted(totals, err)
+	return receipt, err
 }
 
-// Complete ends the lease and charges what was used; see [Service.Complete].
+// Complete ends the lease and charges what was used; see [Service.Complete]. Deltas of [Lease.Add]
+// that were kept are sent first, if actuals do not name their limits.
 func (l *Lease) Complete(ctx context.Context, actuals ...Costs) (*Receipt, error) {
-	receipt, err := l.service.Complete(ctx, l.ID, actuals)
+	var receipt *Receipt
+	err := l.sendUnnamed(ctx, actuals)
+	if err == nil {
+		receipt, err = l.service.Complete(ctx, l.ID, actuals)
+	}
 	switch {
 	case err == nil:
 		l.completed.Store(receipt)
