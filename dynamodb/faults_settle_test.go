@@ -216,7 +216,8 @@ func TestFaultsPartialSettlement(t *testing.T) {
 				}
 				p.set(0)
 				taken := tc.taken
-				if err := tc.second(t.Context(), lease); recorded && tc.late != "" {
+				again := (&weir.Lease{ID: lease.ID}).Bind(s.limiter) // does not know of the first
+				if err := tc.second(t.Context(), again); recorded && tc.late != "" {
 					wantCode(t, err, tc.late)
 				} else if err != nil {
 					t.Errorf("the second time: %v", err)
@@ -264,7 +265,7 @@ func TestFaultsTwoSettlements(t *testing.T) {
 	}
 	w.wantTaken(t, "acme", "rpm", 30)
 	for _, lease := range leases {
-		_, err := lease.Cancel(t.Context())
+		_, err := s.limiter.Cancel(t.Context(), lease.ID)
 		wantCode(t, err, weir.Conflict)
 	}
 }
