@@ -11,7 +11,9 @@ import (
 type answerWriter struct {
 	http.ResponseWriter
 
-	status int // 0 until the answer has begun
+	left   func() bool // whether the client has left
+	status int         // 0 until the answer has begun
+	late   bool        // the answer began after the client had left
 	bytes  int64
 }
 
@@ -23,8 +25,10 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// begin records the status.
 func (w *answerWriter) begin(status int) {
 	if w.status == 0 {
+		w.late = w.left()
 		w.status = status
 	}
 }

@@ -109,17 +109,20 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 func (m *middleware) handle(
 	w http.ResponseWriter, r *http.Request, next http.Handler, asked *weir.Request,
 ) {
-	lease, watched, returned := LeaseFrom(r.Context()), &answerWriter{ResponseWriter: w}, false
+	lease, returned := LeaseFrom(r.Context()), false
+	left := func() bool { return r.Context().Err() != nil }
+	watched := &answerWriter{ResponseWriter: w, left: left}
 	defer func() {
-		left := r.Context().Err() != nil
-		cut := !returned || left
+		cut := !returned || left()
 		if watched.status == 0 && !cut {
 			watched.status = http.StatusOK // that is what the server sends
 		}
-		if watched.status == 0 || lease.Decided() {
+		// Nothing of a success that began after the client had left reached it.
+		unseen := watched.status == 0 || watched.late && watched.status < http.StatusBadRequest
+		if unseen || lease.Decided() {
 			return
 		}
-		a := Answer{Status: watched.status, Bytes: watched.bytes, Cut: cut, Left: left}
+		a := Answer{Status: watched.status, Bytes: watched.bytes, Cut: cut, Left: left()}
 		if m.options.Settle(a) == SettleGiveBack {
 			giveBack(lease, asked, m.options.Requests)
 		} else {

@@ -92,7 +92,7 @@ func played(t *testing.T) *observed {
 	if _, err := first.Complete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.Cancel(t.Context()); !errors.Is(err, weir.Conflict) {
+	if _, err := o.Cancel(t.Context(), first.ID); !errors.Is(err, weir.Conflict) {
 		t.Fatalf("cancel after complete: %v", err)
 	}
 	o.ask(t, "denied", bot(9, 0)) // eight left
