@@ -21,10 +21,10 @@ func (o *askedObserver) Observe(_ context.Context, e limiter.Event) {
 	var line strings.Builder
 	line.WriteString(string(e.Verb))
 	for _, c := range e.Charges {
-		line.WriteString(fmt.Sprintf(" %s/%s%v", c.Entity, c.Resource, c.Costs))
+		fmt.Fprintf(&line, " %s/%s%v", c.Entity, c.Resource, c.Costs)
 	}
 	if d, ok := errors.AsType[*weir.DeniedError](e.Err); ok {
-		line.WriteString(fmt.Sprintf(" denied %v", d.Charges))
+		fmt.Fprintf(&line, " denied %v", d.Charges)
 	} else if e.Err != nil {
 		line.WriteString(" failed")
 	}
