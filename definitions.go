@@ -216,6 +216,27 @@ func (d *Definitions) Config(s Subject) *Config {
 	return c
 }
 
+// LimitsAt returns the limits of exactly one place. A place is a [Subject] whose parts may be empty:
+// with both empty it is the system, without an entity it is a resource.
+func (d *Definitions) LimitsAt(at Subject) []Limit {
+	switch {
+	case at.Entity != "":
+		return d.Entities[at.Entity].Limits[at.Resource]
+	case at.Resource != "":
+		return d.Resources[at.Resource]
+	}
+	return d.System
+}
+
+// Same reports whether two normalized definitions of an entity say the same. Versions do not count.
+func (e EntityDefinition) Same(o EntityDefinition) bool {
+	return e.Parent == o.Parent && e.Cascade == o.Cascade && e.Name == o.Name &&
+		metadata.Equal(e.Metadata, o.Metadata) &&
+		maps.EqualFunc(e.Limits, o.Limits, func(a, b []Limit) bool {
+			return slices.EqualFunc(a, b, Limit.Same)
+		})
+}
+
 // Entity returns a copy of what is configured for an entity, or nil. Stores that hold their
 // configuration in the process implement [driver.EntityReader] with it and List.
 func (d *Definitions) Entity(name string) *EntityDefinition {

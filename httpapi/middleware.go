@@ -12,8 +12,9 @@ import (
 // MiddlewareOptions configures a [Middleware]. A nil *MiddlewareOptions means all defaults.
 type MiddlewareOptions struct {
 	// Settle says what a request is charged, by the answer of the handler. It is not called if the
-	// handler has called [weir.Lease.Report], GiveBack or Sent, nor if the handler panicked or its
-	// client hung up before it began to answer. Default: [SettleByStatus].
+	// handler has called [weir.Lease.Report], GiveBack or Sent, nor if it never began to answer and
+	// panicked or its client hung up, nor for an answer below 400 that began after its client had
+	// hung up. Default: [SettleByStatus].
 	Settle func(a Answer) Settlement
 	// Requests names the limits that count requests, such as "rpm". [SettleGiveBack] leaves them
 	// charged. Default: none.

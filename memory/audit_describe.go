@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -14,7 +13,7 @@ import (
 
 // describeLimits returns the events for the limits of a place.
 func describeLimits(at weir.Subject, before, after *weir.Definitions) []auditChange {
-	old, limits := limitsAt(before, at), limitsAt(after, at)
+	old, limits := before.LimitsAt(at), after.LimitsAt(at)
 	if sameLimits(old, limits) {
 		return nil
 	}
@@ -40,17 +39,6 @@ func describeLimits(at weir.Subject, before, after *weir.Definitions) []auditCha
 		c.action = actionLimitsDeleted
 	}
 	return append(changes, c)
-}
-
-// limitsAt returns the limits of a place.
-func limitsAt(d *weir.Definitions, at weir.Subject) []weir.Limit {
-	switch {
-	case at.Entity != "":
-		return d.Entities[at.Entity].Limits[at.Resource]
-	case at.Resource != "":
-		return d.Resources[at.Resource]
-	}
-	return d.System
 }
 
 // systemChange returns the event for other limits or another policy of the system.
@@ -171,7 +159,7 @@ func seconds(d time.Duration) json.Number {
 // describeConfig returns the event for a whole configuration in place of another.
 func describeConfig(before, after *weir.Definitions) []auditChange {
 	resources := countChanges(before.Resources, after.Resources, sameLimits)
-	entities := countChanges(before.Entities, after.Entities, sameEntity)
+	entities := countChanges(before.Entities, after.Entities, weir.EntityDefinition.Same)
 	system := !sameLimits(before.System, after.System) || before.OnUnavailable != after.OnUnavailable
 	none := changeCounts{}
 	if !system && resources == none && entities == none {
@@ -207,11 +195,4 @@ func countChanges[V any](before, after map[string]V, same func(a, b V) bool) (c 
 // sameLimits compares normalized limits.
 func sameLimits(a, b []weir.Limit) bool {
 	return slices.EqualFunc(a, b, func(a, b weir.Limit) bool { return a.Same(b) })
-}
-
-// sameEntity compares normalized definitions of an entity.
-func sameEntity(a, b weir.EntityDefinition) bool {
-	return a.Parent == b.Parent && a.Cascade == b.Cascade && a.Name == b.Name &&
-		metadata.Equal(a.Metadata, b.Metadata) &&
-		maps.EqualFunc(a.Limits, b.Limits, sameLimits)
 }

@@ -68,7 +68,7 @@ func (s *Store) ChangeEntity(
 		is := d.Entities[name]
 		changed := c.Apply(name, is)
 		if err := checkEntity(d, name, o); err != nil {
-			if _, declared := d.Entities[name]; !declared || o.IfAbsent || !sameEntity(is, changed) {
+			if _, declared := d.Entities[name]; !declared || o.IfAbsent || !is.Same(changed) {
 				return err
 			}
 		}

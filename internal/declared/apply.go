@@ -188,8 +188,8 @@ func (a *apply) pathOf(s *step) string {
 
 // noteUnset notes whether a step has failed to set limits at a place that had none.
 func (a *apply) noteUnset(s *step) {
-	sets := s.kind == stepLimits && len(limitsAt(a.plan.wanted, s.at)) > 0
-	if sets && s.err != nil && len(limitsAt(a.plan.stored.Definitions, s.at)) == 0 {
+	sets := s.kind == stepLimits && len(a.plan.wanted.LimitsAt(s.at)) > 0
+	if sets && s.err != nil && len(a.plan.stored.Definitions.LimitsAt(s.at)) == 0 {
 		a.unset[s] = true
 		return
 	}

@@ -111,7 +111,7 @@ func (p *plan) sort(list []*step) {
 		case stepEntity:
 			ranks[s] = depth(p.wanted.Entities, s.at.Entity)
 		case stepLimits:
-			if len(limitsAt(p.wanted, s.at)) == 0 {
+			if len(p.wanted.LimitsAt(s.at)) == 0 {
 				ranks[s] = 1
 			}
 		case stepDelete:
@@ -142,14 +142,14 @@ func (s *step) make(ctx context.Context, l *limiter.Limiter, p *plan) error {
 	case stepDelete:
 		return p.delete(ctx, l, s.at.Entity)
 	}
-	return l.SetLimits(ctx, s.at, limitsAt(d, s.at))
+	return l.SetLimits(ctx, s.at, d.LimitsAt(s.at))
 }
 
 // deletedPlaces returns the places whose limits a step deletes.
 func (p *plan) deletedPlaces(s *step) []weir.Subject {
 	var places []weir.Subject
 	switch {
-	case s.kind == stepLimits && len(limitsAt(p.wanted, s.at)) == 0:
+	case s.kind == stepLimits && len(p.wanted.LimitsAt(s.at)) == 0:
 		places = append(places, s.at)
 	case s.kind == stepDelete:
 		limits := p.stored.Definitions.Entities[s.at.Entity].Limits
@@ -165,17 +165,6 @@ func meet(a, b weir.Subject) bool {
 	general := func(resource string) bool { return resource == "" || resource == weir.DefaultResource }
 	return (a.Entity == b.Entity || a.Entity == "" || b.Entity == "") &&
 		(a.Resource == b.Resource || general(a.Resource) || general(b.Resource))
-}
-
-// limitsAt returns the limits at a place.
-func limitsAt(d *weir.Definitions, at weir.Subject) []weir.Limit {
-	switch {
-	case at.Entity != "":
-		return d.Entities[at.Entity].Limits[at.Resource]
-	case at.Resource != "":
-		return d.Resources[at.Resource]
-	}
-	return d.System
 }
 
 // delete deletes an entity, unless limits were set after the plan was made, at a place that no file

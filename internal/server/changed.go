@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/tls"
 	"log/slog"
-	"maps"
 	"slices"
 
 	"github.com/weir-limiter/weir"
@@ -51,19 +50,13 @@ func limitChanges(before, after *weir.Definitions) []slog.Attr {
 	attrs := []slog.Attr{slog.Bool("system_changed", system)}
 	attrs = append(attrs, countChanges(before.Resources, after.Resources, sameLimits).
 		attrs("resources_added", "resources_changed", "resources_removed")...)
-	return append(attrs, countChanges(before.Entities, after.Entities, sameEntity).
+	return append(attrs, countChanges(before.Entities, after.Entities, weir.EntityDefinition.Same).
 		attrs("entities_added", "entities_changed", "entities_removed")...)
 }
 
 // sameLimits compares normalized limits.
 func sameLimits(a, b []weir.Limit) bool {
 	return slices.EqualFunc(a, b, func(a, b weir.Limit) bool { return a.Same(b) })
-}
-
-// sameEntity compares normalized definitions of an entity.
-func sameEntity(a, b weir.EntityDefinition) bool {
-	return a.Parent == b.Parent && a.Cascade == b.Cascade &&
-		maps.EqualFunc(a.Limits, b.Limits, sameLimits)
 }
 
 // tokenChanges returns what is different in a file of bearer tokens, as fields, by the names of their
