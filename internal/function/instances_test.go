@@ -82,7 +82,12 @@ func TestInstances(t *testing.T) {
 					instances[i] = &instance{w.function(k.install), k}
 				}
 				batch := rest[:min(len(rest), 1+rng.IntN(40))]
-				done, dead := w.invoke(rng, instances[i], shard, batch)
+				// The first invocation dies at its first call, others by chance.
+				left := 1
+				if invocations > 0 {
+					left = max(0, rng.IntN(24)-15)
+				}
+				done, dead := w.invoke(rng, instances[i], left, shard, batch)
 				if invocations++; dead {
 					killed++
 					instances[i] = nil
@@ -102,19 +107,16 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// invoke sends a batch to an instance, which is killed in one of three invocations. Then the whole
-// batch comes again.
+// invoke sends a batch to an instance, which is killed at the given call, or never if that is 0.
+// If it is killed, the whole batch comes again.
 func (w *world) invoke(
-	rng *rand.Rand, i *instance, shard string, batch []json.RawMessage,
+	rng *rand.Rand, i *instance, left int, shard string, batch []json.RawMessage,
 ) (done int, dead bool) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()
 	i.k.mu.Lock()
-	i.k.kill, i.k.before, i.k.left = cancel, rng.IntN(2) == 0, 0
-	if rng.IntN(3) == 0 {
-		i.k.left = 1 + rng.IntN(8)
-	}
+	i.k.kill, i.k.before, i.k.left = cancel, rng.IntN(2) == 0, left
 	i.k.mu.Unlock()
 	m := &mapping{w: w}
 	done = m.sendIn(ctx, i.f, shard, batch)
