@@ -34,8 +34,9 @@ type Service interface {
 	Cancel(ctx context.Context, id LeaseID) (*Receipt, error)
 	// Extend renews the lease and those of its slots that have not timed out.
 	Extend(ctx context.Context, id LeaseID) (*Receipt, error)
-	// Status returns the statuses of an entity's limits on a resource. If resource is empty, it
-	// returns those on every resource on which the entity has limits of its own or something in
+	// Status returns the statuses of all limits that a request of an entity on a resource would be
+	// charged on: the entity's, then those of each ancestor that it charges. If resource is empty,
+	// it returns those on every resource on which one of them has limits of its own or something in
 	// use.
 	Status(ctx context.Context, entity, resource string) ([]LimitStatus, error)
 	// Explain returns the limits that apply to an entity on a resource, the level that they come

@@ -47,7 +47,8 @@ func TestCasesWithoutSubjectLister(t *testing.T) {
 	var got []string
 	want := []string{
 		"8.3 P1: leftovers of everything removed, in a list",
-		"9.1 an entity's status without a resource is on each that it uses",
+		"9.4 a status leaves out a parent that is not charged",
+		"9.4 a status without a resource is on each that the entity or its parent uses",
 		"seam what has had a status alone is not listed",
 		"9.3 a resource's users are listed",
 	}

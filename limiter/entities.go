@@ -174,7 +174,7 @@ func (l *Limiter) Capacity(ctx context.Context, resource string) ([]weir.LimitSt
 	for i, name := range names {
 		of[i] = weir.Subject{Entity: name, Resource: resource}
 	}
-	return l.status(storeCtx, now, of)
+	return l.status(storeCtx, now, of, false)
 }
 
 // checkDepth refuses a parent if a charge would then reach too many ancestors: those above the

@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,26 +28,20 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 	}
 	storeCtx, cancel := bound(ctx)
 	defer cancel()
-	var of []weir.Subject
-	if resource != "" {
-		if reason := identifier.CheckResource(resource); reason != "" {
-			return nil, invalid("resource", resource, reason)
+	resources := []string{resource}
+	if resource == "" {
+		var err error
+		if resources, err = l.resourcesOf(storeCtx, now, entity); err != nil {
+			return nil, err
 		}
-		of = []weir.Subject{{Entity: entity, Resource: resource}}
-	} else {
-		lister, ok := l.store.(driver.SubjectLister)
-		if !ok {
-			return nil, weir.NewError(weir.Unsupported, "resource", "", "must be given: this store cannot list them")
-		}
-		names, err := lister.Resources(storeCtx, now, entity)
-		if err != nil {
-			return nil, classify(err)
-		}
-		for _, name := range names {
-			of = append(of, weir.Subject{Entity: entity, Resource: name})
-		}
+	} else if reason := identifier.CheckResource(resource); reason != "" {
+		return nil, invalid("resource", resource, reason)
 	}
-	statuses, err := l.status(storeCtx, now, of)
+	of := make([]weir.Subject, len(resources))
+	for i, name := range resources {
+		of[i] = weir.Subject{Entity: entity, Resource: name}
+	}
+	statuses, err := l.status(storeCtx, now, of, true)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +52,39 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 	return statuses, nil
 }
 
+// resourcesOf returns, in order, the resources on which an entity or an ancestor that it charges
+// has limits of its own or something in use.
+func (l *Limiter) resourcesOf(ctx context.Context, now time.Time, entity string) ([]string, error) {
+	lister, ok := l.store.(driver.SubjectLister)
+	if !ok {
+		return nil, weir.NewError(weir.Unsupported, "resource", "", "must be given: this store cannot list them")
+	}
+	var all []string
+	var err error
+	// An entity's parent and cascade are the same on every resource, known or not.
+	for at := range l.chain(ctx, weir.Subject{Entity: entity, Resource: "any"}, &err) {
+		names, err := lister.Resources(ctx, now, at.Entity)
+		if err != nil {
+			return nil, classify(err)
+		}
+		all = append(all, names...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
 // maxResolved bounds the number of subjects that one status resolves at the same time.
 const maxResolved = 16
 
-// status returns the statuses of the limits that apply to the subjects.
-func (l *Limiter) status(ctx context.Context, now time.Time, of []weir.Subject) ([]weir.LimitStatus, error) {
-	judged, err := l.judged(ctx, of)
+// status returns the statuses of the limits that apply to the subjects; with ancestors, each is
+// followed by the ancestors that it charges.
+func (l *Limiter) status(
+	ctx context.Context, now time.Time, of []weir.Subject, ancestors bool,
+) ([]weir.LimitStatus, error) {
+	judged, err := l.judged(ctx, of, ancestors)
 	if err != nil {
 		return nil, err
 	}
@@ -73,20 +95,23 @@ func (l *Limiter) status(ctx context.Context, now time.Time, of []weir.Subject) 
 	return statuses, nil
 }
 
-// judged resolves the subjects, several at a time if that needs I/O.
-func (l *Limiter) judged(ctx context.Context, of []weir.Subject) ([]driver.Judged, error) {
-	judged, errs := make([]driver.Judged, len(of)), make([]error, len(of))
+// judged resolves the subjects, with the ancestors that they charge if those are wanted. It resolves
+// several at a time if that needs I/O.
+func (l *Limiter) judged(ctx context.Context, of []weir.Subject, ancestors bool) ([]driver.Judged, error) {
+	judged, errs := make([][]driver.Judged, len(of)), make([]error, len(of))
 	resolve := func(i int) {
-		var r *resolution
-		if r, errs[i] = l.resolveSubject(ctx, of[i], usual); errs[i] == nil {
-			judged[i] = r.judge(of[i])
+		for at, r := range l.chain(ctx, of[i], &errs[i]) {
+			judged[i] = append(judged[i], r.judge(at))
+			if !ancestors {
+				break
+			}
 		}
 	}
 	if len(of) == 1 || l.traits.Local {
 		for i := range of {
 			resolve(i)
 		}
-		return judged, first(errs)
+		return slices.Concat(judged...), first(errs)
 	}
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -98,7 +123,28 @@ func (l *Limiter) judged(ctx context.Context, of []weir.Subject) ([]driver.Judge
 		})
 	}
 	all.Wait()
-	return judged, first(errs)
+	return slices.Concat(judged...), first(errs)
+}
+
+// chain yields what applies to a subject and to each ancestor that it charges. It sets err if one
+// cannot be resolved or if there are too many.
+func (l *Limiter) chain(
+	ctx context.Context, of weir.Subject, err *error,
+) iter.Seq2[weir.Subject, *resolution] {
+	return func(yield func(weir.Subject, *resolution) bool) {
+		at := of
+		for n := 0; ; n++ {
+			var r *resolution
+			if r, *err = l.resolveSubject(ctx, at, usual); *err != nil || !yield(at, r) || r.parent == "" {
+				return
+			}
+			if n == l.options.CascadeDepth {
+				*err = checkChain(ctx, l.resolveSubject, of, n)
+				return
+			}
+			at.Entity = r.parent
+		}
+	}
 }
 
 // judge returns the subject with the limits that apply to it.
@@ -125,23 +171,21 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.E
 	l.leases.clock(l.options.Now())
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	first := &weir.Explanation{}
-	for at, e, depth := entity, first, 0; ; depth++ {
-		r, err := l.resolveSubject(storeCtx, weir.Subject{Entity: at, Resource: resource}, usual)
-		if err != nil {
-			return nil, err
-		}
-		*e = r.explain(weir.Subject{Entity: at, Resource: resource})
-		if r.parent == "" {
-			first.OnUnavailable, first.OnUnavailableFrom = l.onUnavailable()
-			return first, nil
-		}
-		if depth == l.options.CascadeDepth {
-			return nil, checkChain(storeCtx, l.resolveSubject, weir.Subject{Entity: entity, Resource: resource}, depth)
-		}
-		e.Parent = &weir.Explanation{}
-		at, e = r.parent, e.Parent
+	var all []weir.Explanation
+	of := weir.Subject{Entity: entity, Resource: resource}
+	var err error
+	for at, r := range l.chain(storeCtx, of, &err) {
+		all = append(all, r.explain(at))
 	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range all[1:] {
+		all[i].Parent = &all[i+1]
+	}
+	first := &all[0]
+	first.OnUnavailable, first.OnUnavailableFrom = l.onUnavailable()
+	return first, nil
 }
 
 // explain returns a copy of what applies to a subject, which the caller may change.

@@ -96,6 +96,70 @@ func has(limits []weir.Limit, name string) bool {
 	return slices.ContainsFunc(limits, func(l weir.Limit) bool { return l.Name == name })
 }
 
+// statusFronts returns variants that break line 9.4.
+func statusFronts() []wrappedVariant {
+	// without leaves out the statuses that match, and calls an empty answer an error.
+	without := func(match func(asked string, s *weir.LimitStatus, all []weir.LimitStatus) bool) func(w *wrongWorld) {
+		return func(w *wrongWorld) {
+			w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+				all, err := w.World.Status(ctx, entity, resource)
+				var left []weir.LimitStatus
+				for i := range all {
+					if !match(entity, &all[i], all) {
+						left = append(left, all[i])
+					}
+				}
+				if err == nil && len(left) == 0 && resource != "" {
+					err = refused(weir.NoLimits)
+				}
+				return left, err
+			}
+		}
+	}
+	return []wrappedVariant{
+		{"a status lacks the ancestors", "9.4",
+			without(func(asked string, s *weir.LimitStatus, _ []weir.LimitStatus) bool { return s.Entity != asked })},
+		{"a status lacks an ancestor's limit that the entity has too", "9.4",
+			without(func(asked string, s *weir.LimitStatus, all []weir.LimitStatus) bool {
+				return s.Entity != asked && slices.ContainsFunc(all, func(o weir.LimitStatus) bool {
+					return o.Entity == asked && o.Limit == s.Limit
+				})
+			})},
+		{"a status without a resource lacks what only an ancestor uses", "9.4",
+			func(w *wrongWorld) {
+				w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+					all, err := w.World.Status(ctx, entity, resource)
+					return slices.DeleteFunc(all, func(s weir.LimitStatus) bool {
+						return resource == "" && !slices.ContainsFunc(all, func(o weir.LimitStatus) bool {
+							return o.Entity == entity && o.Resource == s.Resource && o.Available < o.Capacity
+						})
+					}), err
+				}
+			}},
+		{"a status has a parent that is not charged", "9.4", func(w *wrongWorld) {
+			parents := map[string]string{}
+			w.setup = func(s *conformance.Setup) {
+				if s.Definitions == nil {
+					return
+				}
+				for name, e := range s.Definitions.Entities {
+					parents[name] = e.Parent
+				}
+			}
+			w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+				all, err := w.World.Status(ctx, entity, resource)
+				if parent := parents[entity]; parent != "" && !slices.ContainsFunc(all, func(s weir.LimitStatus) bool {
+					return s.Entity == parent
+				}) {
+					more, _ := w.World.Status(ctx, parent, resource)
+					all = append(all, more...)
+				}
+				return all, err
+			}
+		}},
+	}
+}
+
 // cascadeFronts returns variants that break lines 9.1 and 9.2.
 func cascadeFronts() []wrappedVariant {
 	depth := func(n int) func(w *wrongWorld) { return set(func(o *limiter.Options) { o.CascadeDepth = n }) }
@@ -112,16 +176,6 @@ func cascadeFronts() []wrappedVariant {
 					e.Parent = nil
 				}
 				return e, err
-			}
-		}},
-		{"a status includes the parent", "9.1", func(w *wrongWorld) {
-			w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
-				statuses, err := w.World.Status(ctx, entity, resource)
-				if e, known := w.World.Explain(ctx, entity, "m"); known == nil && e.Parent != nil {
-					more, _ := w.World.Status(ctx, e.Parent.Entity, resource)
-					statuses = append(statuses, more...)
-				}
-				return statuses, err
 			}
 		}},
 		{"entities and resources are joined with a slash", "3.9", asking(func(_ *wrongWorld, r *weir.Request) error {

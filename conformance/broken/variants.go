@@ -60,7 +60,7 @@ func Variants() []Variant {
 			harness(calendar, func(w *wrongWorld) { w.points = r.points })})
 	}
 	for _, f := range slices.Concat(
-		clockFronts(), requestFronts(), cascadeFronts(), broughtFronts(), racingFronts(),
+		clockFronts(), requestFronts(), cascadeFronts(), statusFronts(), broughtFronts(), racingFronts(),
 		answerFronts(), denialFronts(), leaseFronts(), sequenceFronts(), updateVariants(),
 		keyedFronts(), changeFronts(), nameFronts(), askedFronts(),
 	) {

@@ -22,13 +22,17 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 		return nil, m.notes.fail("status", err)
 	}
 	m.advanceTable(now)
+	// A chain that is too long is the same error as in an explanation.
+	if _, err := m.explain(weir.Subject{Entity: entity, Resource: some}, 0); err != nil {
+		return nil, m.notes.fail("status", err)
+	}
 	resources := []string{resource}
 	if resource == "" {
 		resources = m.resources(entity, now)
 	}
 	var out []weir.LimitStatus
 	for _, r := range resources {
-		out = append(out, m.statuses(weir.Subject{Entity: entity, Resource: r}, now)...)
+		out = append(out, m.chainStatuses(weir.Subject{Entity: entity, Resource: r}, now)...)
 	}
 	if len(out) == 0 && resource != "" {
 		err := fault(weir.NoLimits, "entity", "has no limits")
@@ -50,17 +54,23 @@ func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	return out
 }
 
-// resources returns the resources on which an entity has limits of its own or something in use.
+// resources returns the resources on which an entity or an ancestor that it charges has limits of
+// its own or something in use.
 func (m *Model) resources(entity string, now int64) []string {
 	var names []string
-	for resource, limits := range m.config.Entities[entity].Limits {
-		if resource != weir.DefaultResource && len(limits) > 0 {
-			names = append(names, resource)
+	for range m.depth + 1 {
+		for resource, limits := range m.config.Entities[entity].Limits {
+			if resource != weir.DefaultResource && len(limits) > 0 {
+				names = append(names, resource)
+			}
 		}
-	}
-	for k, s := range m.states {
-		if k.Entity == entity && m.inUse(k, s, now) {
-			names = append(names, k.Resource)
+		for k, s := range m.states {
+			if k.Entity == entity && m.inUse(k, s, now) {
+				names = append(names, k.Resource)
+			}
+		}
+		if entity = parentOf(m.config, entity); entity == "" {
+			break
 		}
 	}
 	slices.Sort(names)
@@ -95,15 +105,19 @@ func (m *Model) Tied(id weir.LeaseID) bool {
 	})
 }
 
-// Chain returns the statuses of all limits that a charge on a subject would reach, as
-// [Model.Status] would for each entity. It does not advance the clock. Generators of calls use it.
+// Chain returns the statuses that [Model.Status] would return. It does not advance the clock.
+// Generators of calls use it.
 func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.chainStatuses(weir.Subject{Entity: entity, Resource: resource}, m.readClock())
+}
+
+// chainStatuses returns the statuses of the limits of a subject and of each ancestor that it charges.
+func (m *Model) chainStatuses(s weir.Subject, now int64) []weir.LimitStatus {
 	var out []weir.LimitStatus
-	s := weir.Subject{Entity: entity, Resource: resource}
 	for range m.depth + 1 {
-		out = append(out, m.statuses(s, m.readClock())...)
+		out = append(out, m.statuses(s, now)...)
 		if s.Entity = parentOf(m.config, s.Entity); s.Entity == "" {
 			break
 		}

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
@@ -58,7 +61,39 @@ func (h *Handler) explain(ctx context.Context, c *incoming) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if text, ok := c.query["costs"]; ok {
+		costs, err := readCosts(text)
+		if err == nil {
+			err = e.Charge(costs)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	return apijson.ExplanationOf(e), nil
+}
+
+// readCosts reads costs in a query: rpm=1,tpm=500.
+func readCosts(text string) (weir.Costs, error) {
+	costs := weir.Costs{}
+	var errs []error
+	for part := range strings.SplitSeq(text, ",") {
+		name, digits, ok := strings.Cut(part, "=")
+		_, again := costs[name]
+		units, err := strconv.ParseInt(digits, 10, 64)
+		switch {
+		case len(errs) == apijson.MaxMistakes:
+		case !ok || name == "":
+			errs = append(errs, apijson.Invalid("costs", part, "must be NAME=N, separated by commas"))
+		case again:
+			errs = append(errs, apijson.Invalid("costs."+apijson.Shorten(name), digits, "is given twice"))
+		case err != nil:
+			errs = append(errs, apijson.Invalid("costs."+apijson.Shorten(name), digits,
+				fmt.Sprintf("must be a whole number of at most %d", int64(math.MaxInt64))))
+		}
+		costs[name] = units
+	}
+	return costs, apijson.Join(errs)
 }
 
 func (h *Handler) children(ctx context.Context, c *incoming) (any, error) {

@@ -58,7 +58,7 @@ func (h *Handler) routes() []route {
 		post("/v1/cancel", update(updateBody{}, cancel)),
 		post("/v1/extend", update(updateBody{}, extend)),
 		get("/v1/status", RoleRead, (*Handler).status, "entity", "resource"),
-		get("/v1/explain", RoleRead, (*Handler).explain, "entity", "resource"),
+		get("/v1/explain", RoleRead, (*Handler).explain, "entity", "resource", "costs"),
 	}
 	if h.options.Admin != nil {
 		routes = append(routes,

@@ -125,28 +125,30 @@ func (h *Handler) Abandoned() (cancelled, failed int64) {
 func (h *Handler) statusNow(
 	ctx context.Context, judged []weir.LimitStatus, brought []weir.Limit,
 ) []weir.LimitStatus {
-	bySubject := map[weir.Subject][]weir.LimitStatus{}
+	var known []weir.LimitStatus
+	asked := map[weir.Subject]bool{}
 	present := make([]weir.LimitStatus, 0, len(judged))
 	for i := range judged {
 		then := &judged[i]
-		of := weir.Subject{Entity: then.Entity, Resource: then.Resource}
-		limits, ok := bySubject[of]
-		if !ok {
-			var err error
-			limits, err = h.service.Status(ctx, of.Entity, of.Resource)
+		same := func(s weir.LimitStatus) bool {
+			return s.Entity == then.Entity && s.Resource == then.Resource &&
+				s.Limit == then.Limit && s.Kind == then.Kind
+		}
+		at, of := slices.IndexFunc(known, same), weir.Subject{Entity: then.Entity, Resource: then.Resource}
+		if at < 0 && !asked[of] { // the answer has the limits of its ancestors too
+			asked[of] = true
+			all, err := h.service.Status(ctx, of.Entity, of.Resource)
 			if err != nil && !errors.Is(err, weir.NoLimits) {
 				h.logHidden(ctx, err)
 				return nil
 			}
-			bySubject[of] = limits
+			known = append(known, all...)
+			at = slices.IndexFunc(known, same)
 		}
-		at := slices.IndexFunc(limits, func(s weir.LimitStatus) bool {
-			return s.Limit == then.Limit && s.Kind == then.Kind
-		})
 		if at < 0 {
 			continue
 		}
-		now := limits[at]
+		now := known[at]
 		if lowered := slices.ContainsFunc(brought, func(l weir.Limit) bool {
 			return l.Name == then.Limit && l.Capacity == then.Capacity
 		}); lowered && then.Capacity < now.Capacity {

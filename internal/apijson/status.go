@@ -129,6 +129,9 @@ type Explanation struct {
 	OnUnavailable     weir.Policy       `json:"on_unavailable,omitempty"`
 	OnUnavailableFrom weir.PolicySource `json:"on_unavailable_from,omitempty"`
 	Parent            *Explanation      `json:"parent,omitempty"`
+	// Costs and LeftOut are absent unless the question names costs.
+	Costs   weir.Costs `json:"costs,omitzero"`
+	LeftOut []string   `json:"left_out,omitempty"`
 }
 
 // LevelLimits has the limits of a level that a stronger level hides.
@@ -146,6 +149,7 @@ func ExplanationOf(e *weir.Explanation) *Explanation {
 		Entity: e.Entity, Resource: e.Resource, Level: e.Level,
 		Limits: LimitsOf(e.Limits), Parent: ExplanationOf(e.Parent),
 		OnUnavailable: e.OnUnavailable, OnUnavailableFrom: e.OnUnavailableFrom,
+		Costs: e.Costs, LeftOut: e.LeftOut,
 	}
 	for _, h := range e.Hidden {
 		b.Hidden = append(b.Hidden, LevelLimits{h.Level, LimitsOf(h.Limits)})
@@ -169,6 +173,7 @@ func (b *Explanation) explanation() (*weir.Explanation, error) {
 	e := &weir.Explanation{
 		Entity: b.Entity, Resource: b.Resource, Level: b.Level,
 		OnUnavailable: b.OnUnavailable, OnUnavailableFrom: b.OnUnavailableFrom,
+		Costs: b.Costs, LeftOut: b.LeftOut,
 	}
 	var err error
 	if e.Limits, err = ReadLimits(b.Limits); err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-const statusHelp = `Print the limits of an entity on a resource, and what is available of each;
-a negative number is a debt. Without RESOURCE, print every resource on which the entity has
+const statusHelp = `Print the limits that a request of an entity on a resource would be charged
+on, and what is available of each: its own, then those of each ancestor that it charges. A
+negative number is a debt. Without RESOURCE, print every resource on which one of them has
 limits of its own or units in use. The command changes nothing.`
 
 func statusCommand(a *console.App) *cobra.Command {
@@ -126,29 +127,48 @@ limits of the first level that has any apply (the levels are: entity and resourc
 _default_, resource, system). The limits of weaker levels do not apply, even under other names.
 A parent that is charged too is explained with its own limits. The last line says what a
 reservation gets if the store does not answer, and where that is set: in the options of the
-limiter, in the system's configuration, or nowhere, which means block.`
+limiter, in the system's configuration, or nowhere, which means block.
+
+With NAME=N it also prints what a request with these costs would be charged on each limit, and
+which limits it leaves out: a limit that is not named is neither judged nor charged, except that
+each concurrency limit costs 1.`
 
 func explainCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain ENTITY RESOURCE",
+		Use:   "explain ENTITY RESOURCE [NAME=N...]",
 		Short: "Print which limits apply, and which ones they hide",
 		Long:  explainHelp,
 		Example: `  weir explain acme gpt-4o
+  weir explain acme gpt-4o rpm=1 tpm=500
   weir explain acme gpt-4o --store memory:?snapshot=weir.snapshot \
     --limits limits.yaml`,
-		Args:              console.Arguments(2, 2, "an entity and a resource"),
+		Args:              console.Arguments(2, -1, "an entity and a resource"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
+	return connect.Command(a, cmd, connect.Reads, planExplain)
+}
+
+// planExplain reads what to explain from the command line.
+func planExplain(cmd *cobra.Command, args []string) (connect.Action, error) {
+	if err := console.RefuseEmpty(cmd, args[:2], "ENTITY", "RESOURCE"); err != nil {
+		return nil, err
+	}
+	costs, err := parseAmounts("costs", args[2:])
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 		e, err := c.Service.Explain(ctx, args[0], args[1])
+		if err == nil && len(costs) > 0 {
+			err = e.Charge(costs)
+		}
 		if err != nil {
 			return nil, err
 		}
 		return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
 			writeExplanation(b, e)
 		}}, nil
-	}
-	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY", "RESOURCE"))
+	}, nil
 }
 
 // writeExplanation prints the limits that apply to an entity, and to each parent that is charged
@@ -188,9 +208,12 @@ func explanationTable(e *weir.Explanation) *text.Table {
 	t := &text.Table{Indent: "  ", Heads: []string{
 		"LEVEL", "LIMIT", "KIND", "DEFINITION", "APPLIES",
 	}}
+	if e.Costs != nil {
+		t.Heads = append(t.Heads, ">CHARGED")
+	}
 	add := func(level weir.Level, limits []weir.Limit, applies string) {
 		for _, l := range limits {
-			t.Add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies)
+			t.Add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies, chargedText(e, level, l.Name))
 		}
 	}
 	add(e.Level, e.Limits, "yes")
@@ -198,4 +221,16 @@ func explanationTable(e *weir.Explanation) *text.Table {
 		add(h.Level, h.Limits, "no, hidden by "+string(e.Level))
 	}
 	return t
+}
+
+// chargedText says what the costs come to on a limit of a level.
+func chargedText(e *weir.Explanation, level weir.Level, limit string) string {
+	units, charged := e.Costs[limit]
+	switch {
+	case level != e.Level || e.Costs == nil:
+		return ""
+	case charged:
+		return text.FormatInt(units)
+	}
+	return "left out"
 }
