@@ -84,7 +84,9 @@ func TestReaders(t *testing.T) {
 		}
 		available := make(map[string]int64)
 		for _, s := range status {
-			available[s.Limit] = s.Available
+			if s.Entity == entity {
+				available[s.Limit] = s.Available
+			}
 		}
 		if want := got.Entities[entity].Available; !maps.Equal(available, want) {
 			t.Errorf("%s: weir sees %v, want %v after Python took", entity, available, want)

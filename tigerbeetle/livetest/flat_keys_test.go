@@ -95,7 +95,7 @@ func (f *flatServers) post(to http.Handler, verb, body string, status int) map[s
 	return members
 }
 
-// left expects units to be available on some keys.
+// left expects units to be available on some keys. In a status a key comes before its parent.
 func (f *flatServers) left(at http.Handler, want map[string]int64) {
 	f.t.Helper()
 	for key, n := range want {
@@ -104,14 +104,14 @@ func (f *flatServers) left(at http.Handler, want map[string]int64) {
 			"/v1/status?entity="+key+"&resource=key", nil))
 		var s struct {
 			Limits []struct {
-				Limit     string
-				Available int64
+				Entity, Limit string
+				Available     int64
 			}
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
 			f.t.Fatal(err)
 		}
-		if len(s.Limits) != 1 || s.Limits[0].Available != n {
+		if len(s.Limits) == 0 || s.Limits[0].Entity != key || s.Limits[0].Available != n {
 			f.t.Errorf("%s has %+v, want %d", key, s.Limits, n)
 		}
 	}

@@ -78,7 +78,9 @@ func (k *killing) inUse(s *served, entity, resource string) map[string]int64 {
 	}
 	used := map[string]int64{}
 	for _, l := range limits {
-		used[l.Limit] = l.Capacity - l.Available
+		if l.Entity == entity {
+			used[l.Limit] = l.Capacity - l.Available
+		}
 	}
 	return used
 }
