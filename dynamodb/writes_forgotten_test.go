@@ -41,7 +41,7 @@ func (p *process) has(entity, limit string, want int64) {
 		p.w.Fatalf("status: %v", err)
 	}
 	for _, st := range statuses {
-		if st.Limit == limit {
+		if st.Entity == entity && st.Limit == limit {
 			equal(p.w, "available of "+limit+" on "+entity, st.Available, want)
 		}
 	}
