@@ -14,18 +14,19 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// nextCharge separates the arguments of two charges. An entity of that name cannot be given.
+// nextCharge separates the arguments of two charges. In the place of an entity it is a name.
 const nextCharge = "+"
 
-// splitCharges splits arguments into charges. It returns at least one part.
-func splitCharges(args []string) [][]string {
+// splitCharges splits arguments into charges, or into the totals of charges. It returns at least one
+// part.
+func splitCharges(args []string, totals bool) [][]string {
 	parts := [][]string{nil}
 	for _, arg := range args {
-		if arg == nextCharge {
+		last := len(parts) - 1
+		if arg == nextCharge && (totals || len(parts[last]) > 0) {
 			parts = append(parts, nil)
 			continue
 		}
-		last := len(parts) - 1
 		parts[last] = append(parts[last], arg)
 	}
 	return parts
@@ -34,7 +35,7 @@ func splitCharges(args []string) [][]string {
 // parseCharges reads ENTITY RESOURCE [NAME=N...] for each charge.
 func parseCharges(args []string) (*weir.Request, error) {
 	var errs []error
-	parts := splitCharges(args)
+	parts := splitCharges(args, false)
 	charges := make([]weir.Charge, len(parts))
 	for i, part := range parts {
 		at := ""
@@ -73,7 +74,7 @@ func parseTotals(field string, args []string) ([]weir.Costs, error) {
 		return nil, nil
 	}
 	var errs []error
-	parts := splitCharges(args)
+	parts := splitCharges(args, true)
 	totals := make([]weir.Costs, len(parts))
 	for i, part := range parts {
 		at := field

@@ -109,8 +109,13 @@ func TestParseCharges(t *testing.T) {
 		}}},
 		{args: "acme", err: `resource "acme": must be ENTITY`},
 		{args: "acme rpm=1", err: `resource "acme rpm=1": must be ENTITY`},
-		{args: "+", err: `charges[0].resource "": must be ENTITY`},
-		{args: "acme gpt + + bot web", err: `charges[1].resource "": must be ENTITY`},
+		{args: "+ gpt rpm=1 + + web", want: &weir.Request{Charges: []weir.Charge{
+			{Entity: "+", Resource: "gpt", Costs: one},
+			{Entity: "+", Resource: "web", Costs: weir.Costs{}},
+		}}},
+		{args: "+", err: `resource "+": must be ENTITY`},
+		{args: "acme +", err: `charges[0].resource "acme": must be ENTITY`},
+		{args: "acme gpt + + bot web", err: `charges[1].costs "web": must be NAME=N`},
 		{args: "acme gpt rpm=1 + bot web rpm=x", err: `charges[1].costs.rpm "x": must be a whole`},
 		{args: "acme gpt rpm=1 rpm=1", err: `costs.rpm "rpm=1": is given twice`},
 	} {
