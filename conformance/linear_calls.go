@@ -179,7 +179,9 @@ func (c *linearCall) play(
 	case "":
 		// A store may read the ancestors at another instant. They have statuses of their own.
 		statuses, err = s.Status(ctx, entity, resource)
-		statuses = slices.DeleteFunc(statuses, func(s weir.LimitStatus) bool { return s.Entity != entity })
+		statuses = slices.DeleteFunc(statuses, func(s weir.LimitStatus) bool {
+			return s.Entity != entity
+		})
 	case weir.VerbReserve:
 		var l *weir.Lease
 		if l, err = s.Reserve(ctx, with(id, ask(entity, c.units.costs()))); err == nil {

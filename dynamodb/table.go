@@ -29,6 +29,11 @@ type Table struct {
 	// NoStream makes Create create a table without the stream from which usage is collected.
 	// Default: false.
 	NoStream bool
+	// Protected makes Create create a table that DynamoDB refuses to delete until its deletion
+	// protection is taken off. Default: false.
+	Protected bool
+	// Recovery makes Create enable point-in-time recovery. Default: false.
+	Recovery bool
 
 	client *client.Client // of the store that the table belongs to; nil to make one for each call
 }
@@ -53,11 +58,11 @@ func (t *Table) connect(ctx context.Context) (*tables.Table, error) {
 	return &tables.Table{Client: c}, err
 }
 
-// Create creates the table, waits until it is active, enables its time to live, registers the
-// namespace "default" and writes the version record, in this order. It reports whether it changed
-// anything: a complete table stays as it is. It returns an error, [weir.Conflict] or
-// [weir.Unsupported], for a table of the other kind (lean or full) or with other keys, and does not
-// change it. The next call finishes a creation that was interrupted.
+// Create creates the table, waits until it is active, enables its time to live and its recovery,
+// registers the namespace "default" and writes the version record, in this order. It reports
+// whether it changed anything: a complete table stays as it is. It returns an error,
+// [weir.Conflict] or [weir.Unsupported], for a table of the other kind (lean or full) or with other
+// keys, and does not change it. The next call finishes a creation that was interrupted.
 func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
@@ -65,12 +70,27 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return c.Create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
+	return c.Create(ctx, schema.Table{
+		Name: t.Name, Lean: t.Lean, Stream: !t.NoStream, Protected: t.Protected, Recovery: t.Recovery,
+	})
+}
+
+// EnableStream enables the stream from which usage is collected, and waits until it is on. It reports
+// whether it changed anything. A stream of another kind stays as it is, and the error has code
+// [weir.Conflict].
+func (t *Table) EnableStream(ctx context.Context) (made bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
+	defer cancel()
+	c, err := t.connect(ctx)
+	if err != nil {
+		return false, err
+	}
+	return c.StreamOn(ctx)
 }
 
 // Delete deletes the table with all its items, and waits until it is gone. If the table has keys
-// other than weir's, Delete returns an error and does not delete it. If the table does not exist,
-// the error has code [weir.NotFound].
+// other than weir's or deletion protection, Delete returns an error and does not delete it. If the
+// table does not exist, the error has code [weir.NotFound].
 func (t *Table) Delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
@@ -100,6 +120,10 @@ type TableInfo struct {
 	Stream string
 	// TTL is the attribute by which DynamoDB deletes expired items; empty if time to live is off.
 	TTL string
+	// Protected reports that DynamoDB refuses to delete the table.
+	Protected bool
+	// Recovery reports that point-in-time recovery is enabled.
+	Recovery bool
 	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are from the version record;
 	// empty if it has none.
 	Schema           string
@@ -149,7 +173,8 @@ func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
 func newTableInfo(d *types.TableDescription) *TableInfo {
 	info := &TableInfo{
 		Name: client.Text(d.TableName), ARN: client.Text(d.TableArn), Status: string(d.TableStatus),
-		Lean: tables.IsLean(d),
+		Lean: tables.IsLean(d), Stream: tables.StreamView(d),
+		Protected: d.DeletionProtectionEnabled != nil && *d.DeletionProtectionEnabled,
 	}
 	if d.CreationDateTime != nil {
 		info.Created = *d.CreationDateTime
@@ -159,9 +184,6 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 	}
 	if d.TableSizeBytes != nil {
 		info.Bytes = *d.TableSizeBytes
-	}
-	if s := d.StreamSpecification; s != nil && s.StreamEnabled != nil && *s.StreamEnabled {
-		info.Stream = string(s.StreamViewType)
 	}
 	for i := range d.GlobalSecondaryIndexes {
 		info.Indexes = append(info.Indexes, client.Text(d.GlobalSecondaryIndexes[i].IndexName))
@@ -176,10 +198,13 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 	return info
 }
 
-// addItems adds the version record and the time to live.
+// addItems adds the version record, the time to live and the recovery.
 func (i *TableInfo) addItems(ctx context.Context, c *tables.Table) error {
 	var err error
 	if i.TTL, err = c.AttributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
+		return err
+	}
+	if i.Recovery, err = c.Recovery(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
 		return err
 	}
 	if i.Leases, err = c.LeaseNamespaces(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {

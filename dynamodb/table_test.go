@@ -177,6 +177,70 @@ func TestTableStream(t *testing.T) {
 	}
 }
 
+// TestTableStreamTurnedOn checks that the stream of a table can be turned on once, and that a stream
+// of another kind stays.
+func TestTableStreamTurnedOn(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	for _, want := range []bool{true, false} {
+		if made, err := table.EnableStream(t.Context()); err != nil || made != want {
+			t.Errorf("got %t, %v; want %t", made, err, want)
+		}
+		if info, err := table.Describe(t.Context()); err != nil || info.Stream != "NEW_AND_OLD_IMAGES" {
+			t.Errorf("got %+v, %v", info, err)
+		}
+	}
+	other := madeTable(t)
+	api := connected(t, other).API
+	_, err := api.UpdateTable(t.Context(), &ddb.UpdateTableInput{
+		TableName: &other.Name, StreamSpecification: &types.StreamSpecification{
+			StreamEnabled: new(true), StreamViewType: types.StreamViewTypeKeysOnly,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = other.EnableStream(t.Context())
+	wantError(t, err, weir.Conflict, "store.table", "has a stream of KEYS_ONLY")
+	if info, err := other.Describe(t.Context()); err != nil || info.Stream != "KEYS_ONLY" {
+		t.Errorf("the stream was changed: %+v, %v", info, err)
+	}
+	_, err = localTable(t).EnableStream(t.Context())
+	wantError(t, err, weir.NotFound, "store.table", "does not exist")
+}
+
+// TestTableProtected checks deletion protection, and point-in-time recovery, which DynamoDB Local
+// does not have.
+func TestTableProtected(t *testing.T) {
+	t.Parallel()
+	endpoint := testkit.Moto(t)
+	cfg := testkit.LocalConfig(endpoint)
+	for _, on := range []bool{false, true} {
+		table := &Table{
+			Name: "weir." + rand.Text()[:16], Protected: on, Recovery: on,
+			Options: &Options{Config: &cfg, Endpoint: endpoint, WriteTimeout: time.Minute},
+		}
+		if made, err := table.Create(t.Context()); err != nil || !made {
+			t.Fatalf("got %t, %v", made, err)
+		}
+		info, err := table.Describe(t.Context())
+		if err != nil || info.Protected != on || info.Recovery != on || info.Stream == "" {
+			t.Errorf("got %+v, %v", info, err)
+		}
+		err = table.Delete(t.Context())
+		if !on {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		wantError(t, err, weir.Conflict, "store.table", "has deletion protection: take it off")
+		if _, err := table.Describe(t.Context()); err != nil {
+			t.Errorf("a protected table was deleted: %v", err)
+		}
+	}
+}
+
 // undefine removes the definitions of attributes with a prefix.
 func undefine(in *ddb.CreateTableInput, prefix string) {
 	in.AttributeDefinitions = slices.DeleteFunc(in.AttributeDefinitions,

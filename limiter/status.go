@@ -57,7 +57,8 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 func (l *Limiter) resourcesOf(ctx context.Context, now time.Time, entity string) ([]string, error) {
 	lister, ok := l.store.(driver.SubjectLister)
 	if !ok {
-		return nil, weir.NewError(weir.Unsupported, "resource", "", "must be given: this store cannot list them")
+		return nil, weir.NewError(weir.Unsupported, "resource", "",
+			"must be given: this store cannot list them")
 	}
 	var all []string
 	var err error
@@ -97,7 +98,9 @@ func (l *Limiter) status(
 
 // judged resolves the subjects, with the ancestors that they charge if those are wanted. It resolves
 // several at a time if that needs I/O.
-func (l *Limiter) judged(ctx context.Context, of []weir.Subject, ancestors bool) ([]driver.Judged, error) {
+func (l *Limiter) judged(
+	ctx context.Context, of []weir.Subject, ancestors bool,
+) ([]driver.Judged, error) {
 	judged, errs := make([][]driver.Judged, len(of)), make([]error, len(of))
 	resolve := func(i int) {
 		for at, r := range l.chain(ctx, of[i], &errs[i]) {

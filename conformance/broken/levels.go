@@ -99,7 +99,8 @@ func has(limits []weir.Limit, name string) bool {
 // statusFronts returns variants that break line 9.4.
 func statusFronts() []wrappedVariant {
 	// without leaves out the statuses that match, and calls an empty answer an error.
-	without := func(match func(asked string, s *weir.LimitStatus, all []weir.LimitStatus) bool) func(w *wrongWorld) {
+	type matcher func(asked string, s *weir.LimitStatus, all []weir.LimitStatus) bool
+	without := func(match matcher) func(w *wrongWorld) {
 		return func(w *wrongWorld) {
 			w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 				all, err := w.World.Status(ctx, entity, resource)
@@ -118,7 +119,9 @@ func statusFronts() []wrappedVariant {
 	}
 	return []wrappedVariant{
 		{"a status lacks the ancestors", "9.4",
-			without(func(asked string, s *weir.LimitStatus, _ []weir.LimitStatus) bool { return s.Entity != asked })},
+			without(func(asked string, s *weir.LimitStatus, _ []weir.LimitStatus) bool {
+				return s.Entity != asked
+			})},
 		{"a status lacks an ancestor's limit that the entity has too", "9.4",
 			without(func(asked string, s *weir.LimitStatus, all []weir.LimitStatus) bool {
 				return s.Entity != asked && slices.ContainsFunc(all, func(o weir.LimitStatus) bool {
@@ -148,9 +151,9 @@ func statusFronts() []wrappedVariant {
 			}
 			w.status = func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 				all, err := w.World.Status(ctx, entity, resource)
-				if parent := parents[entity]; parent != "" && !slices.ContainsFunc(all, func(s weir.LimitStatus) bool {
-					return s.Entity == parent
-				}) {
+				parent := parents[entity]
+				of := func(s weir.LimitStatus) bool { return s.Entity == parent }
+				if parent != "" && !slices.ContainsFunc(all, of) {
 					more, _ := w.World.Status(ctx, parent, resource)
 					all = append(all, more...)
 				}

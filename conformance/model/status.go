@@ -113,7 +113,8 @@ func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
 	return m.chainStatuses(weir.Subject{Entity: entity, Resource: resource}, m.readClock())
 }
 
-// chainStatuses returns the statuses of the limits of a subject and of each ancestor that it charges.
+// chainStatuses returns the statuses of the limits of a subject and of each ancestor that it
+// charges.
 func (m *Model) chainStatuses(s weir.Subject, now int64) []weir.LimitStatus {
 	var out []weir.LimitStatus
 	for range m.depth + 1 {

@@ -213,7 +213,8 @@ func explanationTable(e *weir.Explanation) *text.Table {
 	}
 	add := func(level weir.Level, limits []weir.Limit, applies string) {
 		for _, l := range limits {
-			t.Add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies, chargedText(e, level, l.Name))
+			t.Add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies,
+				chargedText(e, level, l.Name))
 		}
 	}
 	add(e.Level, e.Limits, "yes")

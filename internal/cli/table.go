@@ -21,11 +21,11 @@ import (
 func tableCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
 		Use:   "table",
-		Short: "Create, describe and delete a DynamoDB table",
+		Short: "Create, describe, change and delete a DynamoDB table",
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
   weir table describe --store dynamodb://limits?region=eu-central-1`,
 	})
-	cmd.AddCommand(createTableCommand(a), describeTableCommand(a), deleteTableCommand(a))
+	cmd.AddCommand(createTableCommand(a), describeTableCommand(a), streamCommand(a), deleteTableCommand(a))
 	return cmd
 }
 
@@ -33,6 +33,7 @@ func tableCommand(a *console.App) *cobra.Command {
 type tableBody struct {
 	Table   string `json:"table"`
 	Created *bool  `json:"created,omitempty"` // only of create: false if the table existed already
+	Changed *bool  `json:"changed,omitempty"` // only of stream on: false if it was on already
 
 	ARN              string   `json:"arn,omitempty"`
 	Status           string   `json:"status,omitempty"`
@@ -43,6 +44,8 @@ type tableBody struct {
 	Bytes            int64    `json:"bytes"`
 	Stream           string   `json:"stream,omitempty"`
 	TTL              string   `json:"ttl,omitempty"`
+	Protected        bool     `json:"deletion_protection"`
+	Recovery         bool     `json:"point_in_time_recovery"`
 	Leases           []string `json:"lease_namespaces,omitempty"`
 	SchemaVersion    string   `json:"schema_version,omitempty"`
 	LambdaVersion    string   `json:"lambda_version,omitempty"`
@@ -57,7 +60,7 @@ func newTableBody(info *dynamodb.TableInfo) *tableBody {
 	body := &tableBody{
 		Table: info.Name, ARN: info.ARN, Status: info.Status, Kind: "full", Indexes: info.Indexes,
 		Items: info.Items, Bytes: info.Bytes, Stream: info.Stream, TTL: info.TTL,
-		Leases:        info.Leases,
+		Leases: info.Leases, Protected: info.Protected, Recovery: info.Recovery,
 		SchemaVersion: info.Schema, LambdaVersion: info.LambdaVersion,
 		ClientMinVersion: info.ClientMinVersion, UpdatedAt: info.UpdatedAt, UpdatedBy: info.UpdatedBy,
 		Refused: reasonIn(info.Refused), LostReads: info.Lost,
@@ -85,6 +88,8 @@ func (body *tableBody) table(b *bytes.Buffer) {
 		{"bytes", text.FormatInt(body.Bytes)},
 		{"stream", orNone(body.Stream)},
 		{"time to live", orNone(body.TTL)},
+		{"protected", map[bool]string{true: "from deletion", false: "no"}[body.Protected]},
+		{"recovery", map[bool]string{true: "to the last 35 days", false: "none"}[body.Recovery]},
 		{"leases in", strings.Join(body.Leases, " ")},
 		{"schema", orNone(body.SchemaVersion)},
 		{"oldest client", body.ClientMinVersion},
@@ -116,7 +121,7 @@ func orNone(s string) string {
 }
 
 func createTableCommand(a *console.App) *cobra.Command {
-	var lean, noStream bool
+	like := &dynamodb.Table{}
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a table and its default namespace",
@@ -132,12 +137,16 @@ The kind of a table cannot be changed later.`,
     --store dynamodb://limits?endpoint=http://127.0.0.1:8000`,
 		Args: console.Arguments(0, 0, ""),
 	}
-	cmd.Flags().BoolVar(&lean, "lean", false, "keep only keys in the index by resource")
-	cmd.Flags().BoolVar(&noStream, "no-stream", false,
+	flags := cmd.Flags()
+	flags.BoolVar(&like.Lean, "lean", false, "keep only keys in the index by resource")
+	flags.BoolVar(&like.NoStream, "no-stream", false,
 		"create it without the stream from which usage is counted")
+	flags.BoolVar(&like.Protected, "protect", false, "make DynamoDB refuse to delete the table")
+	flags.BoolVar(&like.Recovery, "recovery", false, "enable point-in-time recovery")
 	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
-			t.Lean, t.NoStream = lean, noStream
+			t.Lean, t.NoStream = like.Lean, like.NoStream
+			t.Protected, t.Recovery = like.Protected, like.Recovery
 			made, err := t.Create(ctx)
 			if err != nil {
 				return nil, err
@@ -156,6 +165,40 @@ The kind of a table cannot be changed later.`,
 			}}, nil
 		}, nil
 	})
+}
+
+func streamCommand(a *console.App) *cobra.Command {
+	on := &cobra.Command{
+		Use:   "on",
+		Short: "Turn the stream of a table on",
+		Long: `Turn on the stream of old and new items from which weir aggregate counts usage, for a
+table that was created without one, and wait until it is on. DynamoDB keeps a record for 24
+hours: what was written before the stream was on is not in it.`,
+		Example: "  weir table stream on --store dynamodb://limits?region=eu-central-1",
+		Args:    console.Arguments(0, 0, ""),
+	}
+	cmd := console.Group(&cobra.Command{
+		Use: "stream", Short: "Turn the stream of a table on", Example: on.Example,
+	})
+	cmd.AddCommand(onTable(a, on, func(*cobra.Command, []string) (tableAction, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
+			changed, err := t.EnableStream(ctx)
+			if err != nil {
+				return nil, err
+			}
+			info, err := t.Describe(ctx)
+			if err != nil {
+				return nil, err
+			}
+			body := newTableBody(info)
+			body.Changed = &changed
+			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
+				b.WriteString(map[bool]string{true: "turned on", false: "is on already"}[changed] + "\n\n")
+				body.table(b)
+			}}, nil
+		}, nil
+	}))
+	return cmd
 }
 
 func describeTableCommand(a *console.App) *cobra.Command {

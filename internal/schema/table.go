@@ -16,6 +16,11 @@ type Table struct {
 	Lean bool
 	// Stream enables a stream of old and new items, which the aggregator reads.
 	Stream bool
+	// Protected makes DynamoDB refuse to delete the table until the protection is taken off.
+	Protected bool
+	// Recovery enables point-in-time recovery: the table can be restored to any second of the last
+	// 35 days.
+	Recovery bool
 }
 
 // index is the definition of an index: its keys and its projection.
@@ -46,7 +51,7 @@ func (t Table) indexes() (global, local []index) {
 }
 
 // CreateInput returns the call that creates the table, billed by request. Its time to live, on
-// [AttrTTL], is enabled by another call.
+// [AttrTTL], and its recovery are enabled by other calls.
 func (t Table) CreateInput() *dynamodb.CreateTableInput {
 	global, local := t.indexes()
 	in := &dynamodb.CreateTableInput{
@@ -68,6 +73,9 @@ func (t Table) CreateInput() *dynamodb.CreateTableInput {
 			IndexName: aws.String(x.name), KeySchema: keySchema(x.hash, x.sort),
 			Projection: &types.Projection{ProjectionType: x.keeps},
 		})
+	}
+	if t.Protected {
+		in.DeletionProtectionEnabled = aws.Bool(true)
 	}
 	if t.Stream {
 		in.StreamSpecification = &types.StreamSpecification{

@@ -22,6 +22,7 @@ import (
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -190,7 +191,7 @@ func (c *Table) Create(ctx context.Context, def schema.Table) (made bool, err er
 	if v != nil {
 		return made, CheckVersion(c.TableName, v)
 	}
-	return true, c.initTable(ctx)
+	return true, c.initTable(ctx, def.Recovery)
 }
 
 // awaitTable waits until a new table is active with all its indexes. At first it may not exist.
@@ -215,9 +216,14 @@ func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error)
 
 // initTable writes the parts of a new table that are not in its definition. The version record is
 // last: if it exists, the table is complete.
-func (c *Table) initTable(ctx context.Context) error {
+func (c *Table) initTable(ctx context.Context, recovery bool) error {
 	if err := c.enableTTL(ctx); err != nil {
 		return err
+	}
+	if recovery {
+		if err := c.enableRecovery(ctx); err != nil {
+			return err
+		}
 	}
 	if _, _, err := c.RegisterNamespace(ctx, schema.DefaultNamespace); err != nil {
 		return err
@@ -272,6 +278,92 @@ func (c *Table) AttributeTTL(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// enableRecovery enables point-in-time recovery. DynamoDB accepts it again if it is enabled.
+func (c *Table) enableRecovery(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		_, err := c.API.UpdateContinuousBackups(ctx, &ddb.UpdateContinuousBackupsInput{
+			TableName: &c.TableName,
+			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{
+				PointInTimeRecoveryEnabled: new(true),
+			},
+		})
+		// DynamoDB prepares the backups of a new table for a while after the table is active.
+		if _, preparing := errors.AsType[*types.ContinuousBackupsUnavailableException](err); !preparing ||
+			attempt == MaxStale {
+			return client.Classify(err)
+		}
+		if err := client.BackOff(ctx, attempt); err != nil {
+			return fmt.Errorf("point-in-time recovery of table %s is not enabled: %w", c.TableName, err)
+		}
+	}
+}
+
+// Recovery reports whether point-in-time recovery is enabled. DynamoDB Local does not have it.
+func (c *Table) Recovery(ctx context.Context) (bool, error) {
+	out, err := c.API.DescribeContinuousBackups(ctx,
+		&ddb.DescribeContinuousBackupsInput{TableName: &c.TableName})
+	api, ok := errors.AsType[smithy.APIError](err)
+	if ok && api.ErrorCode() == "UnknownOperationException" {
+		return false, nil
+	}
+	if err != nil {
+		return false, client.Classify(err)
+	}
+	d := out.ContinuousBackupsDescription
+	if d == nil || d.PointInTimeRecoveryDescription == nil {
+		return false, nil
+	}
+	status := d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus
+	return status == types.PointInTimeRecoveryStatusEnabled, nil
+}
+
+// StreamOn enables the stream; see the store's Table.EnableStream.
+func (c *Table) StreamOn(ctx context.Context) (made bool, err error) {
+	for attempt := 0; ; attempt++ {
+		d, err := c.Describe(ctx)
+		if err != nil {
+			return made, err
+		}
+		err = errors.Join(Usable(c.TableName, d.TableStatus), CheckLayout(c.TableName, d))
+		if err != nil {
+			return made, err
+		}
+		view := StreamView(d)
+		switch {
+		case view != "" && view != string(types.StreamViewTypeNewAndOldImages):
+			return made, client.Fault(weir.Conflict, "store.table", c.TableName,
+				"has a stream of "+view+", and the aggregator needs NEW_AND_OLD_IMAGES: turn the stream "+
+					"off first, if nothing else reads it")
+		case view != "" && d.TableStatus == types.TableStatusActive:
+			return made, nil
+		case view == "" && !made:
+			_, err := c.API.UpdateTable(ctx, &ddb.UpdateTableInput{
+				TableName: &c.TableName, StreamSpecification: &types.StreamSpecification{
+					StreamEnabled: new(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
+				},
+			})
+			if err != nil {
+				return false, client.Classify(err)
+			}
+			made = true
+		case attempt >= MaxStale:
+			return made, client.Fault(weir.Unavailable, "store.table", c.TableName,
+				"has no stream yet: its status is "+string(d.TableStatus))
+		}
+		if err := client.BackOff(ctx, attempt); err != nil {
+			return made, fmt.Errorf("the stream of table %s is still being enabled: %w", c.TableName, err)
+		}
+	}
+}
+
+// StreamView returns the view type of a table's stream; empty if it has none.
+func StreamView(d *types.TableDescription) string {
+	if s := d.StreamSpecification; s != nil && s.StreamEnabled != nil && *s.StreamEnabled {
+		return string(s.StreamViewType)
+	}
+	return ""
+}
+
 // Delete deletes the table and waits until it is gone; see the store's Table.Delete.
 func (c *Table) Delete(ctx context.Context) error {
 	d, err := c.Describe(ctx)
@@ -280,6 +372,11 @@ func (c *Table) Delete(ctx context.Context) error {
 	}
 	if err := CheckLayout(c.TableName, d); err != nil {
 		return err
+	}
+	if d.DeletionProtectionEnabled != nil && *d.DeletionProtectionEnabled {
+		return client.Fault(weir.Conflict, "store.table", c.TableName,
+			"has deletion protection: take it off first, with "+
+				"aws dynamodb update-table --no-deletion-protection-enabled --table-name "+c.TableName)
 	}
 	_, err = c.API.DeleteTable(ctx, &ddb.DeleteTableInput{TableName: &c.TableName})
 	if err != nil && !client.IsMissingTable(err) {
