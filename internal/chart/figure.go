@@ -7,9 +7,9 @@
 // count as 0, and invisible characters in names are escaped. All geometry is in integers.
 package chart
 
-// Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison]. Each has a
-// title, a note, which is a sentence below the title, and a unit of its values: "calls", or
-// [Milliseconds]. All three may be empty.
+// Figure is one of [*Columns], [*Lines], [*Bars], [*Meters], [*Distribution] and
+// [*Comparison]. Each has a title, a note, which is a sentence below the title, and, but for meters,
+// a unit of its values: "calls", or [Milliseconds]. All three may be empty.
 type Figure interface {
 	// text draws the figure on a terminal.
 	text(t *lineBuffer)

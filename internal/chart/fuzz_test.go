@@ -27,6 +27,9 @@ func figures(series []chart.Series, name string, times chart.Times) []chart.Figu
 		&chart.Lines{Unit: chart.Milliseconds, Times: times, Series: half},
 		&chart.Bars{Title: name, Labels: []string{name, "b"}, Series: series},
 		&chart.Bars{Labels: []string{name}, Series: series, Grouped: true},
+		&chart.Meters{Title: name, Note: name, Meters: []chart.Meter{
+			{Label: name, Used: rule.Value, Capacity: 7, Text: name}, {Used: 1, Capacity: rule.Value},
+		}},
 		&chart.Distribution{Title: name, Unit: name, Bounds: []int64{-1, 0, 9}, Series: series},
 		binned(name, chart.Milliseconds, series...),
 		&chart.Comparison{

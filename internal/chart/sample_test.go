@@ -219,6 +219,9 @@ func hostilePage() *chart.Page {
 					Rule: &chart.ReferenceLine{Name: hostile, Value: 1<<63 - 1},
 				},
 				&chart.Bars{Title: right, Unit: hostile, Labels: []string{hostile, long, right}, Series: series},
+				&chart.Meters{Title: long, Note: hostile, Meters: []chart.Meter{
+					{hostile, 1<<63 - 1, 1, long}, {long, -1 << 63, 0, right}, {right, 1, 1 << 62, hostile},
+				}},
 				&chart.Distribution{Title: hostile, Unit: long, Bounds: []int64{-1, 5}, Series: series},
 				&chart.Comparison{
 					Title: hostile, Note: long, Unit: long, Above: chart.ComparisonSide{long, series},

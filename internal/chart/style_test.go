@@ -62,7 +62,7 @@ func TestColoursHaveContrast(t *testing.T) {
 			{"muted", "sunk", 4.5}, {"accent", "surface", 4.5}, {"alarm", "surface", 4.5},
 			{"good", "surface", 3}, {"bad", "surface", 3}, {"s0", "surface", 3}, {"s1", "surface", 3},
 			{"s2", "surface", 3}, {"s3", "surface", 3}, {"rule", "surface", 3}, {"field", "surface", 3},
-			{"bad", "sunk", 3}, {"s0", "sunk", 3},
+			{"bad", "sunk", 3}, {"s0", "sunk", 3}, {"good", "sunk", 3}, {"low", "sunk", 3},
 		} {
 			if got := contrast(c[p.front], c[p.back]); got < p.least {
 				t.Errorf("%s: %s on %s has %.2f, at least %.1f", name, p.front, p.back, got, p.least)

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -247,6 +248,11 @@ func (o *Result) uses() []chart.Section {
 	sides := o.sides()
 	a := o.Timeline
 	all := chart.Section{Title: "Use against capacity", Note: note}
+	for i := range sides {
+		if m := sides[i].mostInUse(); len(m.Meters) > 0 {
+			all.Figures = append(all.Figures, m)
+		}
+	}
 	if o.Compare == nil {
 		for _, row := range a.Limits {
 			all.Figures = append(all.Figures, sides[0].use(a, row))
@@ -311,7 +317,7 @@ func (s *side) use(l *replay.Timeline, row *replay.LimitTimeline) *chart.Lines {
 	}
 	f := &chart.Lines{
 		Title: s.titled(rowTitle(s.Report, row)), Unit: "units", Times: chartTimes(l),
-		Series: []chart.Series{{Name: "most in use", Values: values}},
+		Series: []chart.Series{{Name: "most in use", Tone: chart.Good, Values: values}},
 		Rule:   &chart.ReferenceLine{Name: "capacity", Value: row.Capacity},
 	}
 	if row.Kind == weir.Concurrency {
@@ -321,6 +327,36 @@ func (s *side) use(l *replay.Timeline, row *replay.LimitTimeline) *chart.Lines {
 		f.Note = "A shadow limit: it denies nothing."
 	}
 	return f
+}
+
+// mostInUse draws the most that was in use of each limit at any time.
+func (s *side) mostInUse() *chart.Meters {
+	m := &chart.Meters{
+		Title: s.titled("Most in use"), Note: "Each bar is the share of the capacity that was in use.",
+	}
+	for _, row := range s.Timeline.Limits {
+		used := slices.Max(append([]int64{0}, row.PeakUse...))
+		m.Meters = append(m.Meters, chart.Meter{
+			Label: rowTitle(s.Report, row), Used: used, Capacity: row.Capacity,
+			Text: inUse(row.Kind, used, row.Capacity),
+		})
+	}
+	return m
+}
+
+// inUse says how much of a capacity is in use, as the server's status page does.
+func inUse(kind weir.Kind, used, capacity int64) string {
+	said := text.FormatInt(used) + " of " + text.FormatInt(capacity)
+	if kind == weir.Concurrency {
+		said += " slots"
+	}
+	switch said += " in use"; {
+	case used <= capacity:
+		return said
+	case kind == weir.Bucket:
+		return said + ", in debt"
+	}
+	return said + ", over capacity"
 }
 
 // waits draws the retry-afters of denials, and the times that calls waited for their admission.
