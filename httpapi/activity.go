@@ -116,4 +116,7 @@ type ActivityEntity struct {
 	Entity string `json:"entity"`
 	// LastMS is the time of the last request, in Unix milliseconds.
 	LastMS int64 `json:"last_unix_ms"`
+	// Asked counts the reservations that named the entity in a charge, admitted or denied, while it
+	// was among the entities that are kept.
+	Asked int64 `json:"asked"`
 }

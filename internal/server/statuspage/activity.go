@@ -64,6 +64,7 @@ func (a *Activity) admit(s *segment, e *limiter.Event) {
 	order, at := a.order.Add(1), e.At.UnixMilli()
 	for i := range e.Charges {
 		s.entities.touch(e.Charges[i].Entity, at, order)
+		s.entities.asked(order)
 	}
 	for i := range e.Limits {
 		l := &e.Limits[i]
@@ -90,6 +91,7 @@ func (a *Activity) deny(s *segment, e *limiter.Event, denied *weir.DeniedError) 
 			s.askers.add(c.Entity)
 		}
 		d.charge(s.entities.touch(c.Entity, d.AtMS, order), c.Resource)
+		s.entities.asked(order)
 	}
 	for i := range e.Limits {
 		l := &e.Limits[i]
@@ -285,13 +287,12 @@ func (m *merge) listDenials() {
 func (m *merge) listEntities() {
 	slices.SortStableFunc(m.entities, func(a, b recentEntity) int { return cmp.Compare(b.order, a.order) })
 	m.report.Entities = []httpapi.ActivityEntity{}
-	seen := map[string]bool{}
+	listed := map[string]int{}
 	for _, e := range m.entities {
-		if len(m.report.Entities) == maxEntities {
-			return
-		}
-		if !seen[e.Entity] {
-			seen[e.Entity] = true
+		if i, ok := listed[e.Entity]; ok {
+			addUp(&m.report.Entities[i].Asked, e.Asked)
+		} else if i = len(listed); i < maxEntities {
+			listed[e.Entity] = i
 			m.report.Entities = append(m.report.Entities, e.ActivityEntity)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
@@ -69,7 +70,17 @@ func (n *limitNames) all() map[limitKey]countedLimit {
 // maxNameBytes bounds each name that is kept: the longest that an entity may have.
 const maxNameBytes = 256
 
-func clip(s string) string { return s[:min(len(s), maxNameBytes)] }
+// clip bounds a name, and cuts no letter in two.
+func clip(s string) string {
+	if len(s) <= maxNameBytes {
+		return s
+	}
+	end := maxNameBytes
+	for end > maxNameBytes-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
 
 // addUp adds d to n unless d is negative. It stops at the largest int64 instead of overflowing.
 func addUp(n *int64, d int64) {

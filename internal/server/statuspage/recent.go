@@ -27,6 +27,7 @@ type recentEntities struct {
 type recentEntity struct {
 	httpapi.ActivityEntity
 	order      uint64
+	asked      uint64 // the order of the last reservation that was counted
 	prev, next int32
 }
 
@@ -42,7 +43,7 @@ func (r *recentEntities) touch(entity string, atMS int64, order uint64) string {
 		var ok bool
 		if i, ok = r.index[entity]; !ok {
 			i = r.newEntry()
-			r.entries[i].Entity = keep(entity)
+			r.entries[i].ActivityEntity = httpapi.ActivityEntity{Entity: keep(entity)}
 			r.index[r.entries[i].Entity] = i
 		}
 		r.front(i)
@@ -50,6 +51,15 @@ func (r *recentEntities) touch(entity string, atMS int64, order uint64) string {
 	e := &r.entries[i]
 	e.LastMS, e.order = atMS, order
 	return e.Entity
+}
+
+// asked counts a reservation that names the entity that was touched last, once if several charges
+// of it do.
+func (r *recentEntities) asked(order uint64) {
+	if e := &r.entries[r.entries[0].next]; e.asked != order {
+		e.asked = order
+		e.Asked++
+	}
 }
 
 // newEntry returns an entry for a new entity: an unused one, or the entry of the oldest entity.
