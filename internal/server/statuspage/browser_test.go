@@ -122,12 +122,12 @@ func pageFigures(t *testing.T, b *browser) {
 	holds(t, p.text("#overview"), "Admitted", "3", "1 call repeated", "Denied", "5",
 		"63% of reservations", "Errors", "3", "conflict 1", "invalid 1", "never satisfiable 1")
 	holds(t, p.text("#denials"),
-		"xxxx", "asked 1 · 5 in debt, capacity 9,223,372,036,854,775,807", "in 1 min 30 s",
-		"someone", "gpt-4o", "rpm", "asked 1 · 0 of 600 left", "in 100 ms",
-		"acme-bot", "rpm", "asked 9 · 8 of 10 left", "in 3 s",
-		"acme-bot", "parallel", "asked 1 · 0 of 2 slots free, 2 held",
-		"tpm of acme", "asked 20 · 10 of 1,000 left")
-	holds(t, p.text("#limits"), "rpm bucket 3 2 0 602", "parallel concurrency 2 1 0 2",
+		"xxxx", "asked 1 · 9,223,372,036,854,775,812 of 9,223,372,036,854,775,807 in use, in debt", "in 1 min 30 s",
+		"someone", "gpt-4o", "rpm", "asked 1 · 600 of 600 in use", "in 100 ms",
+		"acme-bot", "rpm", "asked 9 · 2 of 10 in use", "in 3 s",
+		"acme-bot", "parallel", "asked 1 · 2 of 2 slots in use",
+		"tpm of acme", "asked 20 · 990 of 1,000 in use")
+	holds(t, p.text("#limits"), "rpm bucket 3 2 0 602", "parallel concurrency 2 1 0 –",
 		"tpm window 2 1 0 990", "tpm bucket 2 0 3 990") // those that denied most come first
 	var suggested []string
 	p.eval(`[...document.querySelectorAll("#entities option")].map((o) => o.value)`, &suggested)
@@ -151,9 +151,9 @@ func pageLookUp(t *testing.T, b *browser) {
 		t.Errorf("the address is %s", hash)
 	}
 	holds(t, p.text("#subjects"), "acme-bot", "limits: the entity’s, for every resource",
-		"parallel", "concurrency", "1 of 2 slots free, 1 held", "rpm", "8 of 10 left",
-		"tpm", "bucket", "shadow, never denies", "860 in debt, capacity 100",
-		"acme", "the parent, charged too", "tpm", "window", "10 of 1,000 left")
+		"parallel", "concurrency", "1 of 2 slots in use", "rpm", "2 of 10 in use",
+		"tpm", "bucket", "shadow, never denies", "960 of 100 in use, in debt",
+		"acme", "the parent, charged too", "tpm", "window", "990 of 1,000 in use")
 	holds(t, p.text("#explanations"), "acme-bot", "the entity’s, for every resource", "applies",
 		"parallel: 2 at once, each up to 1 min", "rpm: 10 per minute",
 		"tpm: 600 per minute, up to 100, shadow",
@@ -165,7 +165,7 @@ func pageLookUp(t *testing.T, b *browser) {
 		const [name, now, max] = ["label", "valuenow", "valuemax"].map((a) => b.getAttribute("aria-" + a));
 		return name + " " + now + "/" + max + " " + b.firstChild.style.width;
 	})`, &bars)
-	want := []string{"parallel 1/2 50%", "rpm 8/10 80%", "tpm 0/100 100%", "tpm 10/1000 1%"}
+	want := []string{"parallel 1/2 50%", "rpm 2/10 20%", "tpm 100/100 100%", "tpm 990/1000 99%"}
 	if !slices.Equal(bars, want) {
 		t.Errorf("bars %q, want %q", bars, want)
 	}
@@ -176,7 +176,7 @@ func pageLookUp(t *testing.T, b *browser) {
 		a.focus();
 		a.click();
 	}`, nil)
-	p.until(`document.getElementById("subjects").innerText.includes("0 of 600 left")`)
+	p.until(`document.getElementById("subjects").innerText.includes("600 of 600 in use")`)
 	var focus string
 	p.eval("document.activeElement.id", &focus)
 	if focus != "lookup-title" {
@@ -229,7 +229,7 @@ func pageHostile(t *testing.T, b *browser) {
 	p := b.tab(1280, 900, "dark", server.URL)
 	p.until(`document.getElementById("connection").textContent === "Live"`)
 	p.enter("#entity", hostile)
-	p.until(`document.getElementById("subjects").innerText.includes("5 of 10 left")`)
+	p.until(`document.getElementById("subjects").innerText.includes("5 of 10 in use")`)
 	p.enter("#resource", hostile)
 	p.until(`document.getElementById("explanations").innerText.includes("applies")`)
 	var found struct{ Elements, Ran, Shown int }
@@ -271,7 +271,7 @@ func pageToken(t *testing.T, b *browser) {
 		p.until(`document.getElementById("unlock-message").innerText.includes(` + string(message) + `)`)
 	}
 	p.enter("#token", "reads-reads-reads")
-	p.until(`document.getElementById("subjects").innerText.includes("0 of 600 left")`)
+	p.until(`document.getElementById("subjects").innerText.includes("600 of 600 in use")`)
 	p.call(p.session, "Page.navigate", params{"url": server.URL + "/?again"}, nil)
 	p.until(`location.search && document.getElementById("connection").textContent === "Live"`)
 	var kept struct {
@@ -329,7 +329,7 @@ func pageWithoutActivity(t *testing.T, b *browser) {
 	server := httptest.NewServer(httphandler.New(l, &httphandler.Options{StatusPage: statuspage.Page()}))
 	t.Cleanup(server.Close)
 	p := b.tab(1280, 900, "light", server.URL+"/#entity=someone&resource=gpt-4o")
-	p.until(`document.getElementById("subjects").innerText.includes("0 of 600 left")`)
+	p.until(`document.getElementById("subjects").innerText.includes("600 of 600 in use")`)
 	p.until(`!document.getElementById("no-activity").hidden && document.getElementById("denials").hidden`)
 	p.faultless(server.URL)
 }
@@ -433,14 +433,15 @@ func pageGroups(t *testing.T, b *browser) {
 	}
 	deny("team-a", "team-a", 3) // its own limit: another group
 	p.until(rows + `.length === 6`)
-	holds(t, p.text("#parties-rows"), "acme 0 7", "team-a 4 1", "acme-bot 2 2", "team-b 3 0", "someone 1 1")
+	holds(t, p.text("#parties-rows"), "acme 12:00:03 0 0 7", "team-a 12:00:03 4 4 1", "acme-bot 12:00:03 4 2 2",
+		"team-b 12:00:03 3 3 0", "someone 12:00:03 2 1 1")
 	p.eval(`{ window.row = `+rows+`[1]; row.querySelector("a").focus(); }`, nil)
-	holds(t, p.text("#denials-rows"), "team-a", "r", "tpm asked 5 · 3 of 9 left",
-		"3 times since", "team-b", "tpm of acme asked 5 · 2 of 9 left",
-		"3 times since", "team-a", "tpm of acme asked 5 · 2 of 9 left", "someone")
+	holds(t, p.text("#denials-rows"), "team-a", "r", "tpm asked 5 · 6 of 9 in use",
+		"3 times since", "team-b", "tpm of acme asked 5 · 7 of 9 in use",
+		"3 times since", "team-a", "tpm of acme asked 5 · 7 of 9 in use", "someone")
 	deny("team-b", "acme", 1)
 	p.until(`row === ` + rows + `[0] && row.contains(document.activeElement) && row.innerText.includes("4 times")`)
-	holds(t, p.text("#denials-rows"), "4 times since", "team-b", "tpm of acme asked 5 · 1 of 9 left", "team-a")
+	holds(t, p.text("#denials-rows"), "4 times since", "team-b", "tpm of acme asked 5 · 8 of 9 in use", "team-a")
 	p.until("!" + share + `.hidden && document.getElementById("denied").classList.contains("alarm")`)
 	holds(t, p.text("#high-share"), "79% of the reservations of the last two minutes were denied: 11 of 14.",
 		"Most often lately: team-b on r, by tpm of acme (4 of the last 11).")
@@ -461,6 +462,6 @@ func pageSeveral(t *testing.T, b *browser) {
 	t.Cleanup(server.Close)
 	p := b.tab(1280, 900, "light", server.URL)
 	p.until(`document.querySelectorAll("#denials-rows tr").length === 4`)
-	holds(t, p.text("#denials-rows tr"), "team-a gpt-4o", "team-b search", "calls of team-b", "asked 1 · 0 of 9 left")
+	holds(t, p.text("#denials-rows tr"), "team-a gpt-4o", "team-b search", "calls of team-b", "asked 1 · 9 of 9 in use")
 	p.faultless(server.URL)
 }

@@ -9,6 +9,7 @@ const everyMS = 1000;
 const pauseMostMS = 30000; // between attempts while the server does not answer
 const spokenEveryMS = 20000; // how often figures are read out
 const rowsAtFirst = 8;
+const rowsMore = 100;
 
 /* Numbers and times. */
 
@@ -150,7 +151,7 @@ let spokenAt = 0;
 
 function showActivity(a) {
   show(byID("no-activity"), a === null);
-  for (const id of ["figures", "denials", "limits"]) show(byID(id), a !== null);
+  for (const id of ["figures", "pace", "denials", "limits"]) show(byID(id), a !== null);
   if (a === null) {
     for (const id of ["parties", "high-share"]) show(byID(id), false); // the figures show them where needed
     return;
@@ -198,7 +199,7 @@ function showSeconds(a) {
   const refused = total(denied.slice(-10)) / 10;
   const rate = (n) => (n < 10 ? fraction.format(n) : whole.format(Math.round(n)));
   write(byID("rate"), `${rate(lately)}/s`);
-  write(byID("rate-note"), `${rate(refused)}/s denied, over ten seconds`);
+  write(byID("rate-note"), `${rate(refused)}/s denied, in ten seconds`);
   const sum = `${count(total(admitted), "reservation", "reservations")} admitted and ` +
     `${whole.format(total(denied))} denied in the last two minutes`;
   byID("chart").setAttribute("aria-label", peak ? `${sum}, at most ${peak} in a second` : sum);
@@ -208,22 +209,25 @@ function showSeconds(a) {
   }
 }
 
-/* Lists that show their first rows until asked for all. */
+/* Lists that show their first rows until asked for more. */
 
-const open = { denials: false, parties: false, limits: false };
+const shown = { denials: rowsAtFirst, parties: rowsAtFirst, limits: rowsAtFirst };
 
 function listOf(id, items, sync) {
   show(byID(`${id}-empty`), items.length === 0);
   show(byID(`${id}-table`), items.length > 0);
   const more = byID(`${id}-more`);
   show(more, items.length > rowsAtFirst);
-  write(more, open[id] ? "Show fewer" : `Show all ${items.length}`);
-  more.setAttribute("aria-expanded", String(open[id]));
-  sync(open[id] ? items : items.slice(0, rowsAtFirst));
+  const next = shown[id] >= items.length ? rowsAtFirst : shown[id] + rowsMore;
+  more.dataset.next = next;
+  write(more, next === rowsAtFirst ? "Show fewer"
+    : `Show ${next < items.length ? `${next} of` : "all"} ${items.length}`);
+  more.setAttribute("aria-expanded", String(shown[id] > rowsAtFirst));
+  sync(items.slice(0, shown[id]));
 }
 
 function toggle(id) {
-  open[id] = !open[id];
+  shown[id] = Number(byID(`${id}-more`).dataset.next);
   if (latest) showLists(latest);
 }
 
@@ -253,7 +257,8 @@ function showLimits(limits) {
       ...limitColumns.map(([label]) => cell(label, "number", element("span")))),
     (tr, l) => limitColumns.forEach(([, name, alarm], i) => {
       const span = tr.children[i + 1].firstChild;
-      write(span, whole.format(l[name]));
+      const returns = l.kind === "concurrency" && name === "units_reserved"; // a sum of slots says nothing
+      write(span, returns ? "–" : whole.format(l[name]));
       span.className = Number(l[name]) === 0 ? "zero" : alarm;
     })));
 }
@@ -297,7 +302,7 @@ function fillDenial(tr, { newest: d, oldest, count: n }, now) {
   at.dateTime = at.title = new Date(d.at_unix_ms).toISOString();
   write(times, n > 1 ? ` ${whole.format(n)} times since ${time(oldest.at_unix_ms, now)}` : "");
   const items = tr.children[2].firstChild.children;
-  d.exceeded.forEach((x, i) => write(items[i].lastElementChild, `asked ${whole.format(x.requested)} · ${amount(x)}`));
+  d.exceeded.forEach((x, i) => write(items[i].lastElementChild, `asked ${whole.format(x.requested)} · ${inUse(x)}`));
   write(tr.children[3].firstChild, wouldFit(d, now));
 }
 
@@ -350,31 +355,37 @@ function showShare(a, denied, all) {
   if (byID("high-share").textContent !== text) byID("high-share").replaceChildren(...parts);
 }
 
-// showParties counts denials by entity: what it asked, and what its limits denied.
+// showParties lists the entities that were seen lately or denied most, those with what is being typed
+// in their names.
 function showParties(a) {
   const parties = new Map();
-  const add = (list, as) => {
-    for (const { entity, denied } of list ?? []) {
-      const party = parties.get(entity) ?? { entity, asked: 0, owned: 0 };
-      parties.set(entity, { ...party, [as]: denied });
-    }
+  const party = (entity) => {
+    if (!parties.has(entity)) parties.set(entity, { entity, last: 0, asked: 0, denied: 0, owned: 0 });
+    return parties.get(entity);
   };
-  add(a.denied_askers, "asked");
-  add(a.denied_owners, "owned");
+  for (const e of a.entities) Object.assign(party(e.entity), { last: e.last_unix_ms, asked: e.asked });
+  for (const d of a.denied_askers ?? []) party(d.entity).denied = d.denied;
+  for (const d of a.denied_owners ?? []) party(d.entity).owned = d.denied;
   show(byID("parties"), parties.size > 0);
-  const rank = (p) => (p.entity ? Number(p.asked) + Number(p.owned) : -1); // the others come last
-  const most = [...parties.values()].toSorted((x, y) => rank(y) - rank(x));
+  const typed = byID("entity").value.trim();
+  const part = typed === wanted().entity ? "" : typed.toLowerCase();
+  const rank = (p) => (p.entity ? Number(p.denied) + Number(p.owned) : -1); // the others come last
+  const most = [...parties.values()].filter((p) => p.entity.toLowerCase().includes(part))
+    .toSorted((x, y) => rank(y) - rank(x)); // then by who was seen last
   listOf("parties", most, (rows) => sync(byID("parties-rows"), rows,
     (p) => p.entity,
     (p) => row(
       cell("Entity", "", p.entity ? entityLink(p.entity, "") : element("span", "", "all others")),
-      cell("Asked, and was denied", "number", element("span")),
-      cell("Its limits denied", "number", element("span"))),
-    (tr, p) => [p.asked, p.owned].forEach((n, i) => {
-      const span = tr.children[i + 1].firstChild;
-      write(span, whole.format(n));
-      span.className = Number(n) === 0 ? "zero" : "alarm";
-    })));
+      cell("Last seen", "", element("span")),
+      ...["Asked", "Was denied", "Its limits denied"].map((label) => cell(label, "number", element("span")))),
+    (tr, p) => {
+      write(tr.children[1].firstChild, p.last ? time(p.last, a.now_unix_ms) : "–");
+      [p.asked, p.denied, p.owned].forEach((n, i) => {
+        const span = tr.children[i + 2].firstChild;
+        write(span, whole.format(n));
+        span.className = Number(n) === 0 ? "zero" : i > 0 ? "alarm" : "";
+      });
+    }));
 }
 
 function wouldFit(d, now) {
@@ -429,7 +440,8 @@ async function lookUp() {
   if (stays()) showSubjects(subjects, explanation);
 }
 
-// askSubjects returns the limits of the entity, and of those that are charged with it.
+// askSubjects returns the limits of the entity, and of those that are charged with it. A status may
+// have the limits of both.
 async function askSubjects(entity, resource) {
   if (!resource) {
     const { limits } = await askAbout("status", entity, "");
@@ -441,7 +453,7 @@ async function askSubjects(entity, resource) {
   for (let e = explanation; e && chain.length < 10; e = e.parent) chain.push(e.entity);
   const subjects = await Promise.all(chain.map(async (name, i) => {
     const { limits } = await askAbout("status", name, resource);
-    return { entity: name, resource, limits, parent: i > 0 };
+    return { entity: name, resource, limits: limits.filter((l) => l.entity === name), parent: i > 0 };
   }));
   return [subjects, explanation];
 }
@@ -486,47 +498,46 @@ function subject(s) {
 // fillSubject names the level once: the first one that has any limits wins whole.
 function fillSubject(section, s) {
   const [header, list] = section.children;
-  const from = [...new Set(s.limits.map((l) => levelOf(l.level)))].join(", ");
+  const own = s.limits.filter((l) => l.entity === s.entity);
+  const from = [...new Set(own.map((l) => levelOf(l.level)))].join(", ");
   write(header.lastElementChild.firstChild, from ? `limits: ${from}` : "no limits");
-  sync(list, s.limits, (l) => `${l.limit} ${l.kind}`, limit, fillLimit);
+  sync(list, s.limits, (l) => `${l.limit} ${l.kind} ${l.entity}`, (l) => limit(l, s.entity), fillLimit);
 }
 
-function limit(l) {
+function limit(l, entity) {
   const fill = element("i");
   const bar = element("div", "bar", fill);
   bar.setAttribute("role", "meter");
   bar.setAttribute("aria-label", l.limit);
   bar.setAttribute("aria-valuemin", "0");
   return element("li", "limit",
-    element("p", "name", element("span", "id", l.limit), " ", tag(l.kind), " ",
+    element("p", "name", element("span", "id", l.limit), " ",
+      l.entity === entity ? null : element("span", "", "of ", entityLink(l.entity, l.resource)), " ", tag(l.kind), " ",
       l.shadow ? tag("shadow, never denies", "shadow") : null),
     element("p", "amount"), bar);
 }
 
-// fillLimit draws what is left, or in other stripes how deep the debt is.
+// fillLimit draws how much of the capacity is in use, as the report of a replay does.
 function fillLimit(li, l) {
   const [, text, bar] = li.children;
-  const left = Number(l.available) / Number(l.capacity);
-  write(text, amount(l));
-  li.classList.toggle("short", left <= 0);
-  li.classList.toggle("low", left > 0 && left <= 0.2);
-  bar.firstChild.style.width = `${100 * Math.min(1, Math.abs(left))}%`;
+  const used = usedOf(l);
+  const full = used >= l.capacity;
+  const share = (100 * Number(used)) / Number(l.capacity);
+  write(text, inUse(l));
+  bar.firstChild.className = full ? "bad" : Number(l.available) <= Number(l.capacity) / 5 ? "low" : "good";
+  bar.firstChild.style.width = full ? "100%" : used > 0 ? `${Math.max(0.8, share)}%` : "0%";
   bar.setAttribute("aria-valuemax", String(l.capacity));
-  bar.setAttribute("aria-valuenow", String(Math.max(0, Number(l.available))));
-  bar.setAttribute("aria-valuetext", amount(l));
+  bar.setAttribute("aria-valuenow", String(full ? l.capacity : used));
+  bar.setAttribute("aria-valuetext", inUse(l));
 }
 
-function amount(l) {
-  const capacity = whole.format(l.capacity);
-  const held = minus(l.capacity, l.available);
-  if (l.kind === "concurrency") {
-    return l.available < 0
-      ? `${whole.format(held)} slots held, capacity ${capacity}`
-      : `${whole.format(l.available)} of ${capacity} slots free` + (held > 0 ? `, ${whole.format(held)} held` : "");
-  }
-  if (l.available >= 0) return `${whole.format(l.available)} of ${capacity} left`;
-  const short = whole.format(-l.available);
-  return `${short} ${l.kind === "bucket" ? "in debt" : "over"}, capacity ${capacity}`;
+const usedOf = (l) => (l.available < l.capacity ? minus(l.capacity, l.available) : 0);
+
+function inUse(l) {
+  const used = usedOf(l);
+  const over = used > l.capacity ? (l.kind === "bucket" ? ", in debt" : ", over capacity") : "";
+  const slots = l.kind === "concurrency" ? " slots" : "";
+  return `${whole.format(used)} of ${whole.format(l.capacity)}${slots} in use${over}`;
 }
 
 function explanations(explanation) {
@@ -602,13 +613,14 @@ function submitLookup(event) {
 }
 
 byID("lookup-form").addEventListener("submit", submitLookup);
+byID("entity").addEventListener("input", () => latest && showParties(latest));
 byID("clear").addEventListener("click", () => {
   location.hash = "";
   byID("entity").focus();
 });
 byID("unlock-form").addEventListener("submit", unlock);
 byID("forget").addEventListener("click", forget);
-for (const id of Object.keys(open)) byID(`${id}-more`).addEventListener("click", () => toggle(id));
+for (const id of Object.keys(shown)) byID(`${id}-more`).addEventListener("click", () => toggle(id));
 addEventListener("hashchange", fromHash);
 addEventListener("online", tick);
 document.addEventListener("visibilitychange", () => {
