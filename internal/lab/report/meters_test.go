@@ -22,16 +22,19 @@ func TestMeters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []struct {
-		Kind                weir.Kind
-		Capacity, Used      int64
-		Share, Colour, Text string
+	var want struct {
+		Legend []string
+		Meters []struct {
+			Kind                weir.Kind
+			Capacity, Used      int64
+			Share, Colour, Text string
+		}
 	}
 	if err := json.Unmarshal(data, &want); err != nil {
 		t.Fatal(err)
 	}
 	r := &replay.Report{Resource: "llm", Timeline: &replay.Timeline{}}
-	for _, m := range want {
+	for _, m := range want.Meters {
 		r.Timeline.Limits = append(r.Timeline.Limits, &replay.LimitTimeline{
 			Entity: "acme", Limit: "l", Kind: m.Kind, Capacity: m.Capacity, PeakUse: []int64{-1, 0, m.Used},
 		})
@@ -43,11 +46,16 @@ func TestMeters(t *testing.T) {
 	if err := page.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	bars := regexp.MustCompile(`(?s)<svg class="bar".*?<span>.*?</span>`).FindAllString(b.String(), -1)
-	if len(bars) != len(want) {
-		t.Fatalf("got %d bars, want %d", len(bars), len(want))
+	for _, key := range want.Legend {
+		if !strings.Contains(b.String(), ">"+key+"</li>") {
+			t.Errorf("the legend lacks %q", key)
+		}
 	}
-	for i, m := range want {
+	bars := regexp.MustCompile(`(?s)<svg class="bar".*?<span>.*?</span>`).FindAllString(b.String(), -1)
+	if len(bars) != len(want.Meters) {
+		t.Fatalf("got %d bars, want %d", len(bars), len(want.Meters))
+	}
+	for i, m := range want.Meters {
 		share, err := strconv.ParseFloat(m.Share, 64)
 		if err != nil {
 			t.Fatal(err)

@@ -138,3 +138,18 @@ func TestDeniedCountsStop(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestClip checks that a name that is too long is not cut in the middle of a letter.
+func TestClip(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", strings.Repeat("x", 256), strings.Repeat("é", 128), strings.Repeat("\xff", 256)} {
+		if got := clip(name); got != name {
+			t.Errorf("got %q, want %q", got, name)
+		}
+	}
+	for letter, want := range map[string]int{"x": 256, "é": 256, "日": 255, "😀": 256, "a日": 256, "\xbf": 252} {
+		if got := clip(strings.Repeat(letter, 300)); len(got) != want {
+			t.Errorf("%q: got %d bytes, want %d", letter, len(got), want)
+		}
+	}
+}
