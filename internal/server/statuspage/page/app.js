@@ -199,7 +199,7 @@ function showSeconds(a) {
   const refused = total(denied.slice(-10)) / 10;
   const rate = (n) => (n < 10 ? fraction.format(n) : whole.format(Math.round(n)));
   write(byID("rate"), `${rate(lately)}/s`);
-  write(byID("rate-note"), `${rate(refused)}/s denied, in ten seconds`);
+  write(byID("rate-note"), `${rate(refused)}/s denied, over 10 s`);
   const sum = `${count(total(admitted), "reservation", "reservations")} admitted and ` +
     `${whole.format(total(denied))} denied in the last two minutes`;
   byID("chart").setAttribute("aria-label", peak ? `${sum}, at most ${peak} in a second` : sum);
