@@ -164,12 +164,12 @@ func pageMeters(t *testing.T, b *browser) {
 	var status []weir.LimitStatus
 	var bars []string
 	for i, m := range want.Meters {
-		owner := []string{"acme", "parent"}[i%2] // a status has the limits of a parent too
+		owner := []string{"acme-bot", "acme"}[i%2] // a status has the limits of a parent too
 		text := m.Text + " " + m.Colour + " " + m.Share + "%"
-		if owner == "parent" {
-			text = "of parent " + text
+		if owner == "acme" {
+			text = "of acme " + text
 		}
-		status = append(status, weir.LimitStatus{Entity: owner, Resource: "llm", Limit: string(rune('a' + i)),
+		status = append(status, weir.LimitStatus{Entity: owner, Resource: "gpt-4o", Limit: string(rune('a' + i)),
 			Kind: m.Kind, Capacity: m.Capacity, Available: m.Capacity - m.Used})
 		bars = append(bars, text)
 	}
@@ -177,7 +177,7 @@ func pageMeters(t *testing.T, b *browser) {
 	o := &httphandler.Options{Activity: l.activity.Report, StatusPage: statuspage.Page()}
 	server := httptest.NewServer(httphandler.New(statusLimiter{l.Limiter, status}, o))
 	t.Cleanup(server.Close)
-	p := b.tab(1280, 900, "light", server.URL+"/#entity=acme")
+	p := b.tab(1280, 900, "light", server.URL+"/#entity=acme-bot")
 	p.until(`document.querySelectorAll(".limit").length === 10`)
 	holds(t, p.text(".legend"), append([]string{"share of the capacity in use"}, want.Legend...)...)
 	var got []string
@@ -189,6 +189,14 @@ func pageMeters(t *testing.T, b *browser) {
 	})`, &got)
 	if !slices.Equal(got, bars) {
 		t.Errorf("got %q, want %q", got, bars)
+	}
+	// With a resource, the limits of the parent are a part of their own, once.
+	p.enter("#resource", "gpt-4o")
+	p.until(`document.querySelectorAll(".subject").length === 2`)
+	p.eval(`[...document.querySelectorAll(".subject")].map((s) => s.querySelector("h3").textContent + " " +
+		s.querySelectorAll(".limit").length + " " + s.querySelectorAll(".limit a").length)`, &got)
+	if want := []string{"acme-bot 5 0", "acme 5 0"}; !slices.Equal(got, want) {
+		t.Errorf("got the parts %q, want %q", got, want)
 	}
 	p.faultless(server.URL)
 }
