@@ -440,22 +440,21 @@ async function lookUp() {
   if (stays()) showSubjects(subjects, explanation);
 }
 
-// askSubjects returns the limits of the entity, and of those that are charged with it. A status may
-// have the limits of both.
+// askSubjects returns the limits of the entity, and of those that are charged with it. A status has
+// the limits of all.
 async function askSubjects(entity, resource) {
   if (!resource) {
     const { limits } = await askAbout("status", entity, "");
     const of = Map.groupBy(limits, (l) => l.resource);
     return [[...of].map(([name, list]) => ({ entity, resource: name, limits: list, all: true })), null];
   }
-  const explanation = await askAbout("explain", entity, resource);
+  const [explanation, { limits }] = await Promise.all(
+    ["explain", "status"].map((what) => askAbout(what, entity, resource)));
   const chain = [];
   for (let e = explanation; e && chain.length < 10; e = e.parent) chain.push(e.entity);
-  const subjects = await Promise.all(chain.map(async (name, i) => {
-    const { limits } = await askAbout("status", name, resource);
-    return { entity: name, resource, limits: limits.filter((l) => l.entity === name), parent: i > 0 };
-  }));
-  return [subjects, explanation];
+  return [chain.map((name, i) => (
+    { entity: name, resource, limits: limits.filter((l) => l.entity === name), parent: i > 0 }
+  )), explanation];
 }
 
 function showMistake(problem) {
