@@ -59,6 +59,12 @@ func IsMissingTable(err error) bool {
 	return missing
 }
 
+// IsUnknownOperation reports whether an error says that the endpoint does not have the call.
+func IsUnknownOperation(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "UnknownOperationException"
+}
+
 // isPermission reports whether an error code says that the caller is unknown or not allowed to make
 // the call.
 func isPermission(code string) bool {

@@ -22,7 +22,6 @@ import (
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -302,8 +301,7 @@ func (c *Table) enableRecovery(ctx context.Context) error {
 func (c *Table) Recovery(ctx context.Context) (bool, error) {
 	out, err := c.API.DescribeContinuousBackups(ctx,
 		&ddb.DescribeContinuousBackupsInput{TableName: &c.TableName})
-	api, ok := errors.AsType[smithy.APIError](err)
-	if ok && api.ErrorCode() == "UnknownOperationException" {
+	if client.IsUnknownOperation(err) {
 		return false, nil
 	}
 	if err != nil {
