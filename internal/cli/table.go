@@ -151,20 +151,29 @@ The kind of a table cannot be changed later.`,
 			if err != nil {
 				return nil, err
 			}
-			info, err := t.Describe(ctx)
-			if err != nil {
-				return nil, err
+			sentence := "exists already, and was not changed"
+			if made {
+				sentence = "created"
 			}
-			body := newTableBody(info)
-			body.Created = &made
-			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
-				b.WriteString(map[bool]string{
-					true: "created", false: "exists already, and was not changed",
-				}[made] + "\n\n")
-				body.table(b)
-			}}, nil
+			return describeAfter(ctx, t, sentence, &tableBody{Created: &made})
 		}, nil
 	})
+}
+
+// describeAfter describes a table after a command, whose own results are in done.
+func describeAfter(
+	ctx context.Context, t *dynamodb.Table, sentence string, done *tableBody,
+) (*connect.Answer, error) {
+	info, err := t.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body := newTableBody(info)
+	body.Created, body.Changed = done.Created, done.Changed
+	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
+		b.WriteString(sentence + "\n\n")
+		body.table(b)
+	}}, nil
 }
 
 func streamCommand(a *console.App) *cobra.Command {
@@ -186,16 +195,11 @@ hours: what was written before the stream was on is not in it.`,
 			if err != nil {
 				return nil, err
 			}
-			info, err := t.Describe(ctx)
-			if err != nil {
-				return nil, err
+			sentence := "is on already"
+			if changed {
+				sentence = "turned on"
 			}
-			body := newTableBody(info)
-			body.Changed = &changed
-			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
-				b.WriteString(map[bool]string{true: "turned on", false: "is on already"}[changed] + "\n\n")
-				body.table(b)
-			}}, nil
+			return describeAfter(ctx, t, sentence, &tableBody{Changed: &changed})
 		}, nil
 	}))
 	return cmd
