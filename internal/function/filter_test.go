@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +14,19 @@ import (
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/provision"
 )
 
-// TestFilter checks the filter of the documentation, by the matcher of patterns in moto: of a real
-// stream it lets through the records of bucket items and no others, and of removed audit events those
-// that have expired.
+// TestFilter checks the filter of the stack, which is also that of the documentation, by the matcher
+// of patterns in moto: of a real stream it lets through the records of bucket items and no others,
+// and of removed audit events those that have expired.
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	python := testkit.ZAE(t)
-	patterns := documentedFilter(t)
+	patterns := provision.StreamFilter()
+	if documented := documentedFilter(t); !slices.Equal(documented, patterns) {
+		t.Errorf("docs/aggregator.md has the filter %q, the stack has %q", documented, patterns)
+	}
 	w := newWorld(t)
 	w.use(20, "acme", "globex")
 	if _, err := w.table.Aggregate(t.Context(), &dynamodb.AggregateOptions{Once: true}); err != nil {

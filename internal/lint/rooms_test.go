@@ -223,7 +223,10 @@ var rooms = []room{
 		imports: []string{root, "kernel", "internal/schema", "internal/sharding"},
 		tests:   []string{"dynamodb", awsSDK},
 	},
-	{dir: "provision", imports: []string{root, "manifest", "internal/schema", awsSDK, awsSmithy}},
+	{
+		dir: "provision", imports: []string{root, "manifest", "internal/schema", awsSDK, awsSmithy},
+		tests: []string{"dynamodb", "internal/function"},
+	},
 
 	{
 		dir:     "conformance",
@@ -248,7 +251,7 @@ var rooms = []room{
 			root, "aggregator", "dynamodb", "store", "internal/archive", "internal/schema",
 			awsLambda, awsSDK,
 		},
-		tests: []string{"limiter", awsSmithy},
+		tests: []string{"limiter", "provision", awsSmithy},
 	},
 	{dir: "internal/function/pack"},
 	{dir: "internal/archive", imports: []string{root, awsSDK, awsSmithy}},
