@@ -74,7 +74,8 @@ func newRoot(a *console.App) *cobra.Command {
 		entityCommand(a))
 	section(root, "See who used what, and who changed what:", activityCommand(a),
 		usageCommand(a), auditCommand(a))
-	section(root, "Manage a DynamoDB table:", tableCommand(a), namespaceCommand(a), aggregateCommand(a))
+	section(root, "Manage a DynamoDB table:", tableCommand(a), namespaceCommand(a),
+		aggregateCommand(a), stackCommand(a))
 	section(root, "Run:", serveCommand(a), localCommand(a), lab.DemoCommand(a),
 		lab.ReplayCommand(a), lab.LoadtestCommand(a))
 	root.AddCommand(manCommand(a), versionCommand(a))
