@@ -39,9 +39,9 @@ func (b *builder) role() {
 	statements := []any{
 		b.onTable("DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"),
 		b.onIndexes("GSI2"),
-		statement(sub(b.tableARN()+"/stream/*"),
-			dynamodbActions([]string{"DescribeStream", "GetRecords", "GetShardIterator"})...),
-		statement("*", "dynamodb:ListStreams"), // It is not an action on a stream.
+		statement(sub(b.tableARN()+"/stream/*"), dynamodbActions([]string{
+			"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams",
+		})...),
 		statement(sub(group), "logs:CreateLogStream", "logs:PutLogEvents"),
 		statement(attribute(queueID, "Arn"), "sqs:SendMessage"),
 	}

@@ -3,6 +3,7 @@ package provision
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -61,7 +62,7 @@ func (b *builder) check() error {
 	m.add("archive_days", strconv.Itoa(b.ArchiveDays), daysFault(b.ArchiveDays))
 	if !slices.Contains(logDays(), b.LogDays) {
 		m.add("log_days", strconv.Itoa(b.LogDays),
-			"must be a retention of CloudWatch Logs, one of "+joinInts(logDays()))
+			fmt.Sprintf("must be a retention of CloudWatch Logs, one of %d", logDays()))
 	}
 	m.add("alarm_topic", b.AlarmTopic, arnFault(b.AlarmTopic, "sns", ""))
 	m.add("function_role", b.FunctionRole, arnFault(b.FunctionRole, "iam", "role/"))
@@ -254,11 +255,3 @@ func only(text, others string) bool {
 }
 
 func sortedKeys(of map[string]string) []string { return slices.Sorted(maps.Keys(of)) }
-
-func joinInts(list []int) string {
-	words := make([]string, len(list))
-	for i, n := range list {
-		words[i] = strconv.Itoa(n)
-	}
-	return strings.Join(words, ", ")
-}

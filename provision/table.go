@@ -42,7 +42,7 @@ func (b *builder) streamARN() any {
 const streamParameter = "StreamArn"
 
 func (b *builder) table() {
-	var name, arn any = ref(tableID), attribute(tableID, "Arn")
+	name, arn := ref(tableID), attribute(tableID, "Arn")
 	if b.Existing {
 		name, arn = b.Table, sub(b.tableARN())
 	} else {

@@ -250,7 +250,7 @@ func TestMistakes(t *testing.T) {
 		{template{UsageDays: -1}, "retention_days", "-1", "from 1 to 3650"},
 		{template{UsageDays: 3651}, "retention_days", "3651", "from 1 to 3650"},
 		{template{ArchiveDays: 3651}, "archive_days", "3651", "from 1 to 3650"},
-		{template{LogDays: 8}, "log_days", "8", "one of 1, 3, 5, 7, 14"},
+		{template{LogDays: 8}, "log_days", "8", "one of [1 3 5 7 14 30"},
 		{template{AlarmTopic: "alarms"}, "alarm_topic", "alarms", "ARN of an SNS topic"},
 		{template{AlarmTopic: roleARN}, "alarm_topic", roleARN, "ARN of an SNS topic"},
 		{
