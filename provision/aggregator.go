@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -19,10 +20,10 @@ func StreamFilter() []string {
 }
 
 const (
-	defaultUsageDays   = 90
-	defaultLogDays     = 30
-	defaultArchiveDays = 90
-	maxDays            = 3650
+	defaultRetentionDays = 90
+	defaultLogDays       = 30
+	defaultArchiveDays   = 90
+	maxDays              = weir.MaxRetentionDays
 
 	functionMemoryMiB = 256
 	functionSeconds   = 120
@@ -70,7 +71,7 @@ func (b *builder) function() {
 	variables := object{
 		"WEIR_STORE": sub("dynamodb://" + b.tableName()),
 		"WEIR_RETENTION_DAYS": b.number("SnapshotRetentionDays", "Days for which usage is kept",
-			b.UsageDays, 1, maxDays),
+			b.RetentionDays, 1, maxDays),
 		"WEIR_REFILL": strconv.FormatBool(b.Refill),
 	}
 	if !b.NoArchive {

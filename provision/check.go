@@ -58,7 +58,7 @@ func (b *builder) check() error {
 		m.add("table", b.Table, tableFault(b.Table))
 	}
 	b.checkTogether(m)
-	m.add("retention_days", strconv.Itoa(b.UsageDays), daysFault(b.UsageDays))
+	m.add("retention_days", strconv.Itoa(b.RetentionDays), daysFault(b.RetentionDays))
 	m.add("archive_days", strconv.Itoa(b.ArchiveDays), daysFault(b.ArchiveDays))
 	if !slices.Contains(logDays(), b.LogDays) {
 		m.add("log_days", strconv.Itoa(b.LogDays),

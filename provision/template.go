@@ -35,8 +35,8 @@ type Template struct {
 
 	// NoAggregator leaves out the function, and all that is for it. Default: false.
 	NoAggregator bool
-	// UsageDays is how long usage is kept, in days, from 1 to 3650. Default: 90.
-	UsageDays int
+	// RetentionDays is how long usage is kept, in days, from 1 to 3650. Default: 90.
+	RetentionDays int
 	// Refill makes the function refill buckets ahead, for a table with Python clients.
 	// Default: false.
 	Refill bool
@@ -123,7 +123,7 @@ func (t *Template) JSON() ([]byte, error) {
 }
 
 func (b *builder) setDefaults() {
-	b.UsageDays = cmp.Or(b.UsageDays, defaultUsageDays)
+	b.RetentionDays = cmp.Or(b.RetentionDays, defaultRetentionDays)
 	b.LogDays = cmp.Or(b.LogDays, defaultLogDays)
 	b.ArchiveDays = cmp.Or(b.ArchiveDays, defaultArchiveDays)
 	b.RoleNameFormat = cmp.Or(b.RoleNameFormat, placeholder)

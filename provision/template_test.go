@@ -29,7 +29,7 @@ type template = provision.Template
 func full() *template {
 	return &template{
 		Stack: "limits", Table: "team.limits", Lean: true, Protected: true, Recovery: true,
-		UsageDays: 400, Refill: true, LogDays: 7, Tracing: true, ArchiveDays: 30,
+		RetentionDays: 400, Refill: true, LogDays: 7, Tracing: true, ArchiveDays: 30,
 		AlarmTopic: topicARN, PermissionBoundary: boundaryARN, RoleNameFormat: "Team-{}",
 		PolicyNameFormat: "Team-{}-policy", Tags: map[string]string{"team": "search", "cost": "4711"},
 	}
@@ -247,8 +247,8 @@ func TestMistakes(t *testing.T) {
 		{template{Table: "ab"}, "table", "ab", "3 to 255"},
 		{template{Table: "a b c"}, "table", "a b c", "3 to 255"},
 		{template{Table: long[:256]}, "table", long[:63] + "…", "3 to 255"},
-		{template{UsageDays: -1}, "retention_days", "-1", "from 1 to 3650"},
-		{template{UsageDays: 3651}, "retention_days", "3651", "from 1 to 3650"},
+		{template{RetentionDays: -1}, "retention_days", "-1", "from 1 to 3650"},
+		{template{RetentionDays: 3651}, "retention_days", "3651", "from 1 to 3650"},
 		{template{ArchiveDays: 3651}, "archive_days", "3651", "from 1 to 3650"},
 		{template{LogDays: 8}, "log_days", "8", "one of [1 3 5 7 14 30"},
 		{template{AlarmTopic: "alarms"}, "alarm_topic", "alarms", "ARN of an SNS topic"},
@@ -308,8 +308,8 @@ func TestBounds(t *testing.T) {
 	for _, of := range []template{
 		{Stack: long[:53]}, {Stack: long[:123], NoAggregator: true},
 		{Stack: "a", Table: "abc"}, {Table: long},
-		{UsageDays: 1, ArchiveDays: 1, LogDays: 1},
-		{UsageDays: 3650, ArchiveDays: 3650, LogDays: 3653},
+		{RetentionDays: 1, ArchiveDays: 1, LogDays: 1},
+		{RetentionDays: 3650, ArchiveDays: 3650, LogDays: 3653},
 		{AlarmTopic: "arn:aws-us-gov:sns:us-gov-west-1:123456789012:a_b-c"},
 		{PermissionBoundary: "arn:aws:iam::aws:policy/PowerUserAccess"},
 		{Stack: "a", Table: "abc", RoleNameFormat: long[:58] + "{}"},

@@ -77,7 +77,7 @@ func templateFlags(cmd *cobra.Command, t *provision.Template) {
 	f.BoolVar(&t.Recovery, "recovery", false, "enable point-in-time recovery")
 	f.BoolVar(&t.NoAggregator, "no-aggregator", false,
 		"leave out the function and all that is for it")
-	f.IntVar(&t.UsageDays, "retention-days", 90, "how long usage is kept, in `DAYS`")
+	f.IntVar(&t.RetentionDays, "retention-days", 90, "how long usage is kept, in `DAYS`")
 	f.BoolVar(&t.Refill, "refill", false, "refill buckets ahead, for a table with Python clients")
 	f.IntVar(&t.LogDays, "log-days", 30, "how long the function's log is kept, in `DAYS`")
 	f.BoolVar(&t.Tracing, "tracing", false, "send traces of the function to AWS X-Ray")
