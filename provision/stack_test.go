@@ -21,7 +21,7 @@ import (
 )
 
 // made is what testdata/stack.py found on moto after it created a stack. moto makes no alarms, and
-// has no tags and no architecture of a function, and no lifecycle of a bucket that CloudFormation
+// has no tags, architecture and tracing of a function, and no lifecycle of a bucket that CloudFormation
 // makes.
 type made struct {
 	Status           string
@@ -31,7 +31,6 @@ type made struct {
 	Function         struct {
 		Runtime, Handler, Role string
 		Timeout, MemorySize    int
-		TracingConfig          struct{ Mode string }
 		Environment            struct{ Variables map[string]any }
 	}
 	Policy   struct{ Statement []map[string]any }
@@ -45,16 +44,20 @@ type made struct {
 		FilterCriteria                   struct{ Filters []struct{ Pattern string } }
 		DestinationConfig                struct{ OnFailure struct{ Destination string } }
 	}
-	LogDays    int `json:"log_days"`
-	Rule       struct{ ScheduleExpression, State, Arn string }
-	Targets    []struct{ Arn string }
-	Role       struct{ RoleName string }
+	LogDays int `json:"log_days"`
+	Rule    struct{ ScheduleExpression, State, Arn string }
+	Targets []struct{ Arn string }
+	Role    struct {
+		RoleName            string
+		PermissionsBoundary struct{ PermissionsBoundaryArn string }
+	}
 	RolePolicy string `json:"role_policy"`
 	Encryption []map[string]any
 	Policies   map[string]struct{ Statement []map[string]any }
 }
 
-// create creates the stack of a template on moto. It returns nil for the outputs of alarms.
+// create creates the stack of a template on moto, and checks that its resources and outputs are
+// there, except alarms.
 func create(t *testing.T, endpoint string, of *provision.Template, more map[string]string) *made {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "template.json")
@@ -220,6 +223,10 @@ func TestStack(t *testing.T) {
 			if m.Role.RoleName != role || m.LogDays != retention {
 				t.Errorf("got the role %s and logs for %d days, want %s and %d",
 					m.Role.RoleName, m.LogDays, role, retention)
+			}
+			bound := m.Role.PermissionsBoundary.PermissionsBoundaryArn
+			if bound != of.PermissionBoundary {
+				t.Errorf("the role is bounded by %q, want %q", bound, of.PermissionBoundary)
 			}
 			if m.Rule.ScheduleExpression != "rate(1 hour)" || m.Rule.State != "ENABLED" ||
 				len(m.Targets) != 1 || m.Targets[0].Arn != m.Outputs["AggregatorFunctionArn"] {
