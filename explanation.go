@@ -36,9 +36,12 @@ type Explanation struct {
 	LeftOut []string
 }
 
+// maxCosts bounds the costs of a request (docs/semantics.md, line 3.2).
+const maxCosts = 32
+
 // Charge sets Costs and LeftOut, also of the parents, to what a request with these costs would be
 // charged. An error is the one that [Service.Reserve] would return before it asks the store, with
-// code [NoLimits], [UnknownLimit], [NeverSatisfiable] or [Invalid]; then nothing is set.
+// code [NoLimits], [UnknownLimit], [NeverSatisfiable] or [Invalid]; then nothing changes.
 func (e *Explanation) Charge(costs Costs) error {
 	if err := e.check(costs); err != nil {
 		return err
@@ -62,6 +65,9 @@ func (e *Explanation) Charge(costs Costs) error {
 }
 
 func (e *Explanation) check(costs Costs) error {
+	if len(costs) > maxCosts {
+		return NewError(Invalid, "costs", len(costs), fmt.Sprintf("a request has at most %d", maxCosts))
+	}
 	known := map[string]bool{}
 	for at := e; at != nil; at = at.Parent {
 		for i := range at.Limits {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,15 +39,9 @@ func TestExplainCharge(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(soak.Seed(t), 0))
-	amounts := []int64{-1, 0, 1, 2, 3, 4, 5, 6, weir.MaxBucketUnits + 1}
 	codes := map[weir.Code]int{}
 	for range 2000 {
-		entity, costs := []string{"acme", "bot", "bot"}[rng.IntN(3)], weir.Costs{}
-		for _, name := range []string{"rpm", "slots", "seen", "usd", "un known"} {
-			if rng.IntN(4) == 0 {
-				costs[name] = amounts[rng.IntN(len(amounts))]
-			}
-		}
+		entity, costs := []string{"acme", "bot", "bot"}[rng.IntN(3)], randomCosts(rng)
 		e, err := l.Explain(t.Context(), entity, "llm")
 		if err != nil {
 			t.Fatal(err)
@@ -82,6 +77,22 @@ func TestExplainCharge(t *testing.T) {
 		}
 	}
 	t.Logf("answers: %v", codes)
+}
+
+// randomCosts returns costs, some of which are wrong.
+func randomCosts(rng *rand.Rand) weir.Costs {
+	amounts, costs := []int64{-1, 0, 1, 2, 3, 4, 5, 6, weir.MaxBucketUnits + 1}, weir.Costs{}
+	if rng.IntN(50) == 0 { // too many
+		for i := range 40 {
+			costs["n"+strconv.Itoa(i)] = 1
+		}
+	}
+	for _, name := range []string{"rpm", "slots", "seen", "usd", "un known"} {
+		if rng.IntN(4) == 0 {
+			costs[name] = amounts[rng.IntN(len(amounts))]
+		}
+	}
+	return costs
 }
 
 // chargedBy returns what a lease charges on each entity.
