@@ -68,6 +68,16 @@ func (e *Explanation) check(costs Costs) error {
 	if len(costs) > maxCosts {
 		return NewError(Invalid, "costs", len(costs), fmt.Sprintf("a request has at most %d", maxCosts))
 	}
+	names := slices.Sorted(maps.Keys(costs))
+	for _, name := range names {
+		units, field := costs[name], "costs."+clip.Text(name)
+		if reason := identifier.CheckLimit(name); reason != "" {
+			return NewError(Invalid, field, name, reason)
+		}
+		if units < 0 {
+			return NewError(Invalid, field, units, "must not be negative")
+		}
+	}
 	known := map[string]bool{}
 	for at := e; at != nil; at = at.Parent {
 		for i := range at.Limits {
@@ -78,16 +88,10 @@ func (e *Explanation) check(costs Costs) error {
 		return NewError(NoLimits, "entity", e.Entity,
 			fmt.Sprintf("no limits are configured for it on resource %q", clip.Text(e.Resource)))
 	}
-	for _, name := range slices.Sorted(maps.Keys(costs)) {
-		units, field := costs[name], "costs."+clip.Text(name)
-		switch reason := identifier.CheckLimit(name); {
-		case reason != "":
-			return NewError(Invalid, field, name, reason)
-		case units < 0:
-			return NewError(Invalid, field, units, "must not be negative")
-		case !known[name]:
-			return NewError(UnknownLimit, field, units, fmt.Sprintf("the limits here are %s",
-				clip.Names(slices.Collect(maps.Keys(known)))))
+	for _, name := range names {
+		if !known[name] {
+			return NewError(UnknownLimit, "costs."+name, costs[name],
+				"the limits here are "+clip.Names(slices.Collect(maps.Keys(known))))
 		}
 	}
 	for at := e; at != nil; at = at.Parent {

@@ -51,6 +51,10 @@ func TestDeclaredResources(t *testing.T) {
 			{Entity: "first", Resource: "llm", Costs: weir.Costs{"n": 1}},
 			{Entity: c.entity, Resource: c.resource, Costs: weir.Costs{"n": 1}},
 		}}
+		_, err := strict.Explain(t.Context(), c.entity, c.resource)
+		if errors.Is(err, weir.NotFound) == c.declared || c.declared && err != nil {
+			t.Errorf("explain %s on %s: %v", c.entity, c.resource, err)
+		}
 		lease, err := strict.Reserve(t.Context(), r)
 		if c.declared {
 			if err != nil {

@@ -87,7 +87,7 @@ func randomCosts(rng *rand.Rand) weir.Costs {
 			costs["n"+strconv.Itoa(i)] = 1
 		}
 	}
-	for _, name := range []string{"rpm", "slots", "seen", "usd", "un known"} {
+	for _, name := range []string{"rpm", "slots", "seen", "usd", "a_first", "un known"} {
 		if rng.IntN(4) == 0 {
 			costs[name] = amounts[rng.IntN(len(amounts))]
 		}

@@ -145,10 +145,15 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		at.Entity = res.parent
 	}
 	if p.r.declaredResources && !slices.ContainsFunc(chain[:n], (*resolution).declaresResource) {
-		return weir.NewError(weir.NotFound, "resource", c.Resource,
-			fmt.Sprintf("has no limits of its own, neither for everybody nor for %q", clip.Text(c.Entity)))
+		return undeclaredResource(weir.Subject{Entity: c.Entity, Resource: c.Resource})
 	}
 	return checkNames(c, p.costs[i], chain[:n])
+}
+
+// undeclaredResource returns the error for a resource that [Options.DeclaredResources] refuses.
+func undeclaredResource(of weir.Subject) error {
+	return weir.NewError(weir.NotFound, "resource", of.Resource,
+		fmt.Sprintf("has no limits of its own, neither for everybody nor for %q", clip.Text(of.Entity)))
 }
 
 // declaresResource reports whether the resource is configured by its name.

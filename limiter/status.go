@@ -175,13 +175,18 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*weir.E
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	var all []weir.Explanation
+	declared := !l.options.DeclaredResources
 	of := weir.Subject{Entity: entity, Resource: resource}
 	var err error
 	for at, r := range l.chain(storeCtx, of, &err) {
 		all = append(all, r.explain(at))
+		declared = declared || r.declaresResource()
 	}
 	if err != nil {
 		return nil, err
+	}
+	if !declared {
+		return nil, undeclaredResource(of)
 	}
 	for i := range all[1:] {
 		all[i].Parent = &all[i+1]
