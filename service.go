@@ -37,7 +37,7 @@ type Service interface {
 	// Status returns the statuses of all limits that a request of an entity on a resource would be
 	// charged on: the entity's, then those of each ancestor that it charges. If resource is empty,
 	// it returns those on every resource on which one of them has limits of its own or something in
-	// use.
+	// use. Those of one entity on one resource are of one instant.
 	Status(ctx context.Context, entity, resource string) ([]LimitStatus, error)
 	// Explain returns the limits that apply to an entity on a resource, the level that they come
 	// from, the limits that they hide, and what a reservation becomes if the store does not answer.
