@@ -10,6 +10,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/awsconfig"
 )
 
 // TestConnectionsAreKept checks the number of idle connections, even with AWS_CA_BUNDLE set. With
@@ -25,7 +26,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 	for _, file := range []string{"", bundle} {
 		t.Setenv("AWS_CA_BUNDLE", file)
-		c, err := connect(t.Context(), "calls", &Options{Region: client.LocalRegion})
+		c, err := connect(t.Context(), "calls", &Options{Region: awsconfig.LocalRegion})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/logging"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/awsconfig"
 )
 
 // Archive is an archive in a bucket. All methods may be called concurrently.
@@ -28,31 +26,16 @@ type Archive struct {
 // callTimeout bounds a call, with its attempts.
 const callTimeout = time.Minute
 
-// localRegion is the region that signs calls to an S3 on this machine, which has none.
-const localRegion = "us-east-1"
-
 // Open returns the archive at a location. It sends nothing yet.
 func Open(ctx context.Context, l *Location) (*Archive, error) {
-	var options []func(*config.LoadOptions) error
-	if l.Region != "" {
-		options = append(options, config.WithRegion(l.Region))
-	}
-	if l.local { // a chain without credentials is not worth a log line then
-		options = append(options, config.WithLogger(logging.Nop{}))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	cfg, err := awsconfig.Load(ctx, l.Region, l.local)
 	if err != nil {
 		return nil, &weir.Error{
 			Code: weir.Invalid, Field: "archive", Reason: "the configuration of the AWS SDK cannot be loaded",
 			Err: err,
 		}
 	}
-	if l.local {
-		cfg.Credentials = aws.NewCredentialsCache(&localCredentials{chain: cfg.Credentials})
-		if cfg.Region == "" {
-			cfg.Region = localRegion
-		}
-	} else if cfg.Credentials != nil {
+	if cfg.Credentials != nil && !l.local {
 		cfg.Credentials = &chainCredentials{chain: cfg.Credentials}
 	}
 	if cfg.Region == "" {
@@ -121,22 +104,4 @@ func (c *credentialsError) Unwrap() error { return c.error }
 func isCredentials(err error) bool {
 	_, ok := errors.AsType[*credentialsError](err)
 	return ok
-}
-
-// localPatience bounds the search for credentials for an S3 on this machine, which accepts any.
-const localPatience = 500 * time.Millisecond
-
-// localCredentials are for an S3 on this machine: those of the chain, or made-up ones if it has
-// none.
-type localCredentials struct{ chain aws.CredentialsProvider }
-
-func (l *localCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	if l.chain != nil {
-		short, cancel := context.WithTimeout(ctx, localPatience)
-		defer cancel()
-		if found, err := l.chain.Retrieve(short); err == nil {
-			return found, nil
-		}
-	}
-	return credentials.NewStaticCredentialsProvider("local", "local", "").Retrieve(ctx)
 }

@@ -1,12 +1,12 @@
 package archive
 
 import (
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/awsconfig"
 )
 
 // Location says where an archive is.
@@ -102,7 +102,7 @@ func (l *Location) parseQuery(query string, known []string) error {
 		return invalid("archive.namespace", l.Namespace, "and namespace_id cannot both be given")
 	}
 	var err error
-	l.local, err = checkEndpoint(l.Endpoint)
+	l.local, err = awsconfig.CheckEndpoint("archive.endpoint", l.Endpoint)
 	return err
 }
 
@@ -117,26 +117,6 @@ func bucketFault(name string) string {
 		return "must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens"
 	}
 	return ""
-}
-
-// checkEndpoint returns an error for an endpoint that is not a plain address, and reports whether
-// the address is on this machine.
-func checkEndpoint(endpoint string) (local bool, err error) {
-	if endpoint == "" {
-		return false, nil
-	}
-	if strings.Contains(endpoint, "@") { // keep a password out of the error
-		return false, invalid("archive.endpoint", "(hidden)",
-			"must not contain a user or password: credentials come from the AWS SDK's default chain")
-	}
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
-		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return false, invalid("archive.endpoint", endpoint,
-			"must be an address like http://127.0.0.1:9000")
-	}
-	address, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && address.IsLoopback(), nil
 }
 
 func invalid(field, value, reason string) error {

@@ -83,7 +83,7 @@ var rooms = []room{
 		imports: []string{
 			root, "change", "driver", "driver/declare", "kernel", "internal/hash", "internal/metadata",
 		},
-		tests: []string{"limiter", "conformance", "manifest"},
+		tests: []string{"limiter", "conformance", "manifest", "internal/awsconfig"},
 	},
 	{
 		dir: "dynamodb",
@@ -96,7 +96,7 @@ var rooms = []room{
 			"dynamodb/internal/leaserecord",
 			"dynamodb/internal/stream",
 		},
-		tests: []string{"limiter", "conformance", "manifest"},
+		tests: []string{"limiter", "conformance", "manifest", "internal/awsconfig"},
 	},
 	{
 		dir:     "dynamodb/internal/leaserecord",
@@ -140,7 +140,7 @@ var rooms = []room{
 	},
 	{
 		dir:     "dynamodb/internal/client",
-		imports: []string{root, "internal/schema", awsSDK, awsSmithy},
+		imports: []string{root, "internal/awsconfig", "internal/schema", awsSDK, awsSmithy},
 	},
 	{
 		dir:     "dynamodb/livetest",
@@ -224,7 +224,10 @@ var rooms = []room{
 		tests:   []string{"dynamodb", awsSDK},
 	},
 	{
-		dir: "provision", imports: []string{root, "manifest", "internal/schema", awsSDK, awsSmithy},
+		dir: "provision",
+		imports: []string{
+			root, "manifest", "internal/awsconfig", "internal/schema", awsSDK, awsSmithy,
+		},
 		tests: []string{"dynamodb", "internal/function"},
 	},
 
@@ -254,7 +257,8 @@ var rooms = []room{
 		tests: []string{"limiter", "provision", awsSmithy},
 	},
 	{dir: "internal/function/pack"},
-	{dir: "internal/archive", imports: []string{root, awsSDK, awsSmithy}},
+	{dir: "internal/awsconfig", imports: []string{root, awsSDK, awsSmithy}},
+	{dir: "internal/archive", imports: []string{root, "internal/awsconfig", awsSDK, awsSmithy}},
 	{dir: "internal/sharding", imports: []string{"kernel", "internal/schema"}},
 	{
 		dir: "internal/cli",

@@ -17,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -26,10 +24,10 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/awsconfig"
 )
 
 // IdleConnections is the number of idle connections that are kept open. The SDK keeps ten; with
@@ -64,7 +62,7 @@ func New(ctx context.Context, table string, o *Options) (*Client, error) {
 	if reason := tableNameFault(table); reason != "" {
 		return nil, Fault(weir.Invalid, "store.table", table, reason)
 	}
-	local, err := checkEndpoint(o.Endpoint)
+	local, err := awsconfig.CheckEndpoint("store.endpoint", o.Endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -112,27 +110,13 @@ func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 	}
 	// Pass the client in, so that the SDK applies AWS_CA_BUNDLE to it. Otherwise the SDK would make
 	// a client of its own, with ten idle connections.
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(newHTTPClient())}
-	if o.Region != "" {
-		options = append(options, config.WithRegion(o.Region))
-	}
-	if local { // a chain without credentials is not worth a log line then
-		options = append(options, config.WithLogger(logging.Nop{}))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	cfg, err := awsconfig.Load(ctx, o.Region, local, config.WithHTTPClient(newHTTPClient()))
 	if err != nil {
 		return nil, &weir.Error{
 			Code: weir.Invalid, Reason: "the configuration of the AWS SDK cannot be loaded", Err: err,
 		}
 	}
-	if local {
-		if cfg.Region == "" {
-			cfg.Region = LocalRegion
-		}
-		cfg.Credentials = aws.NewCredentialsCache(&localCredentials{chain: cfg.Credentials})
-		return &cfg, nil
-	}
-	if cfg.Credentials != nil {
+	if cfg.Credentials != nil && !local {
 		cfg.Credentials = &ChainCredentials{Chain: cfg.Credentials}
 	}
 	return &cfg, nil
@@ -157,32 +141,6 @@ func (c *Client) watch(stack *middleware.Stack) error {
 		return fmt.Errorf("weir: watch calls: %w", err)
 	}
 	return nil
-}
-
-// LocalRegion is the region that signs calls to a DynamoDB on this machine, which has none.
-const LocalRegion = "us-east-1"
-
-// checkEndpoint returns an error for an endpoint that is not a plain address, and reports whether
-// the address is on this machine.
-func checkEndpoint(endpoint string) (local bool, err error) {
-	if endpoint == "" {
-		return false, nil
-	}
-	if strings.Contains(endpoint, "@") { // keep a password out of the error
-		return false, Fault(weir.Invalid, "store.endpoint", "(hidden)",
-			"must not contain a user or password: credentials come from the AWS SDK's default chain")
-	}
-	u, err := url.Parse(endpoint)
-	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return false, Fault(weir.Invalid, "store.endpoint", endpoint,
-			"must be an address like http://127.0.0.1:8000")
-	case strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.Fragment != "":
-		return false, Fault(weir.Invalid, "store.endpoint", u.Scheme+"://"+u.Host,
-			"must have only a scheme, a host and a port")
-	}
-	address, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && address.IsLoopback(), nil
 }
 
 // The bounds of a table's name.

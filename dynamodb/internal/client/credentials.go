@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/awsconfig"
 )
 
 // ChainCredentials are the credentials of the SDK's own chain. Their errors can be told from those
@@ -53,34 +51,9 @@ func (c *credentialsError) fault() *weir.Error {
 	if c.had {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the AWS credentials cannot be renewed", Err: c.err}
 	}
-	fault := &weir.Error{Code: weir.PermissionDenied, Reason: noCredentials, Err: c.err}
-	if last, ok := errors.AsType[*smithy.OperationError](c.err); ok && last.Service() == "ec2imds" {
+	fault := &weir.Error{Code: weir.PermissionDenied, Reason: awsconfig.NoCredentials, Err: c.err}
+	if awsconfig.IsUnconfigured(c.err) {
 		fault.Err = nil
 	}
 	return fault
-}
-
-// noCredentials says where the SDK's chain looks, in its order, and what the operator can do.
-const noCredentials = "no AWS credentials were found in the environment, in ~/.aws, or as a role of the " +
-	"container or instance (IMDS): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run " +
-	"aws sso login"
-
-// localPatience bounds the search for credentials for a DynamoDB on this machine, which accepts
-// any.
-const localPatience = 500 * time.Millisecond
-
-// localCredentials are for a DynamoDB on this machine: those of the chain, by which it tells users
-// apart, or made-up ones if the chain has none.
-type localCredentials struct{ chain aws.CredentialsProvider }
-
-// Retrieve returns credentials.
-func (l *localCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	if l.chain != nil {
-		short, cancel := context.WithTimeout(ctx, localPatience)
-		defer cancel()
-		if found, err := l.chain.Retrieve(short); err == nil {
-			return found, nil
-		}
-	}
-	return credentials.NewStaticCredentialsProvider("local", "local", "").Retrieve(ctx)
 }
