@@ -68,11 +68,12 @@ func (b *builder) function() {
 	} else {
 		b.role()
 	}
-	variables := object{
-		"WEIR_STORE": sub("dynamodb://" + b.tableName()),
-		"WEIR_RETENTION_DAYS": b.number("SnapshotRetentionDays", "Days for which usage is kept",
-			b.RetentionDays, 1, maxDays),
-		"WEIR_REFILL": strconv.FormatBool(b.Refill),
+	const retention = "SnapshotRetentionDays"
+	b.number(retention, "Days for which usage is kept", b.RetentionDays, 1, maxDays)
+	variables := object{ // each is a string
+		"WEIR_STORE":          sub("dynamodb://" + b.tableName()),
+		"WEIR_RETENTION_DAYS": sub("${" + retention + "}"),
+		"WEIR_REFILL":         strconv.FormatBool(b.Refill),
 	}
 	if !b.NoArchive {
 		variables["WEIR_ARCHIVE"] = sub("s3://${" + bucketID + "}")
@@ -95,8 +96,8 @@ func (b *builder) function() {
 		"TracingConfig": object{"Mode": tracing},
 		"Environment":   object{"Variables": variables},
 		"Code": object{
-			"S3Bucket": b.text("CodeBucket", "Bucket with the function's zip file", ""),
-			"S3Key":    b.text("CodeKey", "Key of the zip file; a new one for each version", ""),
+			"S3Bucket": b.text(codeBucketParameter, "Bucket with the function's zip file", ""),
+			"S3Key":    b.text(codeKeyParameter, "Key of the zip file; a new one for each version", ""),
 		},
 	})
 	f["DependsOn"] = []string{logID}

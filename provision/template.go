@@ -16,61 +16,64 @@ import (
 
 // Template says what is in a stack.
 type Template struct {
+	// Version is the version of weir that writes the template, for people. Default: none.
+	Version string `json:"-"`
+
 	// Stack is the name that the stack will have. It is not part of the template: only the names
 	// that are made from it are checked. Default: they are not checked.
-	Stack string
+	Stack string `json:"-"`
 	// Table is the name of the table. Default: the name of the stack.
-	Table string
+	Table string `json:"table,omitempty"`
 	// Existing leaves out the table: the stack is for the one that exists with the name Table. Its
 	// stream is a parameter of the template. Default: false.
-	Existing bool
+	Existing bool `json:"existing,omitempty"`
 	// Lean makes the index by resource have keys only, see [dynamodb.Table]. Default: false.
 	//
 	// [dynamodb.Table]: https://pkg.go.dev/github.com/weir-limiter/weir/dynamodb#Table
-	Lean bool
+	Lean bool `json:"lean,omitempty"`
 	// Protected makes DynamoDB refuse to delete the table. Default: false.
-	Protected bool
+	Protected bool `json:"protected,omitempty"`
 	// Recovery enables point-in-time recovery of the table. Default: false.
-	Recovery bool
+	Recovery bool `json:"recovery,omitempty"`
 
 	// NoAggregator leaves out the function, and all that is for it. Default: false.
-	NoAggregator bool
+	NoAggregator bool `json:"no_aggregator,omitempty"`
 	// RetentionDays is how long usage is kept, in days, from 1 to 3650. Default: 90.
-	RetentionDays int
+	RetentionDays int `json:"retention_days,omitempty"`
 	// Refill makes the function refill buckets ahead, for a table with Python clients.
 	// Default: false.
-	Refill bool
+	Refill bool `json:"refill,omitempty"`
 	// LogDays is how long the function's log is kept, in days: one of the numbers that CloudWatch
 	// Logs has. Default: 30.
-	LogDays int
+	LogDays int `json:"log_days,omitempty"`
 	// Tracing sends traces of the function to AWS X-Ray. Default: false.
-	Tracing bool
+	Tracing bool `json:"tracing,omitempty"`
 	// NoArchive leaves out the bucket for expired audit events. Default: false.
-	NoArchive bool
+	NoArchive bool `json:"no_archive,omitempty"`
 	// ArchiveDays is after how many days, from 1 to 3650, an archived object moves to S3 Glacier
 	// Instant Retrieval. Default: 90.
-	ArchiveDays int
+	ArchiveDays int `json:"archive_days,omitempty"`
 
 	// NoAlarms leaves out the alarms. Default: false.
-	NoAlarms bool
+	NoAlarms bool `json:"no_alarms,omitempty"`
 	// AlarmTopic is the ARN of the SNS topic that is told of alarms. Default: none.
-	AlarmTopic string
+	AlarmTopic string `json:"alarm_topic,omitempty"`
 
 	// NoPolicies leaves out the managed policies. Default: false.
-	NoPolicies bool
+	NoPolicies bool `json:"no_policies,omitempty"`
 	// FunctionRole is the ARN of a role for the function, instead of one in the stack.
 	// Default: none.
-	FunctionRole string
+	FunctionRole string `json:"function_role,omitempty"`
 	// PermissionBoundary is the ARN of the policy that bounds the function's role. Default: none.
-	PermissionBoundary string
+	PermissionBoundary string `json:"permission_boundary,omitempty"`
 	// RoleNameFormat makes the names of roles: {} in it stands for the name that the role has by
 	// default. Default: {}.
-	RoleNameFormat string
+	RoleNameFormat string `json:"role_name_format,omitempty"`
 	// PolicyNameFormat makes the names of managed policies in the same way. Default: {}.
-	PolicyNameFormat string
+	PolicyNameFormat string `json:"policy_name_format,omitempty"`
 	// Tags are added to each resource that can have some, but not to managed policies.
 	// Default: none.
-	Tags map[string]string
+	Tags map[string]string `json:"tags,omitempty"`
 }
 
 // object is an object of JSON.
@@ -81,6 +84,8 @@ type builder struct {
 	Template
 
 	parameters, resources, outputs object
+
+	whole object // all of it; nil until it is complete
 }
 
 // JSON returns the template. It always has the same bytes for the same options. The error joins a
@@ -89,6 +94,20 @@ type builder struct {
 // [*weir.Error]: https://pkg.go.dev/github.com/weir-limiter/weir#Error
 // [weir.Invalid]: https://pkg.go.dev/github.com/weir-limiter/weir#Invalid
 func (t *Template) JSON() ([]byte, error) {
+	b, err := t.build()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err = e.Encode(b.whole)
+	return out.Bytes(), err
+}
+
+// build makes the template.
+func (t *Template) build() (*builder, error) {
 	b := &builder{Template: *t, parameters: object{}, resources: object{}, outputs: object{}}
 	b.setDefaults()
 	if err := b.check(); err != nil {
@@ -105,21 +124,16 @@ func (t *Template) JSON() ([]byte, error) {
 	if !b.NoPolicies {
 		b.policies()
 	}
-	whole := object{
+	b.whole = object{
 		"AWSTemplateFormatVersion": "2010-09-09",
 
 		"Description": "weir: a table of limits, and the function that counts its usage",
 		"Resources":   b.resources, "Outputs": b.outputs,
 	}
 	if len(b.parameters) > 0 {
-		whole["Parameters"] = b.parameters
+		b.whole["Parameters"] = b.parameters
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(whole)
-	return out.Bytes(), err
+	return b, addMetadata(b.whole, &b.Template)
 }
 
 func (b *builder) setDefaults() {

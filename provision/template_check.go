@@ -121,18 +121,30 @@ func (b *builder) checkTogether(m *mistakes) {
 
 func (b *builder) stackFault() string {
 	name := b.Stack
+	if name == "" {
+		return ""
+	}
+	if reason := stackNameFault(name); reason != "" {
+		return reason
+	}
 	switch {
-	case name == "":
-	case !isLetter(name[0]) || !only(name, "-"):
-		return "must be a letter, and then letters, digits and hyphens"
-	case len(name) > maxStackName:
-		return "must have at most " + strconv.Itoa(maxStackName) + " characters"
 	case !b.NoAggregator && len(name)+len("-aggregator") > maxFunctionName:
 		return "is too long: its function {stack}-aggregator may have " +
 			strconv.Itoa(maxFunctionName) + " characters"
 	case b.Table == "" && len(name) < minTableName:
 		return "is also the name of the table, which has at least " + strconv.Itoa(minTableName) +
 			" characters"
+	}
+	return ""
+}
+
+// stackNameFault returns the reason why CloudFormation would refuse the name of a stack.
+func stackNameFault(name string) string {
+	switch {
+	case name == "" || !isLetter(name[0]) || !only(name, "-"):
+		return "must be a letter, and then letters, digits and hyphens"
+	case len(name) > maxStackName:
+		return "must have at most " + strconv.Itoa(maxStackName) + " characters"
 	}
 	return ""
 }

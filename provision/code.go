@@ -1,0 +1,188 @@
+package provision
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// code is the function's zip file, and where it is kept.
+type code struct {
+	data        []byte
+	bucket, key string
+	account     string // that owns the bucket
+	ours        bool   // the bucket is made when it is needed
+}
+
+// sha256Text returns the SHA-256 of a zip file as Lambda writes it.
+func sha256Text(data []byte) string {
+	sum := sha256.Sum256(data)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// newCode returns the function's code, which is not sent yet. Its key has its hash, because
+// CloudFormation notices new code only by a new key.
+func (a *Account) newCode(ctx context.Context, stack string, o *DeployOptions) (*code, error) {
+	c := &code{data: o.Code, bucket: o.CodeBucket}
+	if c.data == nil {
+		c.data = FunctionCode()
+	}
+	if c.data == nil {
+		return nil, fault(weir.Invalid, "function", "",
+			"is needed: this build of weir has no code of the function in it, as releases do; "+
+				"make function builds it")
+	}
+	if reason := codeFault(c.data); reason != "" {
+		return nil, fault(weir.Invalid, "function", "", reason)
+	}
+	sum := sha256.Sum256(c.data)
+	c.key = codePrefix(stack) + hex.EncodeToString(sum[:8]) + ".zip"
+	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return nil, a.classify("", err)
+	}
+	c.account = aws.ToString(caller.Account)
+	if c.bucket == "" {
+		c.bucket, c.ours = a.codeBucket(c.account), true
+	}
+	return c, nil
+}
+
+func codePrefix(stack string) string { return stack + "/weir-aggregator-" }
+
+// codeBucket returns the name of the bucket that weir makes for code.
+func (a *Account) codeBucket(account string) string {
+	return "weir-code-" + account + "-" + a.region
+}
+
+// codeFault returns the reason why a file cannot be the function's code.
+func codeFault(data []byte) string {
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return "must be a zip file: " + err.Error()
+	}
+	if !slices.ContainsFunc(z.File, func(f *zip.File) bool { return f.Name == "bootstrap" }) {
+		return "must be a zip file with the program bootstrap, as make function writes it"
+	}
+	return ""
+}
+
+// send puts the code into its bucket. The bucket's name can be guessed, so each call names the
+// account that must own it.
+func (a *Account) send(ctx context.Context, c *code) error {
+	if c.ours {
+		if err := a.ensureBucket(ctx, c); err != nil {
+			return err
+		}
+	}
+	_, err := a.objects.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &c.bucket, Key: &c.key, Body: bytes.NewReader(c.data),
+		ContentType: aws.String("application/zip"), ExpectedBucketOwner: &c.account,
+	})
+	return a.bucketError(c.bucket, err)
+}
+
+func (a *Account) ensureBucket(ctx context.Context, c *code) error {
+	_, err := a.objects.HeadBucket(ctx,
+		&s3.HeadBucketInput{Bucket: &c.bucket, ExpectedBucketOwner: &c.account})
+	if _, missing := errors.AsType[*s3types.NotFound](err); !missing {
+		return a.bucketError(c.bucket, err)
+	}
+	in := &s3.CreateBucketInput{Bucket: &c.bucket}
+	if a.region != "us-east-1" { // the only region that is no constraint
+		in.CreateBucketConfiguration = &s3types.CreateBucketConfiguration{
+			LocationConstraint: s3types.BucketLocationConstraint(a.region),
+		}
+	}
+	_, err = a.objects.CreateBucket(ctx, in)
+	if _, there := errors.AsType[*s3types.BucketAlreadyOwnedByYou](err); err != nil && !there {
+		return a.bucketError(c.bucket, err)
+	}
+	_, err = a.objects.PutPublicAccessBlock(ctx, &s3.PutPublicAccessBlockInput{
+		Bucket: &c.bucket, ExpectedBucketOwner: &c.account,
+		PublicAccessBlockConfiguration: &s3types.PublicAccessBlockConfiguration{
+			BlockPublicAcls: aws.Bool(true), BlockPublicPolicy: aws.Bool(true),
+			IgnorePublicAcls: aws.Bool(true), RestrictPublicBuckets: aws.Bool(true),
+		},
+	})
+	return a.bucketError(c.bucket, err)
+}
+
+// bucketError returns an error of a bucket with the bucket's name.
+func (a *Account) bucketError(bucket string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isMissingBucket(err) {
+		return fault(weir.NotFound, "code_bucket", bucket, "does not exist in region "+a.region)
+	}
+	e, ok := errors.AsType[*weir.Error](a.classify("", err))
+	if ok {
+		e.Field, e.Value = "bucket", bucket
+	}
+	return e
+}
+
+func isMissingBucket(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "NoSuchBucket"
+}
+
+// empty deletes the objects of a bucket under a prefix, in all their versions, and then the bucket if
+// nothing is left in it and last is set. A bucket that does not exist is empty.
+func (a *Account) empty(ctx context.Context, bucket, prefix string, last bool) (int, error) {
+	n, left := 0, false
+	pages := s3.NewListObjectVersionsPaginator(a.objects,
+		&s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if isMissingBucket(err) {
+			return n, nil
+		}
+		if err != nil {
+			return n, a.bucketError(bucket, err)
+		}
+		var objects []s3types.ObjectIdentifier
+		for i := range page.Versions {
+			v := &page.Versions[i]
+			objects = append(objects, s3types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		for i := range page.DeleteMarkers {
+			v := &page.DeleteMarkers[i]
+			objects = append(objects, s3types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		if len(objects) == 0 {
+			continue
+		}
+		out, err := a.objects.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+			Bucket: &bucket, Delete: &s3types.Delete{Objects: objects, Quiet: aws.Bool(true)},
+		})
+		if err != nil {
+			return n, a.bucketError(bucket, err)
+		}
+		left = left || len(out.Errors) > 0
+		n += len(objects) - len(out.Errors)
+	}
+	if !last || left {
+		return n, nil
+	}
+	_, err := a.objects.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket})
+	if err != nil && strings.Contains(err.Error(), "BucketNotEmpty") {
+		return n, nil // another stack has code in it
+	}
+	return n, a.bucketError(bucket, err)
+}

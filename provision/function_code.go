@@ -1,0 +1,7 @@
+//go:build !weir_function
+
+package provision
+
+// FunctionCode returns the zip file of the aggregator's function for arm64 that is in a release of
+// weir; nil in a build without it.
+func FunctionCode() []byte { return nil }
