@@ -31,7 +31,7 @@ SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windo
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb-files function test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck check cover \
+.PHONY: help demo dynamodb-files function release test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck check cover \
 	vet crossvet lint vuln api fix verify newest tools race-notice
 
 help: ## List the targets
@@ -67,6 +67,11 @@ function: ## Build .cache/weir-aggregator.zip, the Lambda function of a DynamoDB
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 GOARM64=v8.0 $(GO) build -trimpath -buildvcs=false -tags lambda.norpc \
 		-ldflags '-s -w -buildid=' -o .cache/bootstrap ./cmd/weir-aggregator
 	$(GO) run ./internal/function/pack .cache/weir-aggregator.zip .cache/bootstrap
+
+# A build without the tag has no code of the function, and asks for it with --function.
+release: function ## Build .cache/weir with the code of the function in it, as releases have
+	cp .cache/weir-aggregator.zip provision/weir-aggregator.zip
+	$(GO) build -tags weir_function -o .cache/weir ./cmd/weir
 
 test: race-notice ## Run every test in random order, with the race detector if goroutines share memory (V=1 names them)
 	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched

@@ -1,110 +1,105 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/provision"
+	"github.com/weir-limiter/weir/store"
 )
 
 func stackCommand(a *console.App) *cobra.Command {
 	cmd := console.Group(&cobra.Command{
-		Use:     "stack",
-		Short:   "Print the AWS stack of a table and its function",
-		Example: "  weir stack template --stack limits --lean > limits.json",
+		Use:   "stack",
+		Short: "Deploy, check, upgrade and delete the AWS stack of a table",
+		Example: `  weir stack deploy limits --lean --protect --yes
+  weir stack status limits
+  weir stack list`,
 	})
-	cmd.AddCommand(stackTemplateCommand(a))
+	cmd.AddCommand(stackDeployCommand(a), stackStatusCommand(a), stackListCommand(a),
+		stackCheckCommand(a), stackUpgradeCommand(a), stackDeleteCommand(a), stackTemplateCommand(a))
 	return cmd
 }
 
-func stackTemplateCommand(a *console.App) *cobra.Command {
-	t := &provision.Template{}
-	var tags []string
-	cmd := &cobra.Command{
-		Use:   "template",
-		Short: "Print the CloudFormation template of a stack",
-		Long: `Print a template for AWS CloudFormation: a table, the function that counts its usage
-with what invokes it, an archive, alarms, and policies. The command calls nothing, and prints the
-same for the same flags.
+// stackHelp ends the help of every command that calls AWS.
+const stackHelp = `
 
-A flag with a number or an ARN is the default of a parameter of the template, which a deployment
-can change. The parameters CodeBucket and CodeKey say where the function's zip file is.`,
-		Example: `  weir stack template --stack limits --lean --protect > limits.json
-  aws cloudformation deploy --stack-name limits --template-file limits.json \
-    --capabilities CAPABILITY_NAMED_IAM \
-    --parameter-overrides CodeBucket=my-code CodeKey=weir-aggregator.zip`,
-		Args: console.Arguments(0, 0, ""),
-	}
-	templateFlags(cmd, t)
-	cmd.Flags().StringArrayVar(&tags, "tag", nil,
-		"tag `KEY=VALUE` of the resources; may be repeated")
-	cmd.RunE = console.RunE(func(cmd *cobra.Command, _ []string) error {
-		if err := checkTemplateFlags(cmd); err != nil {
+Region and credentials come from the AWS SDK's default chain; --region names another region, and
+--endpoint another service than Amazon's, such as moto.`
+
+// stackRun is the function of a command that calls AWS.
+type stackRun func(cmd *cobra.Command, args []string, of *stackCall) error
+
+// stackCall is what such a command has for its calls.
+type stackCall struct {
+	options provision.Options
+	output  *console.Choice
+	account *provision.Account
+}
+
+// onAWS makes cmd call AWS.
+func onAWS(cmd *cobra.Command, run stackRun) *cobra.Command {
+	c := &stackCall{}
+	cmd.Long += stackHelp
+	f := cmd.Flags()
+	f.StringVar(&c.options.Region, "region", "", "AWS `REGION` of the stack")
+	f.StringVar(&c.options.Endpoint, "endpoint", "", "`URL` of another service than Amazon's")
+	c.output = console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
+		err := errors.Join(console.RejectBlankFlags(cmd), console.RefuseEmpty(cmd, args, "NAME"))
+		if err != nil {
 			return err
 		}
-		t.Tags = make(map[string]string, len(tags))
-		for _, pair := range tags {
-			key, value, ok := strings.Cut(pair, "=")
-			if _, twice := t.Tags[key]; !ok || key == "" || twice {
-				return console.UsageError(cmd, "--tag %q: must be KEY=VALUE, each KEY once",
-					text.Printable(pair))
-			}
-			t.Tags[key] = value
-		}
-		whole, err := t.JSON()
-		if err != nil {
+		if c.account, err = provision.Open(cmd.Context(), &c.options); err != nil {
 			return console.AsUsageError(cmd, err)
 		}
-		if _, err := a.Streams.Out.Write(whole); err != nil {
-			return fmt.Errorf("output: %w", err)
-		}
-		return nil
+		return connect.ServiceError(run(cmd, args, c))
 	})
 	return cmd
 }
 
-func templateFlags(cmd *cobra.Command, t *provision.Template) {
-	f := cmd.Flags()
-	f.StringVar(&t.Stack, "stack", "", "`NAME` of the stack, only to check the names made from it")
-	f.StringVar(&t.Table, "table", "", "`NAME` of the table (default: that of the stack)")
-	f.BoolVar(&t.Existing, "existing", false, "leave out the table: --table exists already")
-	f.BoolVar(&t.Lean, "lean", false, "keep only keys in the index by resource")
-	f.BoolVar(&t.Protected, "protect", false, "make DynamoDB refuse to delete the table")
-	f.BoolVar(&t.Recovery, "recovery", false, "enable point-in-time recovery")
-	f.BoolVar(&t.NoAggregator, "no-aggregator", false,
-		"leave out the function and all that is for it")
-	f.IntVar(&t.RetentionDays, "retention-days", 90, "how long usage is kept, in `DAYS`")
-	f.BoolVar(&t.Refill, "refill", false, "refill buckets ahead, for a table with Python clients")
-	f.IntVar(&t.LogDays, "log-days", 30, "how long the function's log is kept, in `DAYS`")
-	f.BoolVar(&t.Tracing, "tracing", false, "send traces of the function to AWS X-Ray")
-	f.BoolVar(&t.NoArchive, "no-archive", false, "leave out the archive of the audit")
-	f.IntVar(&t.ArchiveDays, "archive-days", 90, "archived events move to S3 Glacier after `DAYS`")
-	f.BoolVar(&t.NoAlarms, "no-alarms", false, "leave out the alarms")
-	f.StringVar(&t.AlarmTopic, "alarm-topic", "", "`ARN` of the SNS topic that is told of alarms")
-	f.BoolVar(&t.NoPolicies, "no-policies", false, "leave out the managed policies")
-	f.StringVar(&t.FunctionRole, "function-role", "",
-		"`ARN` of a role for the function (default: a new one)")
-	f.StringVar(&t.PermissionBoundary, "permission-boundary", "",
-		"`ARN` of the policy that bounds the function's role")
-	f.StringVar(&t.RoleNameFormat, "role-name-format", "",
-		"`FORMAT` of names of roles, like Team-{}, where {} is the default name")
-	f.StringVar(&t.PolicyNameFormat, "policy-name-format", "",
-		"`FORMAT` of names of managed policies")
+// table returns a table in the region of the stack.
+func (c *stackCall) table(name string) (*dynamodb.Table, error) {
+	query := url.Values{}
+	if c.options.Region != "" {
+		query.Set("region", c.options.Region)
+	}
+	if c.options.Endpoint != "" {
+		query.Set("endpoint", c.options.Endpoint)
+	}
+	return store.Table("dynamodb://" + name + "?" + query.Encode())
 }
 
-// checkTemplateFlags refuses empty flags and zeros, which would stand for a default.
-func checkTemplateFlags(cmd *cobra.Command) error {
-	if err := console.RejectBlankFlags(cmd); err != nil {
-		return err
-	}
-	for _, name := range []string{"retention-days", "log-days", "archive-days"} {
-		if cmd.Flags().Lookup(name).Value.String() == "0" {
-			return console.UsageError(cmd, "--%s 0: must be a number of days from 1", name)
+// progress returns a function that prints the events of a stack on a terminal, or nothing.
+func progress(a *console.App) func(*provision.Event) {
+	terminal := a.Terminal()
+	return func(e *provision.Event) {
+		if terminal == nil {
+			return
 		}
+		line := text.Left(e.Status, 28) + " " + text.Left(e.ID, 30) + " " + e.Reason
+		_, _ = fmt.Fprintln(terminal, strings.TrimRight(text.Printable(line), " ")) // not needed
 	}
-	return nil
+}
+
+// pairs parses the values of a flag that may be repeated, each KEY=VALUE.
+func pairs(cmd *cobra.Command, flag string, values []string) (map[string]string, error) {
+	found := make(map[string]string, len(values))
+	for _, pair := range values {
+		key, value, ok := strings.Cut(pair, "=")
+		if _, twice := found[key]; !ok || key == "" || twice {
+			return nil, console.UsageError(cmd, "--%s %q: must be KEY=VALUE, each KEY once", flag,
+				text.Printable(pair))
+		}
+		found[key] = value
+	}
+	return found, nil
 }
