@@ -68,12 +68,11 @@ func (b *builder) function() {
 	} else {
 		b.role()
 	}
-	const retention = "SnapshotRetentionDays"
-	b.number(retention, "Days for which usage is kept", b.RetentionDays, 1, maxDays)
-	variables := object{ // each is a string
-		"WEIR_STORE":          sub("dynamodb://" + b.tableName()),
-		"WEIR_RETENTION_DAYS": sub("${" + retention + "}"),
-		"WEIR_REFILL":         strconv.FormatBool(b.Refill),
+	variables := object{
+		"WEIR_STORE": sub("dynamodb://" + b.tableName()),
+		"WEIR_RETENTION_DAYS": b.number("SnapshotRetentionDays", "Days for which usage is kept",
+			b.RetentionDays, 1, maxDays),
+		"WEIR_REFILL": strconv.FormatBool(b.Refill),
 	}
 	if !b.NoArchive {
 		variables["WEIR_ARCHIVE"] = sub("s3://${" + bucketID + "}")

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	_ "embed"
 	"os/exec"
 	"regexp"
 	"testing"
@@ -23,12 +24,17 @@ func OpenZAE(ctx context.Context) (*Venv, error) { return OpenPython(ctx, zaePac
 
 func zaePackages() []string { return []string{"zae-limiter==0.17.0", "moto[server]==5.2.5"} }
 
+// motoServer runs moto with what its CloudFormation lacks; its first lines say what.
+//
+//go:embed moto_server.py
+var motoServer string
+
 // Moto starts an empty moto server, which emulates services of AWS other than DynamoDB, and returns
 // its URL for [LocalConfig]. The server ends with the test.
 func Moto(t testing.TB) string {
 	t.Helper()
 	// The guard ends the server. A context would kill only the guard.
-	from := ZAE(t).Command(t.Context(), "moto_server", "-H", "127.0.0.1", "-p", "0")
+	from := ZAE(t).Command(t.Context(), "python", "-c", motoServer, "-H", "127.0.0.1", "-p", "0")
 	cmd := exec.Command(from.Path, from.Args[1:]...) //nolint:gosec,noctx // As said.
 	cmd.Env, cmd.Dir = from.Env, t.TempDir()
 	p, err := launchGuarded(cmd)

@@ -1,0 +1,104 @@
+"""Run moto's server with what its CloudFormation lacks.
+
+moto executes a change set without the new outputs, parameters and tags, cannot update some kinds of
+resources and then forgets them, leaves managed policies behind, knows no condition inside of
+another one or of an output, keeps AWS::NoValue in lists, and makes the environment of a function of
+other things than text. Weir's stacks and those of the Python library need all of it. A resource that moto cannot
+update stays as it is here, except that a table gets its deletion protection.
+"""
+
+import sys
+
+from moto.cloudformation import models, parsing
+from moto.iam.models import ManagedPolicy
+from moto.iam.models import iam_backends
+from moto.server import main
+
+parse_condition = parsing.parse_condition
+
+
+def parse_any_condition(condition, resources, conditions):
+    for form in ("Condition", "Fn::Condition"):  # in JSON, and !Condition of YAML
+        if isinstance(condition, dict) and form in condition:
+            return conditions[condition[form]]
+    return parse_condition(condition, resources, conditions)
+
+
+parsing.parse_condition = parse_any_condition
+
+clean_json = parsing.clean_json
+
+
+def clean_without_none(value, resources):
+    found = clean_json(value, resources)
+    return [v for v in found if v is not None] if isinstance(found, list) else found
+
+
+parsing.clean_json = clean_without_none
+
+make_outputs = parsing.OutputMap.__init__
+
+
+def make_shown_outputs(self, resources, template, stack_id):
+    shown = {
+        name: output
+        for name, output in (template.get("Outputs") or {}).items()
+        if resources.lazy_condition_map.get(output.get("Condition"), True)
+    }
+    make_outputs(self, resources, {**template, "Outputs": shown}, stack_id)
+
+
+parsing.OutputMap.__init__ = make_shown_outputs
+
+generate_name = parsing.parse_resource_and_generate_name
+
+
+def generate_name_with_text(logical_id, resource_json, resources):
+    found = generate_name(logical_id, resource_json, resources)
+    if found and found[1].get("Type") == "AWS::Lambda::Function":
+        environment = found[1]["Properties"].get("Environment", {})
+        variables = environment.get("Variables", {})
+        environment["Variables"] = {k: str(v) for k, v in variables.items()}
+    return found
+
+
+parsing.parse_resource_and_generate_name = generate_name_with_text
+
+update_resource = parsing.parse_and_update_resource
+
+
+def update_or_keep(logical_id, resource_json, resources, account_id, region_name):
+    old = resources[logical_id]
+    new = update_resource(logical_id, resource_json, resources, account_id, region_name)
+    if new is not None:
+        return new
+    if resource_json["Type"] == "AWS::DynamoDB::Table":
+        properties = resource_json.get("Properties", {})
+        old.deletion_protection_enabled = properties.get("DeletionProtectionEnabled", False)
+    return old
+
+
+parsing.parse_and_update_resource = update_or_keep
+
+
+def apply(self):
+    stack = self.stack
+    stack.template = self.template
+    stack._parse_template()
+    stack.resource_map.update(self.template_dict, self.parameters)
+    stack.parameters = self.parameters
+    stack.tags = self.tags or {}
+    stack.output_map = stack._create_output_map()
+
+
+models.ChangeSet.apply = apply
+
+
+def delete_policy(cls, resource_name, resource_json, account_id, region_name):
+    backend = iam_backends[account_id]["aws"]
+    backend.managed_policies.pop(resource_name, None)
+
+
+ManagedPolicy.delete_from_cloudformation_json = classmethod(delete_policy)
+
+main(sys.argv[1:])
