@@ -1,17 +1,19 @@
 """Run moto's server with what its CloudFormation lacks.
 
-moto executes a change set without the new outputs, parameters and tags, cannot update some kinds of
-resources and then forgets them, leaves managed policies behind, knows no condition inside of
+moto executes a change set without the new outputs, parameters and tags, keeps resources that it
+removed, cannot update some kinds of resources and then forgets them, leaves managed policies behind, knows no condition inside of
 another one or of an output, keeps AWS::NoValue in lists, and makes the environment of a function of
 other things than text. Weir's stacks and those of the Python library need all of it. A resource that moto cannot
 update stays as it is here, except that a table gets its deletion protection.
 """
 
+import base64
+import copy
 import sys
 
+from moto.awslambda.models import LambdaFunction
 from moto.cloudformation import models, parsing
-from moto.iam.models import ManagedPolicy
-from moto.iam.models import iam_backends
+from moto.iam.models import ManagedPolicy, iam_backends
 from moto.server import main
 
 parse_condition = parsing.parse_condition
@@ -69,12 +71,19 @@ update_resource = parsing.parse_and_update_resource
 
 def update_or_keep(logical_id, resource_json, resources, account_id, region_name):
     old = resources[logical_id]
+    if resource_json["Type"] == "AWS::S3::Bucket":  # it would need a name in the template
+        return old
+    code = resource_json.get("Properties", {}).get("Code", {})
+    if resource_json["Type"] == "AWS::Lambda::Function" and "ZipFile" in code:  # a text
+        zipped = LambdaFunction._create_zipfile_from_plaintext_code(code["ZipFile"])
+        resource_json = copy.deepcopy(resource_json)
+        resource_json["Properties"]["Code"]["ZipFile"] = base64.b64encode(zipped)
     new = update_resource(logical_id, resource_json, resources, account_id, region_name)
     if new is not None:
         return new
     if resource_json["Type"] == "AWS::DynamoDB::Table":
-        properties = resource_json.get("Properties", {})
-        old.deletion_protection_enabled = properties.get("DeletionProtectionEnabled", False)
+        protected = resource_json.get("Properties", {}).get("DeletionProtectionEnabled", False)
+        old.deletion_protection_enabled = parsing.clean_json(protected, resources) in (True, "true")
     return old
 
 
@@ -83,9 +92,13 @@ parsing.parse_and_update_resource = update_or_keep
 
 def apply(self):
     stack = self.stack
+    old = set(stack.template_dict["Resources"])
     stack.template = self.template
     stack._parse_template()
+    stack.resource_map.resolved_parameters.clear()
     stack.resource_map.update(self.template_dict, self.parameters)
+    for removed in old - set(self.template_dict["Resources"]):
+        stack.resource_map._parsed_resources.pop(removed, None)
     stack.parameters = self.parameters
     stack.tags = self.tags or {}
     stack.output_map = stack._create_output_map()
