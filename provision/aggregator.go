@@ -50,8 +50,10 @@ func (b *builder) aggregator() {
 		"SqsManagedSseEnabled": true,
 	}), "Delete", "Delete")
 	b.function()
-	b.mapping()
-	b.schedule()
+	if !b.paused {
+		b.mapping()
+		b.schedule()
+	}
 	b.output("AggregatorFunctionArn", "AggregatorArn", "ARN of the function",
 		attribute(functionID, "Arn"))
 	b.output("AggregatorFunctionName", "AggregatorName", "Name of the function", ref(functionID))

@@ -50,7 +50,7 @@ func (a *Account) newCode(ctx context.Context, stack string, o *DeployOptions) (
 		return nil, fault(weir.Invalid, "function", "", reason)
 	}
 	sum := sha256.Sum256(c.data)
-	c.key = codePrefix(stack) + hex.EncodeToString(sum[:8]) + ".zip"
+	c.key = codePrefix(stack) + "aggregator-" + hex.EncodeToString(sum[:8]) + ".zip"
 	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		return nil, a.classify("", err)
@@ -62,7 +62,8 @@ func (a *Account) newCode(ctx context.Context, stack string, o *DeployOptions) (
 	return c, nil
 }
 
-func codePrefix(stack string) string { return stack + "/weir-aggregator-" }
+// codePrefix begins the keys of a stack's objects in the bucket.
+func codePrefix(stack string) string { return stack + "/weir-" }
 
 // codeBucket returns the name of the bucket that weir makes for code.
 func (a *Account) codeBucket(account string) string {
@@ -140,6 +141,11 @@ func (a *Account) bucketError(bucket string, err error) error {
 func isMissingBucket(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "NoSuchBucket"
+}
+
+func isMissingObject(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "NotFound")
 }
 
 // empty deletes the objects of a bucket under a prefix, in all their versions, and then the bucket if

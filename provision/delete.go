@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/weir-limiter/weir"
 )
@@ -120,16 +119,14 @@ func (a *Account) unprotect(ctx context.Context, stack, table string, off bool) 
 
 // deleteCode deletes the function's code, in all its versions.
 func (a *Account) deleteCode(ctx context.Context, info *Info) error {
-	bucket := info.Parameters[codeBucketParameter]
-	if bucket == "" {
+	if info.Parameters[codeBucketParameter] == "" {
 		return nil
 	}
-	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	bucket, account, err := a.bucketOf(ctx, info)
 	if err != nil {
-		return a.classify("", err)
+		return err
 	}
-	ours := bucket == a.codeBucket(aws.ToString(caller.Account))
-	_, err = a.empty(ctx, bucket, codePrefix(info.Name), ours)
+	_, err = a.empty(ctx, bucket, codePrefix(info.Name), bucket == a.codeBucket(account))
 	if e, ok := errors.AsType[*weir.Error](err); ok {
 		e.Reason = "the stack is deleted, and the code of its function is left: " + e.Reason
 	}

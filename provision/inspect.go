@@ -115,6 +115,11 @@ func (i *Info) checkTemplate() []Finding {
 	}
 	upgrade := "weir stack upgrade " + i.Name
 	switch {
+	case i.made.Paused:
+		found = append(found, Finding{
+			What: "stack", Problem: "is in the middle of a take-over, which was interrupted",
+			Todo: upgrade + " --take-over --yes goes on with it",
+		})
 	case i.made.Revision > revision:
 		found = append(found, Finding{
 			What: "template", Problem: "was written by a newer weir", Todo: "use that one",

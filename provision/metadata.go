@@ -22,6 +22,8 @@ type metadata struct {
 	Revision int       `json:"revision"`
 	Version  string    `json:"version,omitempty"`
 	Options  *Template `json:"options"`
+	// Paused is set while the stack is being taken over: nothing invokes its function then.
+	Paused bool `json:"paused,omitempty"`
 	// Digest is the SHA-256 of all else in the template. With another one it was edited.
 	Digest string `json:"digest"`
 }
@@ -33,7 +35,8 @@ func addMetadata(whole object, of *Template) error {
 		return err
 	}
 	whole["Metadata"] = object{metadataID: metadata{
-		Revision: revision, Version: of.Version, Options: of, Digest: sum,
+		Revision: revision, Version: of.Version, Options: of, Paused: of.paused,
+		Digest: sum,
 	}}
 	return nil
 }
@@ -70,6 +73,7 @@ func readTemplate(body string) (m *metadata, edited bool) {
 	if json.Unmarshal(outer[metadataID], m) != nil {
 		return nil, false
 	}
+	m.Options.paused = m.Paused
 	sum, err := digest(whole)
 	return m, err != nil || sum != m.Digest
 }

@@ -29,6 +29,9 @@ type DeployOptions struct {
 	CodeBucket string
 	// Parameters are values of the template's parameters, by name. Default: those of the template.
 	Parameters map[string]string
+	// TakeOver plans the take-over of a stack of the Python library, for [Plan.TakeOver], or what is
+	// left of one that was interrupted. Default: false, such a stack is an error.
+	TakeOver bool
 	// Overwrite undoes what somebody changed by hand in the stack's template. Default: false, such a
 	// stack is an error.
 	Overwrite bool
@@ -110,7 +113,7 @@ func (a *Account) Plan(ctx context.Context, t *Template, o *DeployOptions) (*Pla
 		return nil, err
 	}
 	if info != nil {
-		if err := info.mayUpdate(t, o.Overwrite); err != nil {
+		if err := info.mayUpdate(t, o); err != nil {
 			return nil, err
 		}
 	}

@@ -82,8 +82,10 @@ func Open(ctx context.Context, o *Options) (*Account, error) {
 	a := &Account{
 		stacks: cloudformation.NewFromConfig(cfg), tables: dynamodb.NewFromConfig(cfg),
 		functions: lambda.NewFromConfig(cfg), callers: sts.NewFromConfig(cfg),
-		objects: s3.NewFromConfig(cfg, func(so *s3.Options) { so.UsePathStyle = local }),
-		region:  cfg.Region, wait: o.Wait,
+		objects: s3.NewFromConfig(cfg, func(so *s3.Options) {
+			so.UsePathStyle, so.DisableLogOutputChecksumValidationSkipped = local, true
+		}),
+		region: cfg.Region, wait: o.Wait,
 	}
 	if a.wait == nil {
 		a.wait = wait

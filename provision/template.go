@@ -74,6 +74,9 @@ type Template struct {
 	// Tags are added to each resource that can have some, but not to managed policies.
 	// Default: none.
 	Tags map[string]string `json:"tags,omitempty"`
+
+	// paused leaves out what invokes the function, for a moment of a take-over.
+	paused bool
 }
 
 // object is an object of JSON.

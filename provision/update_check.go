@@ -12,17 +12,22 @@ import (
 )
 
 // mayUpdate returns an error for a stack that a deployment of t must not change.
-func (i *Info) mayUpdate(t *Template, overwrite bool) error {
+func (i *Info) mayUpdate(t *Template, o *DeployOptions) error {
 	if err := i.settled(); err != nil {
 		return err
 	}
 	switch {
+	case i.MadeBy == MadeByPython && o.TakeOver:
+		return nil
 	case i.MadeBy == MadeByPython:
 		return fault(weir.Conflict, "stack", i.Name, "was deployed by the Python library: "+
-			"weir stack deploy --take-over takes it over")
+			"weir stack upgrade --take-over takes it over")
 	case i.MadeBy == "" || i.made == nil:
 		return fault(weir.Conflict, "stack", i.Name, "is not weir's: name another stack")
-	case i.Edited && !overwrite:
+	case i.made.Paused && !o.TakeOver:
+		return fault(weir.Conflict, "stack", i.Name, "is in the middle of a take-over, which was "+
+			"interrupted: go on with weir stack upgrade "+i.Name+" --take-over --yes")
+	case i.Edited && !o.Overwrite:
 		return i.editedError()
 	}
 	if err := i.made.newer(i.Name); err != nil {

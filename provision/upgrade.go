@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"maps"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -18,17 +17,14 @@ func (a *Account) Upgraded(ctx context.Context, stack string, o *DeployOptions) 
 		return nil, err
 	}
 	if info.MadeBy != MadeByWeir || info.made == nil {
-		return nil, info.mayUpdate(&Template{Stack: stack}, true)
+		return nil, info.mayUpdate(&Template{Stack: stack}, &DeployOptions{Overwrite: true})
 	}
 	if err := info.made.newer(stack); err != nil {
 		return nil, err
 	}
 	t := *info.Template
-	t.Tags = maps.Clone(info.Tags)
-	delete(t.Tags, managedBy)
-	maps.DeleteFunc(t.Tags, func(key, _ string) bool {
-		return strings.HasPrefix(strings.ToLower(key), "aws:")
-	})
+	t.paused = false
+	t.Tags = userTags(info.Tags)
 	return &t, a.keepParameters(ctx, info, &t, o)
 }
 

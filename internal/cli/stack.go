@@ -25,7 +25,8 @@ func stackCommand(a *console.App) *cobra.Command {
   weir stack list`,
 	})
 	cmd.AddCommand(stackDeployCommand(a), stackStatusCommand(a), stackListCommand(a),
-		stackCheckCommand(a), stackUpgradeCommand(a), stackDeleteCommand(a), stackTemplateCommand(a))
+		stackCheckCommand(a), stackUpgradeCommand(a), stackHandBackCommand(a), stackDeleteCommand(a),
+		stackTemplateCommand(a))
 	return cmd
 }
 

@@ -96,7 +96,8 @@ func checkOfTable(info *dynamodb.TableInfo) []provision.Finding {
 	if info.TTL == "" {
 		found = append(found, provision.Finding{
 			What: info.Name, Problem: "has no time to live, so nothing on it expires",
-			Todo: "weir stack upgrade",
+			Todo: "aws dynamodb update-time-to-live --table-name " + info.Name +
+				" --time-to-live-specification Enabled=true,AttributeName=ttl",
 		})
 	}
 	return found

@@ -109,6 +109,7 @@ func stackDeployCommand(a *console.App) *cobra.Command {
 
 func stackUpgradeCommand(a *console.App) *cobra.Command {
 	d := &deployFlags{}
+	takeOver := false
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME",
 		Short: "Bring a stack to this version of weir",
@@ -116,18 +117,26 @@ func stackUpgradeCommand(a *console.App) *cobra.Command {
 parameters and tags with which it was deployed stay as they are. A stack that a newer weir has
 deployed is refused.
 
-The plan is printed first, as by weir stack deploy.`,
+The plan is printed first, as by weir stack deploy.
+
+With --take-over a stack of the Python library becomes one of weir, with its table and the options
+that it has. It is refused while an item of the table has what weir does not judge by, such as a
+schedule. The library's function ends first: the command turns its trigger off, and waits until it
+has written nothing for two minutes. A take-over that was interrupted goes on with the same command.`,
 		Example: `  weir stack upgrade limits --dry-run
-  weir stack upgrade limits --yes`,
+  weir stack upgrade limits --yes
+  weir stack upgrade limits --take-over --yes`,
 		Args: console.Arguments(1, 1, "the name of a stack"),
 	}
 	d.declare(cmd)
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "take a stack of the Python library over")
 	return onAWS(cmd, func(cmd *cobra.Command, args []string, c *stackCall) error {
 		o, err := d.options(a, cmd)
 		if err != nil {
 			return err
 		}
-		t, err := c.account.Upgraded(cmd.Context(), args[0], o)
+		o.TakeOver = takeOver
+		t, err := c.upgraded(cmd.Context(), args[0], o)
 		if err != nil {
 			return err
 		}
@@ -189,7 +198,7 @@ func (c *stackCall) deploy(
 	}
 	sure, err := d.confirmed(cmd, p)
 	if sure {
-		err = c.make(ctx, a, p, body)
+		err = c.make(ctx, a, p, o, body)
 	} else {
 		err = errors.Join(err, p.Discard(ctx))
 	}
@@ -201,10 +210,14 @@ func (c *stackCall) deploy(
 
 // make makes the changes of a plan, and prepares the table.
 func (c *stackCall) make(
-	ctx context.Context, a *console.App, p *provision.Plan, body *deployed,
+	ctx context.Context, a *console.App, p *provision.Plan, o *provision.DeployOptions,
+	body *deployed,
 ) error {
-	changes := !p.Empty()
-	if err := p.Execute(ctx, progress(a)); err != nil {
+	changes, execute := !p.Empty(), p.Execute
+	if o.TakeOver {
+		execute = c.takeOver(p)
+	}
+	if err := execute(ctx, progress(a)); err != nil {
 		return err
 	}
 	body.Created, body.Changed = p.Create, changes

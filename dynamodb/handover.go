@@ -1,0 +1,89 @@
+package dynamodb
+
+import (
+	"context"
+
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
+)
+
+// Unjudged is an attribute of an item that the Python library wrote and weir does not judge by: it
+// refuses requests that meet the item.
+type Unjudged struct {
+	// Key is the item's partition and sort key, with a space between them.
+	Key string
+	// Attribute is the name of the attribute, or why the item cannot be read.
+	Attribute string
+}
+
+// Unjudged reads the whole table, and returns the attributes by which weir does not judge, by item;
+// at most the first 1,000. That an item is disabled is not among them, since weir goes by it.
+func (t *Table) Unjudged(ctx context.Context) ([]Unjudged, error) {
+	c, err := t.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Unjudged(ctx)
+	list := make([]Unjudged, len(found))
+	for i := range found {
+		list[i] = Unjudged(found[i])
+	}
+	return list, err
+}
+
+// TakeOver makes weir count the table's usage instead of the Python library's function, whose
+// trigger must be off. It waits until that function has written nothing for two minutes, counts what
+// came after its last write, and takes its version out of the version record, so that the library
+// does not bring its code up to date any more. It may be called again after it was interrupted, or
+// was done. The options are those of [Table.Aggregate].
+func (t *Table) TakeOver(ctx context.Context, o *AggregateOptions) error {
+	once := AggregateOptions{}
+	if o != nil {
+		once = *o
+	}
+	once.Once, once.TakeOver = true, true
+	if _, err := t.Aggregate(ctx, &once); err != nil {
+		return err
+	}
+	return t.administer(ctx, func(ctx context.Context, c *tables.Table) error {
+		return c.SetFunction(ctx, "")
+	})
+}
+
+// HandBack counts what is in the stream, and then leaves the counting to the Python library's
+// function of a version such as "0.17.0". No aggregator of weir may run on the table any more. It
+// may be called again after it was interrupted, or was done.
+func (t *Table) HandBack(ctx context.Context, version string, o *AggregateOptions) error {
+	once := AggregateOptions{}
+	if o != nil {
+		once = *o
+	}
+	once.Once = true
+	info, err := t.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	if info.LambdaVersion == "" { // otherwise it was done
+		if _, err := t.Aggregate(ctx, &once); err != nil {
+			return err
+		}
+	}
+	return t.administer(ctx, func(ctx context.Context, c *tables.Table) error {
+		if err := c.SetFunction(ctx, version); err != nil {
+			return err
+		}
+		return c.EndCounting(ctx)
+	})
+}
+
+// administer makes calls in the time for administration.
+func (t *Table) administer(
+	ctx context.Context, do func(ctx context.Context, c *tables.Table) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	c, err := t.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, c)
+}

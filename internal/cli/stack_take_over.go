@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/provision"
+)
+
+// upgraded returns the template of this version of weir for a stack, also for one that is to be taken
+// over.
+func (c *stackCall) upgraded(
+	ctx context.Context, stack string, o *provision.DeployOptions,
+) (*provision.Template, error) {
+	if !o.TakeOver {
+		return c.account.Upgraded(ctx, stack, o)
+	}
+	info, err := c.account.Describe(ctx, stack)
+	if err != nil {
+		return nil, err
+	}
+	if info.MadeBy != provision.MadeByPython {
+		return c.account.Upgraded(ctx, stack, o) // it goes on, or was done
+	}
+	table, err := c.table(stack)
+	if err != nil {
+		return nil, err
+	}
+	described, err := table.Describe(ctx)
+	if err == nil {
+		err = described.Refused
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := table.Unjudged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		var lines strings.Builder
+		for i := range found {
+			fmt.Fprintf(&lines, "\n  %s: %s", text.Printable(found[i].Key),
+				text.Printable(found[i].Attribute))
+		}
+		return nil, &weir.Error{
+			Code: weir.Unsupported, Field: "table", Value: stack,
+			Reason: "has " + text.Plural(len(found), "attribute", "attributes") +
+				" by which weir does not judge, so it would refuse requests: take them off with the " +
+				"Python library first" + lines.String(),
+		}
+	}
+	return c.account.Inherited(ctx, stack, o)
+}
+
+// takeOver returns what makes the change of a plan as a take-over.
+func (c *stackCall) takeOver(
+	p *provision.Plan,
+) func(ctx context.Context, progress func(*provision.Event)) error {
+	return func(ctx context.Context, progress func(*provision.Event)) error {
+		table, err := c.table(p.Table)
+		if err != nil {
+			return err
+		}
+		info, err := table.Describe(ctx)
+		if err != nil {
+			return err
+		}
+		return p.TakeOver(ctx, info.LambdaVersion, func(ctx context.Context) error {
+			return table.TakeOver(ctx, nil)
+		}, progress)
+	}
+}
+
+func stackHandBackCommand(a *console.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hand-back NAME",
+		Short: "Give a stack back to the Python library",
+		Long: `Give a stack that weir has taken over back to the Python library: weir's function ends,
+what is in the stream is counted, and the stack gets the template, parameters and tags that it had
+before. The library's function has no code then: run zae-limiter upgrade at once.
+
+The library's function counts what is written after its trigger was made. What is written between
+that and the end of weir's counting is in no usage, so stop the writers for these minutes if that
+matters.`,
+		Example: "  weir stack hand-back limits --yes\n  zae-limiter upgrade --name limits",
+		Args:    console.Arguments(1, 1, "the name of a stack"),
+	}
+	confirm := confirmFlag(cmd)
+	return onAWS(cmd, func(cmd *cobra.Command, args []string, c *stackCall) error {
+		if err := confirm("this makes the stack what it was before weir took it over"); err != nil {
+			return err
+		}
+		table, err := c.table(args[0])
+		if err != nil {
+			return err
+		}
+		err = c.account.HandBack(cmd.Context(), args[0],
+			func(ctx context.Context, function string) error {
+				return table.HandBack(ctx, function, nil)
+			}, progress(a))
+		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid {
+			return console.AsUsageError(cmd, err)
+		}
+		if err != nil {
+			return err
+		}
+		body := struct {
+			Stack      string `json:"stack"`
+			HandedBack bool   `json:"handed_back"`
+		}{args[0], true}
+		return a.PrintResult(c.output, body, func(b *bytes.Buffer) {
+			b.WriteString("handed the stack " + args[0] + " back\n" +
+				"Its function has no code yet: run zae-limiter upgrade --name " + args[0] + "\n")
+		})
+	})
+}
