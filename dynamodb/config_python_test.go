@@ -124,10 +124,11 @@ func within(want, got any) bool {
 }
 
 // withPython returns a store on a table with a name that the library accepts.
-func withPython(t *testing.T) *Store {
+func withPython(t *testing.T, tune ...func(*Table)) *Store {
 	t.Helper()
 	testkit.ZAE(t)
-	return configured(t, func(table *Table) { table.Name = "weir-" + rand.Text()[:16] })
+	named := func(table *Table) { table.Name = "weir-" + rand.Text()[:16] }
+	return configured(t, append(tune, named)...)
 }
 
 func pyLimit(name string, capacity, refill, seconds int64) map[string]any {

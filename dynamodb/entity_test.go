@@ -53,7 +53,7 @@ func (s *Store) mustBucket(t *testing.T, id schema.BucketID) *schema.Bucket {
 
 func TestEntityWritten(t *testing.T) {
 	t.Parallel()
-	s := configured(t)
+	s := configured(t, func(table *Table) { table.PythonBefore = true })
 	s.mustEntity(t, "top", "", false)
 	s.mustEntity(t, "acme", "top", true)
 	e := s.meta(t, "acme")

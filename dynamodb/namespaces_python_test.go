@@ -116,7 +116,7 @@ func TestNamespacesWithPython(t *testing.T) {
 func checkPythonVersion(t *testing.T, record map[string]*string) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"schema_version": "0.10.0", "client_min_version": "0.0.0", "updated_by": "weir",
+		"schema_version": "0.10.0", "client_min_version": "0.17.0", "updated_by": "weir",
 	} {
 		if got := record[name]; got == nil || *got != want {
 			t.Errorf("%s: got %v, want %s", name, got, want)

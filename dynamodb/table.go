@@ -34,6 +34,10 @@ type Table struct {
 	Protected bool
 	// Recovery makes Create enable point-in-time recovery. Default: false.
 	Recovery bool
+	// PythonBefore makes Create create a table that clients of the Python library before 0.17 may
+	// use. They do not understand every change of such a table, so the first change of an entity's
+	// parent locks them out. Default: false, the library's 0.17 and later may use the table.
+	PythonBefore bool
 
 	client *client.Client // of the store that the table belongs to; nil to make one for each call
 }
@@ -70,9 +74,13 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	clientMin := tables.UnderstoodRelease
+	if t.PythonBefore {
+		clientMin = schema.AnyClient
+	}
 	return c.Create(ctx, schema.Table{
 		Name: t.Name, Lean: t.Lean, Stream: !t.NoStream, Protected: t.Protected, Recovery: t.Recovery,
-	})
+	}, clientMin)
 }
 
 // EnableStream enables the stream from which usage is collected, and waits until it is on. It reports

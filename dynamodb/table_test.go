@@ -95,7 +95,7 @@ func TestTableCreate(t *testing.T) {
 				t.Errorf("got %+v", info)
 			}
 			if info.TTL != "ttl" || info.Stream != "" || info.Schema != "0.10.0" ||
-				info.ClientMinVersion != "0.0.0" || info.Refused != nil {
+				info.ClientMinVersion != "0.17.0" || info.Refused != nil {
 				t.Errorf("got %+v", info)
 			}
 			want := []string{"GSI1", "GSI2", "GSI3", "GSI4", "LSI1", "LSI2", "LSI3", "LSI4", "LSI5"}

@@ -127,7 +127,9 @@ func createTableCommand(a *console.App) *cobra.Command {
 		Short: "Create a table and its default namespace",
 		Long: `Create an on-demand table, wait until it is active, and prepare it: time to live, the
 namespace default, and the version record. It has the items and indexes of the Python library
-zae-limiter 0.17, which can use it at the same time. A table that exists is never changed.
+zae-limiter 0.17, which can use it at the same time. Older releases of the library refuse the
+table, unless it was created with --python-before; then the first change of an entity's parent
+locks them out. A table that exists is never changed.
 
 A lean table keeps only keys in the index by resource, which halves the cost of every write of
 a bucket. Some reads of the Python library do not work on it; weir table describe names them.
@@ -143,10 +145,13 @@ The kind of a table cannot be changed later.`,
 		"create it without the stream from which usage is counted")
 	flags.BoolVar(&like.Protected, "protect", false, "make DynamoDB refuse to delete the table")
 	flags.BoolVar(&like.Recovery, "recovery", false, "enable point-in-time recovery")
+	flags.BoolVar(&like.PythonBefore, "python-before", false,
+		"let clients of the Python library before 0.17 use it")
 	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			t.Lean, t.NoStream = like.Lean, like.NoStream
 			t.Protected, t.Recovery = like.Protected, like.Recovery
+			t.PythonBefore = like.PythonBefore
 			made, err := t.Create(ctx)
 			if err != nil {
 				return nil, err

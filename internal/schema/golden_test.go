@@ -149,7 +149,7 @@ func (b *builder) registry() []schema.Item {
 		CreatedAt: now, DeletedAt: now,
 	}
 	version := schema.Version{
-		Schema: schema.SchemaVersion, Lambda: b.w.lambda, ClientMin: schema.ClientMinVersion,
+		Schema: schema.SchemaVersion, Lambda: b.w.lambda, ClientMin: schema.AnyClient,
 		UpdatedAt: now, UpdatedBy: "client:" + b.w.lambda,
 	}
 	state := schema.Provisioner{

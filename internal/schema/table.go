@@ -105,8 +105,8 @@ func definitions(names ...string) []types.AttributeDefinition {
 const (
 	// SchemaVersion is the version of the items that this package encodes.
 	SchemaVersion = "0.10.0"
-	// ClientMinVersion is the oldest version of the Python library that can use a new table.
-	ClientMinVersion = "0.0.0"
+	// AnyClient is the ClientMin of a table that every version of the Python library can use.
+	AnyClient = "0.0.0"
 )
 
 // Version is the table's version item.

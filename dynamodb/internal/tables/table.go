@@ -168,8 +168,11 @@ func kindOf(d *types.TableDescription) string {
 // deleted: DynamoDB's descriptions lag behind by seconds. With the pauses it is half a minute.
 const MaxStale = 30
 
-// Create creates the table; see the store's Table.Create.
-func (c *Table) Create(ctx context.Context, def schema.Table) (made bool, err error) {
+// Create creates the table; see the store's Table.Create. The version record of a new table admits
+// clients of the Python library from release clientMin on.
+func (c *Table) Create(
+	ctx context.Context, def schema.Table, clientMin string,
+) (made bool, err error) {
 	_, err = c.API.CreateTable(ctx, def.CreateInput())
 	if _, there := errors.AsType[*types.ResourceInUseException](err); err != nil && !there {
 		return false, client.Classify(err)
@@ -190,7 +193,7 @@ func (c *Table) Create(ctx context.Context, def schema.Table) (made bool, err er
 	if v != nil {
 		return made, CheckVersion(c.TableName, v)
 	}
-	return true, c.initTable(ctx, def.Recovery)
+	return true, c.initTable(ctx, def.Recovery, clientMin)
 }
 
 // awaitTable waits until a new table is active with all its indexes. At first it may not exist.
@@ -215,7 +218,7 @@ func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error)
 
 // initTable writes the parts of a new table that are not in its definition. The version record is
 // last: if it exists, the table is complete.
-func (c *Table) initTable(ctx context.Context, recovery bool) error {
+func (c *Table) initTable(ctx context.Context, recovery bool, clientMin string) error {
 	if err := c.enableTTL(ctx); err != nil {
 		return err
 	}
@@ -228,7 +231,7 @@ func (c *Table) initTable(ctx context.Context, recovery bool) error {
 		return err
 	}
 	v := &schema.Version{
-		Schema: schema.SchemaVersion, ClientMin: schema.ClientMinVersion,
+		Schema: schema.SchemaVersion, ClientMin: clientMin,
 		UpdatedAt: schema.Timestamp(c.Now()), UpdatedBy: updatedBy,
 	}
 	put := c.putNew(v.Item()).Put

@@ -15,9 +15,9 @@ const (
 	// oldestSchema is the first version with the bucket items that weir reads. Before it, balances
 	// are stored elsewhere.
 	oldestSchema = "0.9.0"
-	// understoodRelease is the release of the Python library whose items weir can judge. A table with newer
+	// UnderstoodRelease is the release of the Python library whose items weir can judge. A table with newer
 	// items says so in its client_min_version.
-	understoodRelease = "0.17.0"
+	UnderstoodRelease = "0.17.0"
 	// updatedBy is the writer that the version record names.
 	updatedBy = "weir"
 )
@@ -57,9 +57,9 @@ func CheckVersion(table string, v *schema.Version) error {
 	case !ok:
 		return client.Fault(weir.Unsupported, "client_min_version", v.ClientMin,
 			"of table "+table+" is not a version number")
-	case slices.Compare(least, Version(understoodRelease)) > 0:
+	case slices.Compare(least, Version(UnderstoodRelease)) > 0:
 		return client.Fault(weir.Unsupported, "client_min_version", v.ClientMin,
-			"of table "+table+" is newer than "+understoodRelease+
+			"of table "+table+" is newer than "+UnderstoodRelease+
 				", the highest version that this weir can read: use a newer weir")
 	}
 	return nil
