@@ -89,6 +89,11 @@ func (s *Store) readStatus(
 				return nil, err
 			}
 		}
+		if images[i][0] == nil {
+			if images[i][0], err = p.OldImage(ctx, now); err != nil {
+				return nil, err
+			}
+		}
 		all = append(all, statusOf(p, now, &of[i], images[i])...)
 	}
 	return all, nil

@@ -90,6 +90,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/dynamodb/internal/leaserecord"
+	"github.com/weir-limiter/weir/dynamodb/internal/oldtable"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -302,6 +303,7 @@ func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(c, n.ID, own)
+	s.buckets.Old = oldtable.NewSource(c, v, n.ID)
 	if s.leases != nil {
 		if s.hasLeases, err = s.leases.Recorded(ctx); err != nil {
 			return nil, err

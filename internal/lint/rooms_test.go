@@ -94,9 +94,23 @@ var rooms = []room{
 			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/config", "dynamodb/internal/client",
 			"dynamodb/internal/leaserecord",
+			"dynamodb/internal/migration", "dynamodb/internal/oldtable",
 			"dynamodb/internal/stream",
 		},
 		tests: []string{"limiter", "conformance", "manifest", "internal/awsconfig"},
+	},
+	{
+		dir: "dynamodb/internal/migration",
+		imports: []string{
+			root, "internal/schema", awsSDK, "dynamodb/internal/bucketitem", "dynamodb/internal/client",
+			"dynamodb/internal/config", "dynamodb/internal/oldtable", "dynamodb/internal/tables",
+		},
+	},
+	{
+		dir: "dynamodb/internal/oldtable",
+		imports: []string{
+			root, "internal/schema", "internal/sharding", awsSDK, "dynamodb/internal/client",
+		},
 	},
 	{
 		dir:     "dynamodb/internal/leaserecord",
@@ -115,7 +129,7 @@ var rooms = []room{
 		dir: "dynamodb/internal/bucketitem",
 		imports: []string{
 			root, "driver", "kernel", "internal/schema", "internal/sharding", awsSDK,
-			"dynamodb/internal/config", "dynamodb/internal/client",
+			"dynamodb/internal/config", "dynamodb/internal/client", "dynamodb/internal/oldtable",
 		},
 		tests: []string{"aggregator"},
 	},
@@ -132,6 +146,7 @@ var rooms = []room{
 		dir: "dynamodb/internal/tables",
 		imports: []string{
 			root, "internal/identifier", "internal/schema", awsSDK, "dynamodb/internal/client",
+			"dynamodb/internal/oldtable",
 		},
 	},
 	{

@@ -61,6 +61,13 @@ const (
 	AttrSlices        = "slices"  // of lease IDs; only weir writes it
 	AttrEdition       = "edition" // of a configuration item; only weir writes it
 
+	// The next four are of the version record of a table that is being migrated, or was; only weir
+	// writes them.
+	AttrMigration      = "migration"
+	AttrMigratedFrom   = "migrated_from"
+	AttrMigrationHome  = "migration_namespace"
+	AttrMigrationSince = "migration_since_ms"
+
 	// AttrUsageRetention and AttrTTLMultiplier are written only by weir; the library's
 	// set_system_defaults erases them.
 	AttrUsageRetention = "usage_retention_days"

@@ -85,6 +85,27 @@ func (t Table) CreateInput() *dynamodb.CreateTableInput {
 	return in
 }
 
+// AddIndex returns the call that adds a global index to the table; nil if it has no index with that
+// name.
+func (t Table) AddIndex(name string) *dynamodb.UpdateTableInput {
+	global, _ := t.indexes()
+	for _, x := range global {
+		if x.name != name {
+			continue
+		}
+		return &dynamodb.UpdateTableInput{
+			TableName: aws.String(t.Name), AttributeDefinitions: definitions(x.hash, x.sort),
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
+				Create: &types.CreateGlobalSecondaryIndexAction{
+					IndexName: aws.String(x.name), KeySchema: keySchema(x.hash, x.sort),
+					Projection: &types.Projection{ProjectionType: x.keeps},
+				},
+			}},
+		}
+	}
+	return nil
+}
+
 func keySchema(hash, sort string) []types.KeySchemaElement {
 	return []types.KeySchemaElement{
 		{AttributeName: aws.String(hash), KeyType: types.KeyTypeHash},
@@ -109,6 +130,21 @@ const (
 	AnyClient = "0.0.0"
 )
 
+// The steps of a migration.
+const (
+	// MigratingLimits is the step before all limits and entities have been carried over. No program
+	// may use the table.
+	MigratingLimits = "limits"
+	// MigratingBuckets is the step before all other items have been carried over. weir may use the
+	// table.
+	MigratingBuckets = "buckets"
+
+	// MigratingSchema is the schema version of a table that is being migrated. Every release of the
+	// Python library refuses a table with another major version than its own. Not all of them respect
+	// client_min_version.
+	MigratingSchema = "999.0.0"
+)
+
 // Version is the table's version item.
 type Version struct {
 	// Schema is the version of the items.
@@ -119,8 +155,22 @@ type Version struct {
 	ClientMin string
 	// UpdatedAt is the time of the last write, formatted by [Timestamp].
 	UpdatedAt string
+	// Old is true if the record is that of a table without namespaces, at a key of its own. [Version.Item]
+	// never writes such a record.
+	Old bool
 	// UpdatedBy is the writer, such as "client:0.17.0"; empty if unset.
 	UpdatedBy string
+	// Migration is the step of a migration from an older layout that is not complete,
+	// [MigratingLimits] or [MigratingBuckets]; empty if there is none. Schema is [MigratingSchema]
+	// then. Only weir writes it.
+	Migration string
+	// MigratedFrom is the version of the items before that migration, also after its end.
+	MigratedFrom string
+	// MigrationHome is the ID of the namespace for which the items without a namespace are; empty if
+	// the older items have namespaces.
+	MigrationHome string
+	// MigrationSince is the beginning of the migration in Unix milliseconds.
+	MigrationSince int64
 	// Extra are all attributes that no field holds, as they were read.
 	Extra Item
 }
@@ -133,6 +183,10 @@ func (v *Version) Item() Item {
 	setText(item, AttrClientMin, v.ClientMin)
 	setText(item, AttrUpdatedAt, v.UpdatedAt)
 	item[AttrUpdatedBy] = StringOrNull(v.UpdatedBy)
+	setText(item, AttrMigration, v.Migration)
+	setText(item, AttrMigratedFrom, v.MigratedFrom)
+	setText(item, AttrMigrationHome, v.MigrationHome)
+	setNumber(item, AttrMigrationSince, v.MigrationSince)
 	return item
 }
 
@@ -149,6 +203,11 @@ func ParseVersion(item Item) (*Version, error) {
 		ClientMin: optional(r, AttrClientMin, textOrNull),
 		UpdatedAt: optional(r, AttrUpdatedAt, textOrNull),
 		UpdatedBy: optional(r, AttrUpdatedBy, textOrNull),
+
+		Migration:      optional(r, AttrMigration, text),
+		MigratedFrom:   optional(r, AttrMigratedFrom, text),
+		MigrationHome:  optional(r, AttrMigrationHome, text),
+		MigrationSince: optional(r, AttrMigrationSince, number),
 	}
 	if r.err != nil {
 		return nil, r.err

@@ -28,6 +28,12 @@ func Bool(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{
 // Null returns a null value.
 func Null() types.AttributeValue { return &types.AttributeValueMemberNULL{Value: true} }
 
+// IsNull reports whether a value is a null value.
+func IsNull(value types.AttributeValue) bool {
+	_, null := value.(*types.AttributeValueMemberNULL)
+	return null
+}
+
 // StringOrNull returns a string value, or a null value if the string is empty.
 func StringOrNull(s string) types.AttributeValue {
 	if s == "" {

@@ -22,6 +22,12 @@ func ZAE(t testing.TB) *Venv {
 // OpenZAE returns the same environment for a program that is not a test.
 func OpenZAE(ctx context.Context) (*Venv, error) { return OpenPython(ctx, zaePackages()...) }
 
+// OldZAE returns a Python environment with an older release of that library, such as "0.6.1".
+func OldZAE(t testing.TB, release string) *Venv {
+	t.Helper()
+	return Python(t, "zae-limiter=="+release)
+}
+
 func zaePackages() []string { return []string{"zae-limiter==0.17.0", "moto[server]==5.2.5"} }
 
 // motoServer runs moto with what its CloudFormation lacks; its first lines say what.

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
+	"github.com/weir-limiter/weir/dynamodb/internal/oldtable"
 )
 
 // namespaceState is the state that all subjects of a namespace share: the client, the options, the
@@ -19,6 +20,8 @@ type namespaceState struct {
 	Options Options
 	Running *client.Tasks
 	Counts  Counts
+	// Old finds the items of an older layout; nil if the table has none.
+	Old *oldtable.Source
 
 	ConfigChanges configChanges
 	Gone          atomic.Bool   // the last read of the registry found the namespace deleted

@@ -193,6 +193,9 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *Evaluation, error) {
 	if !c.pending() {
 		return nil, nil, nil
 	}
+	if found, err := c.takeOldItem(ctx); found || err != nil {
+		return nil, nil, err
+	}
 	m := c.blankImage(c.config, c.owner, c.now())
 	if c.image != nil { // a stub: units were counted on an item that was gone
 		m.takeOver(c.image, c.now())

@@ -89,25 +89,42 @@ func Usable(table string, status types.TableStatus) error {
 
 // CheckLayout returns an error for a table with other keys, or without one of the indexes.
 func CheckLayout(table string, d *types.TableDescription) error {
+	missing, err := CheckOldLayout(table, d)
+	if err == nil && len(missing) > 0 {
+		return client.Fault(weir.Unsupported, "store.table", table,
+			"does not have weir's schema (has no index "+missing[0]+"): if an older release of the "+
+				"Python library made it, "+migrateAdvice+
+				"; otherwise name another table, or create one with weir table create")
+	}
+	return err
+}
+
+// CheckOldLayout is like CheckLayout, but returns the names of the indexes that tables of older
+// releases lack.
+func CheckOldLayout(table string, d *types.TableDescription) (missing []string, err error) {
 	attributes := d.AttributeDefinitions
 	if wrong := keysFault(d.KeySchema, schema.AttrPK, schema.AttrSK, attributes); wrong != "" {
-		return foreign(table, wrong)
+		return nil, foreign(table, wrong)
 	}
 	for _, name := range []string{schema.GSI1, schema.GSI2, schema.GSI3, schema.GSI4} {
 		index := globalIndex(d, name)
-		if index == nil {
-			return foreign(table, "has no index "+name)
+		switch {
+		case index == nil && (name == schema.GSI3 || name == schema.GSI4):
+			missing = append(missing, name)
+			continue
+		case index == nil:
+			return nil, foreign(table, "has no index "+name)
 		}
 		if wrong := keysFault(index.KeySchema, name+"PK", name+"SK", attributes); wrong != "" {
-			return foreign(table, "index "+name+": "+wrong)
+			return nil, foreign(table, "index "+name+": "+wrong)
 		}
 		switch index.IndexStatus {
 		case types.IndexStatusCreating, types.IndexStatusDeleting:
-			return foreign(table,
+			return nil, foreign(table,
 				"index "+name+" is not ready: its status is "+string(index.IndexStatus))
 		}
 	}
-	return nil
+	return missing, nil
 }
 
 // keysFault returns the way in which keys differ from a string partition key and a string sort key;
@@ -219,7 +236,7 @@ func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error)
 // initTable writes the parts of a new table that are not in its definition. The version record is
 // last: if it exists, the table is complete.
 func (c *Table) initTable(ctx context.Context, recovery bool, clientMin string) error {
-	if err := c.enableTTL(ctx); err != nil {
+	if err := c.EnableTTL(ctx); err != nil {
 		return err
 	}
 	if recovery {
@@ -245,8 +262,8 @@ func (c *Table) initTable(ctx context.Context, recovery bool, clientMin string) 
 	return client.Classify(err)
 }
 
-// enableTTL enables the time to live, unless it is enabled.
-func (c *Table) enableTTL(ctx context.Context) error {
+// EnableTTL enables the time to live, unless it is enabled.
+func (c *Table) EnableTTL(ctx context.Context) error {
 	if on, err := c.AttributeTTL(ctx); on != "" || err != nil {
 		return err
 	}

@@ -2,18 +2,20 @@ package tables
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/oldtable"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 const (
 	// oldestSchema is the first version with the bucket items that weir reads. Before it, balances
-	// are stored elsewhere.
+	// are stored elsewhere, and have to be migrated.
 	oldestSchema = "0.9.0"
 	// UnderstoodRelease is the release of the Python library whose items weir can judge. A table with newer
 	// items says so in its client_min_version.
@@ -22,11 +24,26 @@ const (
 	updatedBy = "weir"
 )
 
-// ReadVersion reads the table's version record; nil if it has none.
+// ReadVersion reads the table's version record; nil if it has none. If there is only the record of a
+// table without namespaces, it returns that one.
 func (c *Table) ReadVersion(ctx context.Context) (*schema.Version, error) {
 	v, err := client.Get(ctx, c.Client, schema.VersionKey(), true, schema.ParseVersion)
 	if client.IsMissingTable(err) { // CheckTable has not noticed without permission to describe
 		return nil, c.missing()
+	}
+	if err != nil || v != nil {
+		return v, err
+	}
+	return client.Get(ctx, c.Client, oldtable.VersionKey(), true, parseOldVersion)
+}
+
+// parseOldVersion parses the version record of a table without namespaces.
+func parseOldVersion(item schema.Item) (*schema.Version, error) {
+	item = maps.Clone(item)
+	maps.Copy(item, schema.VersionKey().Item())
+	v, err := schema.ParseVersion(item)
+	if err == nil {
+		v.Old = true
 	}
 	return v, err
 }
@@ -37,6 +54,13 @@ func CheckVersion(table string, v *schema.Version) error {
 		return client.Fault(weir.NotFound, "store.table", table,
 			"has no version record, so it is not prepared for weir: run weir table create, or deploy the "+
 				"Python library's stack")
+	}
+	if v.Migration != "" {
+		return migrating(table, v)
+	}
+	if v.Old {
+		return client.Fault(weir.Unsupported, "schema_version", v.Schema,
+			"of table "+table+" is of an older layout: "+migrateAdvice)
 	}
 	has, ok := ParseVersion(v.Schema)
 	switch {
@@ -65,6 +89,25 @@ func CheckVersion(table string, v *schema.Version) error {
 	return nil
 }
 
+// IsOlder reports whether a version record is of a layout that has to be migrated.
+func IsOlder(v *schema.Version) bool {
+	has, ok := ParseVersion(v.Schema)
+	return ok && slices.Compare(has, Version(oldestSchema)) < 0
+}
+
+// migrateAdvice ends the errors about a table of an older layout.
+const migrateAdvice = "run weir table migrate"
+
+// migrating returns an error for a table that is being migrated, unless weir may use it already.
+func migrating(table string, v *schema.Version) error {
+	if v.Migration == schema.MigratingBuckets {
+		return nil
+	}
+	return client.Fault(weir.Unavailable, "store.table", table,
+		"is being migrated, and does not have all of its limits yet: try again in a moment; if the "+
+			"migration was interrupted, "+migrateAdvice)
+}
+
 func versionRelation(has []int) string {
 	if slices.Compare(has, Version(schema.SchemaVersion)) > 0 {
 		return "newer"
@@ -76,7 +119,7 @@ func advice(has []int) string {
 	if versionRelation(has) == "newer" {
 		return "use a newer weir"
 	}
-	return "bring the table up to date with the Python library's upgrade command"
+	return migrateAdvice
 }
 
 // Version parses one of the constants.
