@@ -124,6 +124,21 @@ func (w *oldTable) migrateKilled(at int64, lost bool) (*Migration, bool) {
 	return m, false
 }
 
+// migrateKilledAt runs a migration that is killed as soon as it is at a step.
+func (w *oldTable) migrateKilledAt(step string) {
+	w.t.Helper()
+	ctx, kill := context.WithCancel(w.t.Context())
+	defer kill()
+	_, err := w.table().Migrate(ctx, false, func(m *Migration) {
+		if m.Step == step {
+			kill()
+		}
+	})
+	if ctx.Err() == nil {
+		w.t.Fatalf("the migration ended: %v", err)
+	}
+}
+
 // migrationWorld is a table that is migrated while weir's writers use it.
 type migrationWorld struct {
 	*oldTable

@@ -2,38 +2,309 @@ package dynamodb
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// oldReleases are releases that made the older layouts: the newest of each, and one in between.
-func oldReleases() []string { return []string{"0.6.1", "0.7.0", "0.8.1", "0.9.1", "0.10.0"} }
+// oldReleases are the newest release of each older layout, with what a dry run counts on the
+// table that each makes, and one release of 0.8.
+func oldReleases() map[string]Migration {
+	plain := func(from string, indexes ...string) Migration {
+		return Migration{
+			Step: "indexes", From: from, Indexes: indexes, Entities: 3, Places: 6, Registries: 2, Buckets: 9,
+			Usage: 2, Audit: 9,
+		}
+	}
+	each := func(from string) Migration { // an event for each limit of the system, and no count of entities
+		m := plain(from, "GSI3", "GSI4")
+		m.Registries, m.Audit = 1, 10
+		return m
+	}
+	return map[string]Migration{
+		"0.6.1": each("1.0.0"), "0.7.0": each("0.7.0"),
+		"0.8.1": plain("0.8.0", "GSI4"), "0.9.1": plain("0.8.0", "GSI4"),
+		"0.10.0": {Step: "indexes", From: "0.8.0", Namespaces: true, Buckets: 9},
+	}
+}
 
+// TestMigrate migrates the table of each release and checks that weir and the Python library
+// 0.17 read what was on it.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	for _, release := range oldReleases() {
+	for release, counts := range oldReleases() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			w := makeOldTable(t, release, 3)
-			if _, err := Open(t.Context(), w.name, w.options()); err == nil {
-				t.Error("opened")
-			} else {
-				t.Log(err)
-			}
-			dry, err := w.table().Migrate(t.Context(), true, nil)
-			t.Logf("%+v %v", dry, err)
+			before := w.oldBalances()
+			w.checkDryRun(counts)
 			m, err := w.table().Migrate(t.Context(), false, nil)
-			t.Logf("%+v %v", m, err)
-			for _, item := range w.oldItems() {
-				b, _ := json.Marshal(schema.TypedJSON(item))
-				t.Errorf("left: %s", b)
+			want := counts
+			if want.Step = "done"; err != nil || fmt.Sprint(*m) != fmt.Sprint(want) {
+				t.Fatalf("got %+v and %v, want %+v", m, err, want)
 			}
-			for _, item := range w.items() {
-				b, _ := json.Marshal(schema.TypedJSON(item))
-				t.Logf("%s", b)
+			w.checkItems(before)
+			w.checkLock()
+			s, err := Open(t.Context(), w.name, w.options())
+			if err != nil {
+				t.Fatal(err)
 			}
-			t.Log(w.python(map[string]any{"reopen": true}))
+			if s.buckets.Old != nil {
+				t.Error("the store looks for old items on a table that was migrated")
+			}
+			w.checkPython(s)
+			if m, err := w.table().Migrate(t.Context(), false, nil); err != nil || m.Step != "" {
+				t.Errorf("got %+v and %v, want nothing to migrate", m, err)
+			}
 		})
+	}
+}
+
+// checkDryRun checks that the table is refused, and that a dry run counts and changes nothing.
+func (w *oldTable) checkDryRun(want Migration) {
+	w.t.Helper()
+	_, err := Open(w.t.Context(), w.name, w.options())
+	if !errors.Is(err, weir.Unsupported) || !strings.Contains(err.Error(), "weir table migrate") {
+		w.t.Errorf("got %v, want the command", err)
+	}
+	items := fmt.Sprint(w.typedItems())
+	m, err := w.table().Migrate(w.t.Context(), true, nil)
+	if err != nil || fmt.Sprint(*m) != fmt.Sprint(want) {
+		w.t.Errorf("got %+v and %v, want %+v", m, err, want)
+	}
+	if fmt.Sprint(w.typedItems()) != items {
+		w.t.Error("the dry run has changed items")
+	}
+}
+
+// typedItems returns all items in a form that can be compared.
+func (w *oldTable) typedItems() map[string]any {
+	all := make(map[string]any)
+	for _, item := range w.items() {
+		key, err := schema.KeyOf(item)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all[key.String()] = schema.TypedJSON(item)
+	}
+	return all
+}
+
+// checkItems checks that no old item is left, and that each balance is as it was. Two buckets
+// have other limits than before: those releases ignored the default of the entity, or the
+// caller brought the limits.
+func (w *oldTable) checkItems(before balances) {
+	w.t.Helper()
+	if old := w.oldItems(); len(old) > 0 {
+		w.t.Errorf("%d old items are left, such as %v", len(old), schema.TypedJSON(old[0]))
+	}
+	want := maps.Clone(before)
+	switch w.release {
+	case "0.6.1", "0.7.0":
+		delete(want, "lone gpt-4 tpm")
+		want["lone gpt-4 rpm"], want["lone gpt-4o rpm"] = 40_000, 40_000
+	default:
+		delete(want, "brought gpt-4 tokens")
+		want["brought gpt-4 rpm"], want["brought gpt-4 tpm"] = 1_500_000, 100_000_000
+	}
+	if got := w.newBalances(); !maps.Equal(got, want) {
+		w.t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if before["deep gpt-4o rpm"] != -93_000 {
+		w.t.Errorf("got %v, want a debt", before)
+	}
+	for _, b := range w.newBuckets() {
+		for _, l := range b.Limits {
+			if l.Consumed != 0 {
+				w.t.Errorf("%s counts %d of %s as consumed", b.ID(), l.Consumed, l.Name)
+			}
+		}
+		if cascades := b.Entity == "bot"; b.Cascade != cascades || (b.Parent == "acme") != cascades {
+			w.t.Errorf("%s has parent %q and cascade %v", b.ID(), b.Parent, b.Cascade)
+		}
+	}
+}
+
+// checkLock checks that the old release does not admit anything more. The wheels of 0.6.1 and
+// 0.7.0 do not know their version, and 0.10.0 finds its own keys: nothing on the table can stop
+// them if the caller brings limits.
+func (w *oldTable) checkLock() {
+	w.t.Helper()
+	if w.release == "0.10.0" {
+		return
+	}
+	want := "IncompatibleSchemaError"
+	if w.release == "0.6.1" || w.release == "0.7.0" {
+		want = "ValidationError"
+	}
+	answer := w.python(map[string]any{"reopen": true})
+	if answer["error"] != want {
+		w.t.Errorf("got %v, want %s", answer, want)
+	}
+	if old := w.oldItems(); len(old) > 0 {
+		w.t.Errorf("the release has written %v", schema.TypedJSON(old[0]))
+	}
+}
+
+// checkPython checks what the library of today reads, and that it reserves.
+func (w *oldTable) checkPython(s *Store) {
+	w.t.Helper()
+	step := func(method string, with map[string]any, want string) pythonStep {
+		return pythonStep{pyStep: pyStep{method: method, with: with}, want: want}
+	}
+	on := func(entity, resource string) map[string]any {
+		return map[string]any{"entity_id": entity, "resource": resource}
+	}
+	const slow = `,1,1000000000]`
+	for method, want := range map[string][]string{ // in any order
+		"get_limits": {`["rpm",300` + slow, `["tpm",9000` + slow},
+		"get_buckets": {
+			`{"limit_name":"rpm","tokens_milli":297000}`, `{"limit_name":"tpm","tokens_milli":8250000}`,
+		},
+	} {
+		answer := s.python(w.t, pyStep{method: method, with: on("bot", "gpt-4")})[0]
+		var got []any
+		if err := json.Unmarshal(answer, &got); err != nil {
+			w.t.Fatalf("%s: %s: %v", method, answer, err)
+		}
+		for _, text := range want {
+			var one any
+			if err := json.Unmarshal([]byte(text), &one); err != nil {
+				w.t.Fatal(err)
+			}
+			has := slices.ContainsFunc(got, func(v any) bool { return within(one, v) })
+			if !has || len(got) != len(want) {
+				w.t.Errorf("%s: got %s, want %s", method, answer, text)
+			}
+		}
+	}
+	s.judgePython(w.t,
+		step("get_system_defaults", nil, `[[["rpm",70`+slow+`],"allow"]`),
+		step("get_resource_defaults", map[string]any{"resource": "gpt-4o"}, `[["rpm",77`+slow+`]`),
+		step("get_limits", on("lone", "_default_"), `[["rpm",40`+slow+`]`),
+		step("list_resources_with_entity_configs", nil, `["_default_","gpt-4"]`),
+		step("list_resources_with_defaults", nil, `["gpt-4","gpt-4o"]`),
+		step("list_entities_with_custom_limits", map[string]any{"resource": "gpt-4"},
+			`[["acme","bot"],null]`),
+		step("get_entity", map[string]any{"entity_id": "acme"},
+			`{"name":"Acme","metadata":{"tier":"gold"}}`),
+		step("get_children", map[string]any{"parent_id": "acme"}, `[{"id":"bot","cascade":true}]`),
+		step("get_buckets", on("deep", "gpt-4o"), `[{"limit_name":"rpm","tokens_milli":-93000}]`),
+		step("get_usage_snapshots", map[string]any{"entity_id": "bot"},
+			`[[{"resource":"gpt-4","window_type":"monthly","counters":{"tpm":750}}],null]`),
+		step("get_audit_events", map[string]any{"entity_id": "bot"},
+			`[{"action":"limits_set"},{"action":"entity_created"}]`),
+		step("acquire", map[string]any{
+			"entity_id": "bot", "resource": "gpt-4", "consume": map[string]any{"rpm": 297},
+		}, `"admitted"`),
+		step("acquire", map[string]any{
+			"entity_id": "bot", "resource": "gpt-4", "consume": map[string]any{"rpm": 1},
+		}, `{"error":"RateLimitExceeded"}`),
+		step("acquire", map[string]any{
+			"entity_id": "deep", "resource": "gpt-4o", "consume": map[string]any{"rpm": 1},
+		}, `{"error":"RateLimitExceeded"}`),
+	)
+}
+
+// TestMigrateRefuses checks the tables that cannot be migrated, and that nothing on them changes.
+func TestMigrateRefuses(t *testing.T) {
+	t.Parallel()
+	local := testkit.DynamoDB(t)
+	options := func() *Options {
+		cfg := testkit.LocalConfig(local.Endpoint())
+		return &Options{Config: &cfg}
+	}
+	record := func(name string, key schema.Key, version string) {
+		t.Helper()
+		item := key.Item()
+		item[schema.AttrSchemaVersion] = schema.String(version)
+		if _, err := local.Client().PutItem(t.Context(),
+			&ddb.PutItemInput{TableName: &name, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := schema.Key{PK: "SYSTEM#", SK: "#VERSION"}
+	for name, tc := range map[string]struct {
+		prepare func(table string)
+		code    weir.Code
+		field   string
+		words   string
+	}{
+		"an empty table": {nil, weir.NotFound, "store.table", "nothing to migrate"},
+		"a newer table": {
+			func(table string) { record(table, schema.VersionKey(), "0.11.0") },
+			weir.Invalid, "", "",
+		},
+		"a newer major version": {
+			func(table string) { record(table, schema.VersionKey(), "2.0.0") },
+			weir.Unsupported, "schema_version", "newer",
+		},
+		"a record without namespaces that no release writes": {
+			func(table string) { record(table, plain, "2.0.0") },
+			weir.Unsupported, "schema_version", "not that of an older layout",
+		},
+		"a record that is no version": {
+			func(table string) { record(table, plain, "new") },
+			weir.Unsupported, "schema_version", "not that of an older layout",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table := &Table{Name: local.Table(t, nil), Options: options()}
+			if tc.prepare != nil {
+				tc.prepare(table.Name)
+			}
+			for _, dry := range []bool{true, false} {
+				m, err := table.Migrate(t.Context(), dry, nil)
+				if tc.words == "" {
+					if err != nil || m.Step != "" {
+						t.Errorf("got %+v and %v, want nothing to do", m, err)
+					}
+					continue
+				}
+				wantError(t, err, tc.code, tc.field, tc.words)
+			}
+		})
+	}
+	missing := &Table{Name: "weir-missing", Options: options()}
+	_, err := missing.Migrate(t.Context(), false, nil)
+	wantError(t, err, weir.NotFound, "store.table", "does not exist")
+}
+
+// TestMigrateDenied checks that a caller who may not make one of the calls gets that error, and that
+// another caller continues from there.
+func TestMigrateDenied(t *testing.T) {
+	t.Parallel()
+	w := makeOldTable(t, "0.7.0", 1)
+	for _, operation := range []string{
+		"DescribeTable", "GetItem", "UpdateTable", "Scan", "TransactWriteItems", "UpdateTimeToLive",
+	} {
+		table := w.table()
+		table.Options.HTTP = &http.Client{Transport: testkit.NewFaults(&testkit.FaultOptions{
+			Rules: []testkit.FaultRule{{
+				Fault: testkit.Refuse, PerMille: 1000, Code: "AccessDeniedException",
+				Match: func(r *testkit.FaultRequest) bool { return r.Operation == operation },
+			}},
+		})}
+		_, err := table.Migrate(t.Context(), false, nil)
+		if !errors.Is(err, weir.PermissionDenied) {
+			t.Errorf("%s: got %v", operation, err)
+		}
+	}
+	if m, err := w.table().Migrate(t.Context(), false, nil); err != nil || m.Step != "done" {
+		t.Errorf("got %+v and %v", m, err)
+	}
+	if old := w.oldItems(); len(old) > 0 {
+		t.Errorf("%d old items are left", len(old))
 	}
 }

@@ -107,6 +107,9 @@ func (t *Table) PurgeNamespace(
 	if err != nil {
 		return 0, err
 	}
+	if err := c.RequireMigrated(ctx); err != nil {
+		return 0, err
+	}
 	deleted, err := c.PurgeNamespace(ctx, id, scan, progress)
 	return deleted, purgeError(deleted, err)
 }

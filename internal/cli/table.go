@@ -25,7 +25,8 @@ func tableCommand(a *console.App) *cobra.Command {
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
   weir table describe --store dynamodb://limits?region=eu-central-1`,
 	})
-	cmd.AddCommand(createTableCommand(a), describeTableCommand(a), streamCommand(a), deleteTableCommand(a))
+	cmd.AddCommand(createTableCommand(a), describeTableCommand(a), streamCommand(a),
+		migrateTableCommand(a), deleteTableCommand(a))
 	return cmd
 }
 

@@ -36,6 +36,11 @@ func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) er
 	if err := a.checkClaim(ctx); err != nil {
 		return err
 	}
+	if ended, err := a.buckets.Old.Ended(ctx); err != nil || !ended {
+		return cmp.Or(err, error(client.Fault(weir.Unavailable, "entity", name,
+			"cannot be deleted while the table is being migrated: its old items would be carried over "+
+				"later; try again when weir table migrate has ended")))
+	}
 	d, err := a.deletable(ctx, name)
 	if errors.Is(err, weir.NotFound) {
 		return cmp.Or(a.finishDeletion(ctx, now, name), err)

@@ -110,9 +110,11 @@ const unknownSchema = "unknown"
 // Run carries out the migration, or what is left of it. The report is of the point that it has
 // reached, also with an error.
 func (m *Migration) Run(ctx context.Context) (Report, error) {
-	err := m.find(ctx)
-	if err != nil || m.report.Step == StepNone {
-		return m.report, err
+	if err := m.find(ctx); err != nil {
+		return Report{}, err
+	}
+	if m.report.Step == StepNone {
+		return m.report, nil
 	}
 	defer m.stores.close()
 	for _, step := range []func(context.Context) error{
@@ -128,9 +130,11 @@ func (m *Migration) Run(ctx context.Context) (Report, error) {
 
 // DryRun counts what there is to carry over. It changes nothing.
 func (m *Migration) DryRun(ctx context.Context) (Report, error) {
-	err := m.find(ctx)
-	if err != nil || m.report.Step == StepNone {
-		return m.report, err
+	if err := m.find(ctx); err != nil {
+		return Report{}, err
+	}
+	if m.report.Step == StepNone {
+		return m.report, nil
 	}
 	seen := make(places)
 	for page, err := range m.scan(ctx, true) {

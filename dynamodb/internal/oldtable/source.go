@@ -59,9 +59,19 @@ func (s *Source) Find(ctx context.Context, of weir.Subject) (*Buckets, error) {
 	if len(items) > 0 {
 		return ParseBuckets(s.Namespace, of.Entity, of.Resource, items)
 	}
+	_, err = s.Ended(ctx)
+	return nil, err
+}
+
+// Ended reports whether the migration has ended. It reads the version record, unless it was seen to
+// say so before.
+func (s *Source) Ended(ctx context.Context) (bool, error) {
+	if s.Over() {
+		return true, nil
+	}
 	v, err := client.Get(ctx, s.Client, schema.VersionKey(), true, schema.ParseVersion)
 	if err == nil && v != nil && v.Migration == "" {
 		s.over.Store(true)
 	}
-	return nil, err
+	return s.Over(), err
 }

@@ -108,6 +108,16 @@ func migrating(table string, v *schema.Version) error {
 			"migration was interrupted, "+migrateAdvice)
 }
 
+// RequireMigrated returns an error for a table that is being migrated.
+func (c *Table) RequireMigrated(ctx context.Context) error {
+	v, err := c.ReadVersion(ctx)
+	if err != nil || v == nil || v.Migration == "" {
+		return err
+	}
+	return client.Fault(weir.Unavailable, "store.table", c.TableName,
+		"is being migrated: try again when weir table migrate has ended")
+}
+
 func versionRelation(has []int) string {
 	if slices.Compare(has, Version(schema.SchemaVersion)) > 0 {
 		return "newer"
