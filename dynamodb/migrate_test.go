@@ -13,6 +13,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -34,7 +35,7 @@ func oldReleases() map[string]Migration {
 	return map[string]Migration{
 		"0.6.1": each("1.0.0"), "0.7.0": each("0.7.0"),
 		"0.8.1": plain("0.8.0", "GSI4"), "0.9.1": plain("0.8.0", "GSI4"),
-		"0.10.0": {Step: "indexes", From: "0.8.0", Namespaces: true, Buckets: 9},
+		"0.10.0": {Step: "indexes", From: "0.8.0", Namespaces: true, Buckets: 10},
 	}
 }
 
@@ -46,7 +47,7 @@ func TestMigrate(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			w := makeOldTable(t, release, 3)
-			before := w.oldBalances()
+			before, refilled := w.oldBalances(), w.oldRefills()
 			w.checkDryRun(counts)
 			m, err := w.table().Migrate(t.Context(), false, nil)
 			want := counts
@@ -54,6 +55,7 @@ func TestMigrate(t *testing.T) {
 				t.Fatalf("got %+v and %v, want %+v", m, err, want)
 			}
 			w.checkItems(before)
+			w.checkRefills(refilled)
 			w.checkLock()
 			s, err := Open(t.Context(), w.name, w.options())
 			if err != nil {
@@ -131,6 +133,31 @@ func (w *oldTable) checkItems(before balances) {
 		}
 		if cascades := b.Entity == "bot"; b.Cascade != cascades || (b.Parent == "acme") != cascades {
 			w.t.Errorf("%s has parent %q and cascade %v", b.ID(), b.Parent, b.Cascade)
+		}
+	}
+}
+
+// oldRefills returns the times of the last refill by "entity resource".
+func (w *oldTable) oldRefills() balances {
+	all := make(balances)
+	for _, item := range w.oldItems() {
+		for _, name := range []string{"rf", "last_refill_ms"} {
+			if item[name] != nil {
+				key := client.TextOf(item, "entity_id") + " " + client.TextOf(item, "resource")
+				all[key] = max(all[key], w.number(item, name))
+			}
+		}
+	}
+	return all
+}
+
+// checkRefills checks that no bucket that kept its limits was refilled.
+func (w *oldTable) checkRefills(before balances) {
+	w.t.Helper()
+	for _, b := range w.newBuckets() {
+		was := before[b.Entity+" "+b.Resource]
+		if b.Entity != "lone" && b.Entity != "brought" && b.RefilledMS != was {
+			w.t.Errorf("%s was refilled at %d, want %d", b.ID(), b.RefilledMS, was)
 		}
 	}
 }

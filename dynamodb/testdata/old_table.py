@@ -100,6 +100,12 @@ async def fill(spec, repository, limiter):
     for i in range(spec["entities"]):
         async with acquire(f"user-{i}", "gpt-4", {"rpm": 1 + i % 7, "tpm": 10 * i + 1}):
             pass
+    if hasattr(Repository, "open"):
+        other = await Repository.open(
+            "team", stack=spec["table"], endpoint_url=spec["endpoint"], region="us-east-1")
+        async with acquirer(RateLimiter(repository=other))("mate", "gpt-4", {"rpm": 5}, [slow("rpm", 20)]):
+            pass
+        await other.close()
     usage(spec, repository, "bot", "gpt-4", "tpm", 750)
     usage(spec, repository, "lone", "gpt-4", "rpm", 85)
 
