@@ -220,6 +220,9 @@ func (w *migrationWorld) reserve(l *limiter.Limiter, r *rand.Rand) error {
 	}
 	costs := weir.Costs{"rpm": 1, "tpm": 1 + r.Int64N(20)}
 	lease, err := l.Reserve(ctx, &weir.Request{Entity: entity, Resource: "gpt-4", Costs: costs})
+	if d, ok := errors.AsType[*weir.DeniedError](err); ok && d.Contended {
+		return nil // the other writers won every round
+	}
 	if err != nil {
 		return fmt.Errorf("reserve for %s: %w", entity, err)
 	}
@@ -257,7 +260,7 @@ func (*migrationWorld) chargedWith(entity string) []string {
 func (w *migrationWorld) expectDenial(l *limiter.Limiter, q *weir.Request) error {
 	_, err := l.Reserve(w.t.Context(), q)
 	if _, ok := errors.AsType[*weir.DeniedError](err); !ok {
-		return fmt.Errorf("%s asked for %v: got %w, want a denial", q.Entity, q.Costs, err)
+		return fmt.Errorf("%s asked for %v: got %v, want a denial", q.Entity, q.Costs, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -59,7 +59,7 @@ func (m *Migration) carryRest(ctx context.Context) error {
 func (m *Migration) carry(
 	ctx context.Context, wanted func(oldtable.Kind) bool,
 ) (found int64, err error) {
-	seen := make(places)
+	var seen places
 	for page, err := range m.scan(ctx, false) {
 		if err != nil {
 			return found, err
@@ -71,7 +71,7 @@ func (m *Migration) carry(
 				return found, client.Unreadable(err)
 			}
 			k := m.parseKey(key)
-			if k.Kind != oldtable.Present && wanted(k.Kind) && seen.first(k) {
+			if k.Kind != oldtable.Present && wanted(k.Kind) && seen.first(key, k) {
 				todo = append(todo, work{k, key, item})
 			}
 		}

@@ -136,7 +136,7 @@ func (m *Migration) DryRun(ctx context.Context) (Report, error) {
 	if m.report.Step == StepNone {
 		return m.report, nil
 	}
-	seen := make(places)
+	var seen places
 	for page, err := range m.scan(ctx, true) {
 		if err != nil {
 			return m.report, err
@@ -146,7 +146,7 @@ func (m *Migration) DryRun(ctx context.Context) (Report, error) {
 			if err != nil {
 				return m.report, client.Unreadable(err)
 			}
-			if k := m.parseKey(key); seen.first(k) {
+			if k := m.parseKey(key); seen.first(key, k) {
 				m.report.Counts.add(k.Kind)
 			}
 		}
@@ -292,13 +292,15 @@ func (m *Migration) scan(
 	}
 }
 
-// places are the buckets and places of the configuration that were seen in a scan. Their items
-// are in one partition, so a scan yields them one after the other, but the limits of a bucket
-// between those of others.
-type places map[oldtable.Key]bool
+// places tells the first item of a bucket or of a place of the configuration from its others.
+// They are in one partition, whose items a scan yields one after the other.
+type places struct {
+	pk   string
+	seen map[oldtable.Key]bool // in this partition
+}
 
-// first reports whether a key is the first one of what it belongs to.
-func (p places) first(k oldtable.Key) bool {
+// first reports whether an item is the first one of what it belongs to.
+func (p *places) first(key schema.Key, k oldtable.Key) bool {
 	switch k.Kind {
 	case oldtable.Config:
 		k.Kind = oldtable.Limit
@@ -307,7 +309,10 @@ func (p places) first(k oldtable.Key) bool {
 	default:
 		return true
 	}
-	seen := p[k]
-	p[k] = true
+	if key.PK != p.pk || p.seen == nil {
+		p.pk, p.seen = key.PK, make(map[oldtable.Key]bool)
+	}
+	seen := p.seen[k]
+	p.seen[k] = true
 	return !seen
 }
