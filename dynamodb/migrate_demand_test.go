@@ -123,7 +123,7 @@ func TestMigrateFallbackEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	if m, err := w.table().Migrate(t.Context(), false, nil); err != nil || m.Step != "done" {
 		t.Fatalf("got %+v and %v", m, err)
 	}
@@ -214,5 +214,27 @@ func (w *oldTable) reserve(entity string) {
 	})
 	if err := errors.Join(err, l.Close(), s.Close()); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestMigrateLocks checks that no release opens a table that is being migrated, neither the one that
+// made it nor the one of today.
+func TestMigrateLocks(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{"0.9.1", "0.10.0"} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			w := makeOldTable(t, release, 1)
+			if answer := w.python(map[string]any{"reopen": true}); answer["admitted"] != true {
+				t.Errorf("%s is kept out before the migration: %v", release, answer)
+			}
+			w.migrateUntilBuckets()
+			for _, v := range []*testkit.Venv{testkit.OldZAE(t, release), testkit.ZAE(t)} {
+				answer := w.pythonOf(v, map[string]any{"reopen": true})
+				if answer["error"] != "IncompatibleSchemaError" {
+					t.Errorf("got %v", answer)
+				}
+			}
+		})
 	}
 }

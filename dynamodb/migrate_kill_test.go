@@ -259,8 +259,11 @@ func (*migrationWorld) chargedWith(entity string) []string {
 
 func (w *migrationWorld) expectDenial(l *limiter.Limiter, q *weir.Request) error {
 	_, err := l.Reserve(w.t.Context(), q)
+	if err == nil {
+		return fmt.Errorf("%s got %v, want a denial", q.Entity, q.Costs)
+	}
 	if _, ok := errors.AsType[*weir.DeniedError](err); !ok {
-		return fmt.Errorf("%s asked for %v: got %v, want a denial", q.Entity, q.Costs, err)
+		return fmt.Errorf("%s asked for %v, want a denial: %w", q.Entity, q.Costs, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -45,8 +45,14 @@ func makeOldTable(t *testing.T, release string, entities int) *oldTable {
 	return w
 }
 
-// python runs the script of the old release and returns what it printed.
+// python runs the script with the old release and returns what it printed.
 func (w *oldTable) python(with map[string]any) map[string]any {
+	w.t.Helper()
+	return w.pythonOf(testkit.OldZAE(w.t, w.release), with)
+}
+
+// pythonOf runs the script with the release of an environment.
+func (w *oldTable) pythonOf(v *testkit.Venv, with map[string]any) map[string]any {
 	w.t.Helper()
 	with["endpoint"], with["table"] = w.local.Endpoint(), strings.TrimPrefix(w.name, "ZAEL-")
 	spec, err := json.Marshal(with)
@@ -55,7 +61,7 @@ func (w *oldTable) python(with map[string]any) map[string]any {
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := testkit.OldZAE(w.t, w.release).Command(ctx, "python", "testdata/old_table.py", string(spec))
+	cmd := v.Command(ctx, "python", "testdata/old_table.py", string(spec))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.Env = append(slices.Concat(cmd.Env, w.local.Environment()), "HOME="+os.TempDir())

@@ -112,7 +112,7 @@ async def fill(spec, repository, limiter):
 
 async def main(spec):
     create = "reopen" not in spec
-    answer = {}
+    answer, repository = {}, None
     try:
         repository = await open_repository(spec, create)
         options = {} if hasattr(Repository, "open") else {"skip_version_check": False}
@@ -130,7 +130,8 @@ async def main(spec):
             raise
         answer = {"error": type(e).__name__, "text": str(e)}
     print(json.dumps(answer), flush=True)
-    await repository.close()
+    if repository is not None:
+        await repository.close()
 
 
 asyncio.run(main(json.loads(sys.argv[1])))

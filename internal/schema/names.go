@@ -61,9 +61,7 @@ const (
 	AttrSlices        = "slices"  // of lease IDs; only weir writes it
 	AttrEdition       = "edition" // of a configuration item; only weir writes it
 
-	// The next four are of the version record of a table that is being migrated, or was; only weir
-	// writes them.
-	AttrMigration      = "migration"
+	AttrMigration      = "migration" // of the version record, as the next three; only weir writes them
 	AttrMigratedFrom   = "migrated_from"
 	AttrMigrationHome  = "migration_namespace"
 	AttrMigrationSince = "migration_since_ms"
