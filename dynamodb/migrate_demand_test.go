@@ -153,7 +153,7 @@ func TestMigrateStraggler(t *testing.T) {
 	w := makeOldTable(t, "0.9.1", 2)
 	w.migrateUntilBuckets()
 	v, err := (&Table{Name: w.name, Options: w.options()}).Describe(t.Context())
-	if err != nil || v.Schema != schema.MigratingSchema || v.Refused != nil {
+	if err != nil || v.Schema != schema.MigratingSchema || v.Migration != "buckets" || v.Refused != nil {
 		t.Errorf("got %+v and %v", v, err)
 	}
 	for _, entity := range []string{"user-0", "user-1"} {
@@ -167,13 +167,19 @@ func TestMigrateStraggler(t *testing.T) {
 		} else {
 			old[schema.AttrRF] = schema.Number(1)
 		}
-		if _, err := w.local.Client().PutItem(t.Context(),
-			&ddb.PutItemInput{TableName: &w.name, Item: old}); err != nil {
-			t.Fatal(err)
-		}
+		w.put(old)
 	}
+	usage := schema.NewUsage(schema.BucketID{Namespace: w.home(), Entity: "bot", Resource: "gpt-4"},
+		weir.Monthly, time.Now())
+	usage.WindowKey = usage.Start // as releases before 0.17 name it
+	usage.Counters, usage.Events = map[string]int64{"tpm": 5, "rpm": 1}, 1
+	w.put(usage.Item()) // weir's aggregator has counted in the same month
 	if m, err := w.table().Migrate(t.Context(), false, nil); err != nil || m.Step != "done" {
 		t.Fatalf("got %+v and %v", m, err)
+	}
+	sum, err := schema.ParseUsage(w.item(usage.Key()))
+	if err != nil || sum.Counters["tpm"] != 755 || sum.Counters["rpm"] != 1 || sum.Events != 2 {
+		t.Errorf("got %+v and %v of usage", sum, err)
 	}
 	after := w.newBalances()
 	if got, want := after["user-0 gpt-4 rpm"], int64(1_499_000-1000); got != want {
@@ -198,6 +204,16 @@ func (w *oldTable) item(key schema.Key) schema.Item {
 	return out.Item
 }
 
+// put writes an item.
+func (w *oldTable) put(item schema.Item) {
+	w.t.Helper()
+	_, err := w.local.Client().PutItem(w.t.Context(),
+		&ddb.PutItemInput{TableName: &w.name, Item: item})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // reserve takes a unit of rpm.
 func (w *oldTable) reserve(entity string) {
 	w.t.Helper()
@@ -217,8 +233,8 @@ func (w *oldTable) reserve(entity string) {
 	}
 }
 
-// TestMigrateLocks checks that no release opens a table that is being migrated, neither the one that
-// made it nor the one of today.
+// TestMigrateLocks checks that no release opens a table that is being migrated, neither the one
+// that made it nor the one of today.
 func TestMigrateLocks(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{"0.9.1", "0.10.0"} {

@@ -308,8 +308,8 @@ func TestMigrateRefuses(t *testing.T) {
 	wantError(t, err, weir.NotFound, "store.table", "does not exist")
 }
 
-// TestMigrateDenied checks that a caller who may not make one of the calls gets that error, and that
-// another caller continues from there.
+// TestMigrateDenied checks that a caller who may not make one of the calls gets that error, and
+// that another caller continues from there.
 func TestMigrateDenied(t *testing.T) {
 	t.Parallel()
 	w := makeOldTable(t, "0.7.0", 1)
@@ -334,4 +334,82 @@ func TestMigrateDenied(t *testing.T) {
 	if old := w.oldItems(); len(old) > 0 {
 		t.Errorf("%d old items are left", len(old))
 	}
+}
+
+// TestMigratePresent checks that a table of the present layout costs two reads and is not
+// changed.
+func TestMigratePresent(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	var calls testkit.Counter
+	table := &Table{Name: s.client.TableName, Options: &Options{
+		Config: s.options.Config, Client: []func(*ddb.Options){calls.Install},
+	}}
+	for _, dry := range []bool{true, false} {
+		calls.Reset()
+		m, err := table.Migrate(t.Context(), dry, func(*Migration) { t.Error("progress") })
+		if err != nil || m.Step != "" || m.From != "" {
+			t.Errorf("got %+v and %v", m, err)
+		}
+		n := calls.Snapshot()
+		if len(n) != 2 || n["DescribeTable"].Calls != 1 || n["GetItem"].Calls != 1 {
+			t.Errorf("made these calls: %s", n)
+		}
+	}
+}
+
+// TestMigrateUnknown checks that items that are not understood stay where they are: of an unknown
+// kind, and of a layout that is older than the table's.
+func TestMigrateUnknown(t *testing.T) {
+	t.Parallel()
+	for release, unknown := range map[string]schema.Key{
+		"0.9.1":  {PK: "ENTITY#x", SK: "#RESOURCE#gpt-4"},
+		"0.10.0": {PK: "ENTITY#x", SK: "#BUCKET#gpt-4"},
+	} {
+		w := makeOldTable(t, release, 1)
+		w.put(unknown.Item())
+		dry, err := w.table().Migrate(t.Context(), true, nil)
+		if err != nil || dry.Unknown != 1 {
+			t.Errorf("%s: got %+v and %v", release, dry, err)
+		}
+		m, err := w.table().Migrate(t.Context(), false, nil)
+		if err != nil || m.Step != "done" || m.Buckets != dry.Buckets {
+			t.Errorf("%s: got %+v and %v", release, m, err)
+		}
+		if old := w.oldItems(); len(old) != 1 || client.TextOf(old[0], schema.AttrSK) != unknown.SK {
+			t.Errorf("%s: got %d old items", release, len(old))
+		}
+	}
+}
+
+// TestMigrateTogether checks that several migrations of one table at once do no harm.
+func TestMigrateTogether(t *testing.T) {
+	t.Parallel()
+	w := makeOldTable(t, "0.7.0", 20)
+	before := w.oldBalances()
+	errs := make(chan error)
+	const all = 3
+	for range all {
+		go func() {
+			_, err := w.table().Migrate(t.Context(), false, nil)
+			errs <- err
+		}()
+	}
+	for range all {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	w.checkItems(before)
+	counts := w.item(schema.EntityConfigResourcesKey(w.home()))
+	if w.number(counts, "gpt-4") != 2 || w.number(counts, "_default_") != 1 {
+		t.Errorf("the registry counts %v", schema.TypedJSON(counts))
+	}
+}
+
+// home returns the ID of the namespace "default".
+func (w *oldTable) home() string {
+	w.t.Helper()
+	name := schema.NamespaceKey(schema.DefaultNamespace)
+	return client.TextOf(w.item(name), schema.AttrNamespaceID)
 }

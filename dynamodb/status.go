@@ -90,7 +90,7 @@ func (s *Store) readStatus(
 			}
 		}
 		if images[i][0] == nil {
-			if images[i][0], err = p.OldImage(ctx, now); err != nil {
+			if images[i], err = p.ReadOld(ctx, now, images[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -139,6 +139,9 @@ type TableInfo struct {
 	ClientMinVersion string
 	UpdatedAt        string
 	UpdatedBy        string
+	// Migration is the step of a migration from an older layout that has not ended: "limits" or
+	// "buckets", see [Migration]. Schema is 999.0.0 then.
+	Migration string
 	// Leases are the names of the namespaces with lease records, in order. These items are weir's
 	// own: the Python library does not know them.
 	Leases []string
@@ -231,6 +234,6 @@ func (i *TableInfo) addItems(ctx context.Context, c *tables.Table) error {
 		v = &schema.Version{}
 	}
 	i.Schema, i.LambdaVersion, i.ClientMinVersion = v.Schema, v.Lambda, v.ClientMin
-	i.UpdatedAt, i.UpdatedBy = v.UpdatedAt, v.UpdatedBy
+	i.UpdatedAt, i.UpdatedBy, i.Migration = v.UpdatedAt, v.UpdatedBy, v.Migration
 	return nil
 }

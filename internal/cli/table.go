@@ -53,6 +53,7 @@ type tableBody struct {
 	ClientMinVersion string   `json:"client_min_version,omitempty"`
 	UpdatedAt        string   `json:"updated_at,omitempty"`
 	UpdatedBy        string   `json:"updated_by,omitempty"`
+	Migration        string   `json:"migration,omitempty"` // the step of one that has not ended
 	Refused          string   `json:"refused,omitempty"`
 	LostReads        []string `json:"lost_python_reads,omitempty"`
 }
@@ -64,7 +65,7 @@ func newTableBody(info *dynamodb.TableInfo) *tableBody {
 		Leases: info.Leases, Protected: info.Protected, Recovery: info.Recovery,
 		SchemaVersion: info.Schema, LambdaVersion: info.LambdaVersion,
 		ClientMinVersion: info.ClientMinVersion, UpdatedAt: info.UpdatedAt, UpdatedBy: info.UpdatedBy,
-		Refused: reasonIn(info.Refused), LostReads: info.Lost,
+		Migration: info.Migration, Refused: reasonIn(info.Refused), LostReads: info.Lost,
 	}
 	if info.Lean {
 		body.Kind = "lean"
@@ -95,6 +96,7 @@ func (body *tableBody) table(b *bytes.Buffer) {
 		{"schema", orNone(body.SchemaVersion)},
 		{"oldest client", body.ClientMinVersion},
 		{"lambda", body.LambdaVersion},
+		{"migration", body.Migration},
 		{"updated", strings.TrimSpace(body.UpdatedAt + " " + body.UpdatedBy)},
 	} {
 		if row[1] != "" {

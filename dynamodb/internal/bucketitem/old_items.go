@@ -158,12 +158,19 @@ func (s *namespaceState) dropOld(ctx context.Context, p *subjectState, since int
 	}
 }
 
-// OldImage returns the image of the bucket item that would replace the old items of a subject;
-// nil if it has none. It writes nothing.
-func (p *Subject) OldImage(ctx context.Context, now int64) (*Image, error) {
+// ReadOld returns the images of a subject whose first shard does not exist, with that of the item
+// that would replace its old items, if it has some. It writes nothing.
+func (p *Subject) ReadOld(ctx context.Context, now int64, images []*Image) ([]*Image, error) {
+	if p.ns.Old.Over() {
+		return images, nil
+	}
 	b, err := p.ns.Old.Find(ctx, p.Subject)
-	if err != nil || b == nil {
+	if err != nil {
 		return nil, err
 	}
-	return newImage(b.Bucket, nil, 1, now), nil
+	if b == nil { // they may have been replaced since the images were read
+		return p.ReadAll(ctx, now)
+	}
+	images[0] = newImage(b.Bucket, nil, len(images), now)
+	return images, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -38,14 +39,14 @@ func (m *Migration) addIndexes(ctx context.Context) error {
 			return err
 		}
 		missing, ready := indexesOf(d)
-		if len(missing) > 0 && ready {
+		if len(missing) == 0 && ready {
+			return nil
+		}
+		if ready {
 			err := m.addIndex(ctx, d, missing[0])
 			if err != nil {
 				return err
 			}
-		}
-		if len(missing) == 0 && ready {
-			return nil
 		}
 		if err := client.BackOff(ctx, attempt); err != nil {
 			return fmt.Errorf("the indexes of table %s are still being created: %w", m.TableName, err)
@@ -82,6 +83,14 @@ func (m *Migration) addIndex(ctx context.Context, d *types.TableDescription, nam
 		}
 	}
 	_, err := m.API.UpdateTable(ctx, in)
+	if err == nil {
+		return nil
+	}
+	if d, failed := m.Describe(ctx); failed == nil {
+		if missing, ready := indexesOf(d); !ready || !slices.Contains(missing, name) {
+			return nil // another run was faster
+		}
+	}
 	return client.Classify(err)
 }
 
@@ -109,12 +118,12 @@ func (m *Migration) lock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if kind != client.WriteApplied { // another run may have locked it
+	if kind != client.WriteApplied { // another run may have locked it, and even have ended
 		has, err := m.ReadVersion(ctx)
 		if err != nil {
 			return err
 		}
-		if has == nil || has.Migration == "" {
+		if has == nil || has.Old || has.MigratedFrom == "" {
 			return client.Fault(weir.Conflict, "store.table", m.TableName,
 				"was changed by another program while it was being locked: run the migration again")
 		}
