@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -252,5 +253,35 @@ func TestMigrateLocks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMigrateUsage checks that weir's aggregator counts what is used after a bucket was carried over,
+// and not what the old release has used: its function counted that.
+func TestMigrateUsage(t *testing.T) {
+	t.Parallel()
+	w := makeOldTable(t, "0.9.1", 2)
+	w.migrateUntilBuckets()
+	w.reserve("user-0")
+	if m, err := w.table().Migrate(t.Context(), false, nil); err != nil || m.Step != "done" {
+		t.Fatalf("got %+v and %v", m, err)
+	}
+	w.reserve("user-0")
+	w.reserve("user-1")
+	if _, err := w.table().Aggregate(t.Context(), &AggregateOptions{Once: true}); err != nil {
+		t.Fatal(err)
+	}
+	hours := make(map[string]int64)
+	for _, item := range w.items() {
+		u, err := schema.ParseUsage(item)
+		if err == nil && u.Window == weir.Hourly {
+			for limit, n := range u.Counters {
+				hours[u.Entity+" "+limit] += n
+			}
+		}
+	}
+	want := map[string]int64{"user-0 rpm": 2, "user-1 rpm": 1}
+	if !maps.Equal(hours, want) {
+		t.Errorf("got %v, want %v", hours, want)
 	}
 }

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -34,7 +35,11 @@ func (c *Table) ReadVersion(ctx context.Context) (*schema.Version, error) {
 	if err != nil || v != nil {
 		return v, err
 	}
-	return client.Get(ctx, c.Client, oldtable.VersionKey(), true, parseOldVersion)
+	v, err = client.Get(ctx, c.Client, oldtable.VersionKey(), true, parseOldVersion)
+	if errors.Is(err, weir.PermissionDenied) { // a policy for one namespace allows only present keys
+		return nil, nil
+	}
+	return v, err
 }
 
 // parseOldVersion parses the version record of a table without namespaces.
