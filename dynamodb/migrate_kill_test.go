@@ -278,7 +278,7 @@ func TestMigrateKilled(t *testing.T) {
 	for _, release := range []string{"0.6.1", "0.7.0", "0.9.1", "0.10.0"} {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
-			for round := range soak.Amount(1, 20) {
+			for round := range soak.Amount(1, 10) {
 				migrateKilled(t, release, soak.Seed(t)+uint64(round))
 			}
 		})
