@@ -33,6 +33,7 @@ type deployFlags struct {
 	function, codeBucket string
 	parameters           []string
 	overwrite            bool
+	pythonBefore         bool // of deploy only
 	yes, dry             bool
 }
 
@@ -89,6 +90,8 @@ func stackDeployCommand(a *console.App) *cobra.Command {
 	d.declare(cmd)
 	f := cmd.Flags()
 	f.StringVar(&d.codeBucket, "code-bucket", "", "`BUCKET` for the function's zip file")
+	f.BoolVar(&d.pythonBefore, "python-before", false,
+		"let clients of the Python library before 0.17 use a new table")
 	f.StringArrayVar(&d.parameters, "parameter", nil,
 		"value `KEY=VALUE` of a parameter of the template; may be repeated")
 	return onAWS(cmd, func(cmd *cobra.Command, args []string, c *stackCall) error {
@@ -198,7 +201,7 @@ func (c *stackCall) deploy(
 	}
 	sure, err := d.confirmed(cmd, p)
 	if sure {
-		err = c.make(ctx, a, p, o, body)
+		err = c.make(ctx, a, p, o, d.pythonBefore, body)
 	} else {
 		err = errors.Join(err, p.Discard(ctx))
 	}
@@ -211,7 +214,7 @@ func (c *stackCall) deploy(
 // make makes the changes of a plan, and prepares the table.
 func (c *stackCall) make(
 	ctx context.Context, a *console.App, p *provision.Plan, o *provision.DeployOptions,
-	body *deployed,
+	pythonBefore bool, body *deployed,
 ) error {
 	changes, execute := !p.Empty(), p.Execute
 	if o.TakeOver {
@@ -233,6 +236,7 @@ func (c *stackCall) make(
 		return err
 	}
 	table.Lean, table.Recovery = p.Template.Lean, p.Template.Recovery
+	table.PythonBefore = pythonBefore
 	prepared, err := table.Create(ctx)
 	if err != nil {
 		return fmt.Errorf("the stack is deployed, and its table is not prepared yet: "+

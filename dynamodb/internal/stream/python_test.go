@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -11,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/stream"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
@@ -19,12 +24,18 @@ import (
 // python runs the Python library on the table, and decodes what it prints.
 func (w *world) python(do string, answer any) {
 	w.Helper()
+	w.pythonAfter(do, 0, answer)
+}
+
+// pythonAfter does so without the first records of the stream.
+func (w *world) pythonAfter(do string, skip int, answer any) {
+	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	local := testkit.DynamoDB(w)
 	spec, err := json.Marshal(map[string]any{
 		"do": do, "endpoint": local.Endpoint(), "table": w.table.Name, "namespace": schema.DefaultNamespace,
-		"now_ms": w.clock.now().UnixMilli(),
+		"now_ms": w.clock.now().UnixMilli(), "skip": skip,
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -83,26 +94,97 @@ func TestPythonAggregator(t *testing.T) {
 	w.limits("rpm", "tpm")
 	o := &load{rng: rand.New(rand.NewPCG(soak.Seed(t), 0))}
 	o.run(w, 30)
+	created := make(map[string]int64)
+	w.pythonCounts(0, created)
+	w.judgeSums(created)
+}
+
+// pythonCounts lets the Python library's aggregator count the stream without its first records, and
+// returns how many records the stream has. It adds to created the units of the writes that this
+// aggregator leaves out, because they create an item.
+func (w *world) pythonCounts(skip int, created map[string]int64) (read int) {
+	w.Helper()
 	var answer struct {
 		Errors    []string
 		Snapshots int
+		Read      int
 		Created   map[string]int64
 	}
-	w.python("process", &answer)
+	w.pythonAfter("process", skip, &answer)
 	if len(answer.Errors) > 0 || answer.Snapshots == 0 {
-		t.Errorf("got %+v", answer)
+		w.Errorf("got %+v", answer)
 	}
-	got, want := make(map[string]int64), make(map[string]int64)
 	for key, milli := range answer.Created {
-		got[key] += milli / 1000
+		created[key] += milli / 1000
 	}
+	return answer.Read
+}
+
+// judgeSums compares the tally with the usage of all hours and what the Python library's aggregator
+// has left out. That aggregator books by the time of the last refill, so the hours are not compared.
+func (w *world) judgeSums(created map[string]int64) {
+	w.Helper()
+	got, want := maps.Clone(created), make(map[string]int64)
 	for key, n := range w.usage() {
-		part := strings.Fields(key)
-		got[part[2]+" "+part[3]] += n
+		if part := strings.Fields(key); part[0] == string(weir.Hourly) {
+			got[part[2]+" "+part[3]] += n
+		}
 	}
 	for key, n := range w.tally {
 		part := strings.Fields(key)
 		want[part[2]+" "+part[3]] += n
 	}
 	w.judge(got, want)
+}
+
+// TestHandOver lets the Python library's aggregator count, then weir's, which takes the table over,
+// and then the library's again, to which it is handed back: all that was used counts once.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	testkit.ZAE(t)
+	w := newWorld(t)
+	w.limits("rpm", "tpm")
+	table := &tables.Table{Client: w.c}
+	if err := table.SetFunction(t.Context(), "0.17.0"); err != nil {
+		t.Fatal(err)
+	}
+	created := make(map[string]int64)
+	o := &load{rng: rand.New(rand.NewPCG(soak.Seed(t), 0))}
+	o.run(w, 20)
+	w.pythonCounts(0, created)
+	w.judgeSums(created)
+
+	w.at(start.Add(5 * time.Minute))
+	o.run(w, 20)
+	waits := 0
+	w.count(func(o *stream.Options) {
+		o.TakeOver = true
+		o.Now = func() time.Time { return w.clock.now().Add(time.Duration(waits) * 10 * time.Second) }
+		o.Wait = func(ctx context.Context, _ time.Duration) error {
+			waits++
+			return ctx.Err()
+		}
+	})
+	if err := table.SetFunction(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	w.at(start.Add(8 * time.Minute))
+	o.run(w, 20)
+	w.count()
+	w.judgeSums(created)
+
+	var before struct{ Read int }
+	w.python("count", &before)
+	if err := errors.Join(table.SetFunction(t.Context(), "0.17.0"), table.EndCounting(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	w.at(start.Add(12 * time.Minute))
+	o.run(w, 20)
+	if read := w.pythonCounts(before.Read, created); read <= before.Read {
+		t.Errorf("the stream has %d records, and had %d before the last load", read, before.Read)
+	}
+	w.judgeSums(created)
+	if err := w.reader().Run(t.Context()); !errors.Is(err, weir.Conflict) {
+		t.Errorf("weir counts again: got %v, want a conflict", err)
+	}
 }

@@ -2,8 +2,9 @@
 
 The only argument is a JSON object: do, endpoint, table, namespace and now_ms. With do = "load", the library reserves and
 settles, and the output has the units that it used, by entity and limit. With "usage", the output has what the library's
-reader shows, by window, start, entity and limit. With "process", the library's aggregator counts the stream, and the
-output has its errors and the milli-units in the records that it does not count, because they create an item.
+reader shows, by window, start, entity and limit. With "count", it has the number of records of the stream. With
+"process", the library's aggregator counts the stream without its first skip records, and the output has its errors, the
+number of all records, and the milli-units in the records that it does not count, because they create an item.
 """
 
 import asyncio
@@ -67,6 +68,8 @@ def records(spec):
 def process(spec):
     os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = spec["endpoint"]
     all_records = records(spec)
+    read = len(all_records)
+    all_records = all_records[spec.get("skip", 0) :]
     created = {}
     for r in all_records:
         image = r["dynamodb"].get("NewImage", {})
@@ -77,7 +80,7 @@ def process(spec):
                     created[key] = created.get(key, 0) + int(value["N"])
     buckets = [r for r in all_records if r["dynamodb"].get("NewImage", {}).get("SK", {}).get("S") == "#STATE"]
     result = process_stream_records(buckets, spec["table"], ["hourly"])
-    return {"errors": result.errors, "snapshots": result.snapshots_updated, "created": created}
+    return {"errors": result.errors, "snapshots": result.snapshots_updated, "created": created, "read": read}
 
 
 async def main(spec):
@@ -88,6 +91,8 @@ async def main(spec):
         answer = await load(spec, repository)
     elif spec["do"] == "usage":
         answer = await usage(repository)
+    elif spec["do"] == "count":
+        answer = {"read": len(records(spec))}
     else:
         answer = process(spec)
     print(json.dumps(answer), flush=True)
