@@ -6,28 +6,16 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 )
 
-// Unjudged is an attribute of an item that the Python library wrote and weir does not judge by: it
-// refuses requests that meet the item.
-type Unjudged struct {
-	// Key is the item's partition and sort key, with a space between them.
-	Key string
-	// Attribute is the name of the attribute, or why the item cannot be read.
-	Attribute string
-}
-
-// Unjudged reads the whole table, and returns the attributes by which weir does not judge, by item;
-// at most the first 1,000. That an item is disabled is not among them, since weir goes by it.
-func (t *Table) Unjudged(ctx context.Context) ([]Unjudged, error) {
+// Unjudged reads the whole table, and returns what the Python library wrote and weir does not judge
+// by, because it refuses requests that meet such an item: the partition key, the sort key and the
+// attribute, with spaces between them, by item; at most the first 1,000. That an item is disabled is
+// not among them, since weir goes by it.
+func (t *Table) Unjudged(ctx context.Context) ([]string, error) {
 	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.Unjudged(ctx)
-	list := make([]Unjudged, len(found))
-	for i := range found {
-		list[i] = Unjudged(found[i])
-	}
-	return list, err
+	return c.Unjudged(ctx)
 }
 
 // TakeOver makes weir count the table's usage instead of the Python library's function, whose

@@ -69,6 +69,11 @@ func onAWS(cmd *cobra.Command, run stackRun) *cobra.Command {
 
 // table returns a table in the region of the stack.
 func (c *stackCall) table(name string) (*dynamodb.Table, error) {
+	return store.Table("dynamodb://" + name + "?" + c.query())
+}
+
+// query returns the region and the endpoint as a store's URL has them.
+func (c *stackCall) query() string {
 	query := url.Values{}
 	if c.options.Region != "" {
 		query.Set("region", c.options.Region)
@@ -76,7 +81,7 @@ func (c *stackCall) table(name string) (*dynamodb.Table, error) {
 	if c.options.Endpoint != "" {
 		query.Set("endpoint", c.options.Endpoint)
 	}
-	return store.Table("dynamodb://" + name + "?" + query.Encode())
+	return query.Encode()
 }
 
 // progress returns a function that prints the events of a stack on a terminal, or nothing.

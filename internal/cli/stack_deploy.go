@@ -199,9 +199,13 @@ func (c *stackCall) deploy(
 			return err
 		}
 	}
+	changes := !p.Empty()
 	sure, err := d.confirmed(cmd, p)
 	if sure {
-		err = c.make(ctx, a, p, o, d.pythonBefore, body)
+		if err = c.execute(ctx, a, p, o.TakeOver); err == nil {
+			body.Created, body.Changed = p.Create, changes
+			err = c.prepare(ctx, p, d.pythonBefore, body)
+		}
 	} else {
 		err = errors.Join(err, p.Discard(ctx))
 	}
@@ -211,19 +215,20 @@ func (c *stackCall) deploy(
 	return errors.Join(err, a.PrintResult(c.output, body, body.done))
 }
 
-// make makes the changes of a plan, and prepares the table.
-func (c *stackCall) make(
-	ctx context.Context, a *console.App, p *provision.Plan, o *provision.DeployOptions,
-	pythonBefore bool, body *deployed,
+// execute makes the changes of a plan.
+func (c *stackCall) execute(
+	ctx context.Context, a *console.App, p *provision.Plan, takeOver bool,
 ) error {
-	changes, execute := !p.Empty(), p.Execute
-	if o.TakeOver {
-		execute = c.takeOver(p)
+	if takeOver {
+		return c.takeOver(ctx, p, progress(a))
 	}
-	if err := execute(ctx, progress(a)); err != nil {
-		return err
-	}
-	body.Created, body.Changed = p.Create, changes
+	return p.Execute(ctx, progress(a))
+}
+
+// prepare prepares the table of a stack that was deployed.
+func (c *stackCall) prepare(
+	ctx context.Context, p *provision.Plan, pythonBefore bool, body *deployed,
+) error {
 	table, err := c.table(p.Table)
 	if err != nil {
 		return err

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/archive"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/provision"
@@ -48,8 +49,7 @@ func (c *stackCall) upgraded(
 	if len(found) > 0 {
 		var lines strings.Builder
 		for i := range found {
-			fmt.Fprintf(&lines, "\n  %s: %s", text.Printable(found[i].Key),
-				text.Printable(found[i].Attribute))
+			lines.WriteString("\n  " + text.Printable(found[i]))
 		}
 		return nil, &weir.Error{
 			Code: weir.Unsupported, Field: "table", Value: stack,
@@ -61,23 +61,49 @@ func (c *stackCall) upgraded(
 	return c.account.Inherited(ctx, stack, o)
 }
 
-// takeOver returns what makes the change of a plan as a take-over.
+// takeOver makes the change of a plan as a take-over.
 func (c *stackCall) takeOver(
-	p *provision.Plan,
-) func(ctx context.Context, progress func(*provision.Event)) error {
-	return func(ctx context.Context, progress func(*provision.Event)) error {
-		table, err := c.table(p.Table)
-		if err != nil {
-			return err
-		}
-		info, err := table.Describe(ctx)
-		if err != nil {
-			return err
-		}
-		return p.TakeOver(ctx, info.LambdaVersion, func(ctx context.Context) error {
-			return table.TakeOver(ctx, nil)
-		}, progress)
+	ctx context.Context, p *provision.Plan, progress func(*provision.Event),
+) error {
+	table, err := c.table(p.Table)
+	if err != nil {
+		return err
 	}
+	info, err := table.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	return p.TakeOver(ctx, info.LambdaVersion, func(ctx context.Context) error {
+		o, err := c.counting(ctx, p.Stack)
+		if err != nil {
+			return err
+		}
+		return table.TakeOver(ctx, o)
+	}, progress)
+}
+
+// counting returns the options with which the function of a stack counts.
+func (c *stackCall) counting(
+	ctx context.Context, stack string,
+) (*dynamodb.AggregateOptions, error) {
+	info, err := c.account.Describe(ctx, stack)
+	if err != nil {
+		return nil, err
+	}
+	o := &dynamodb.AggregateOptions{}
+	if info.Template != nil {
+		o.RetentionDays, o.Refill = info.Template.RetentionDays, info.Template.Refill
+	}
+	if bucket := info.Outputs["AuditArchiveBucketName"]; bucket != "" {
+		place, err := archive.Parse("s3://" + bucket + "?" + c.query())
+		if err != nil {
+			return nil, err
+		}
+		if o.Archive, err = archive.Open(ctx, place); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
 }
 
 func stackHandBackCommand(a *console.App) *cobra.Command {
@@ -105,7 +131,11 @@ matters.`,
 		}
 		err = c.account.HandBack(cmd.Context(), args[0],
 			func(ctx context.Context, function string) error {
-				return table.HandBack(ctx, function, nil)
+				o, err := c.counting(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return table.HandBack(ctx, function, o)
 			}, progress(a))
 		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid {
 			return console.AsUsageError(cmd, err)

@@ -3,7 +3,6 @@ package tables
 import (
 	"context"
 	"slices"
-	"strings"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -11,16 +10,13 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Unjudged is an attribute by which weir does not judge; see the store's Table.Unjudged.
-type Unjudged struct{ Key, Attribute string }
-
-// MaxUnjudged is the largest number of attributes that are listed.
-const MaxUnjudged = 1000
+// maxUnjudged is the largest number of attributes that are listed.
+const maxUnjudged = 1000
 
 // Unjudged reads the whole table, and returns the attributes of bucket and configuration items by
-// which weir does not judge, by item.
-func (c *Table) Unjudged(ctx context.Context) ([]Unjudged, error) {
-	var found []Unjudged
+// which weir does not judge; see the store's Table.Unjudged.
+func (c *Table) Unjudged(ctx context.Context) ([]string, error) {
+	var found []string
 	in := &ddb.ScanInput{
 		TableName: &c.TableName, FilterExpression: new("#n0 = :v0 OR begins_with(#n0, :v1)"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrSK},
@@ -35,12 +31,12 @@ func (c *Table) Unjudged(ctx context.Context) ([]Unjudged, error) {
 		}
 		for _, item := range out.Items {
 			found = append(found, unjudgedIn(item)...)
-			if len(found) >= MaxUnjudged {
-				return found[:MaxUnjudged], nil
+			if len(found) >= maxUnjudged {
+				return found[:maxUnjudged], nil
 			}
 		}
 		if len(out.LastEvaluatedKey) == 0 {
-			slices.SortStableFunc(found, func(a, b Unjudged) int { return strings.Compare(a.Key, b.Key) })
+			slices.Sort(found)
 			return found, nil
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
@@ -48,15 +44,15 @@ func (c *Table) Unjudged(ctx context.Context) ([]Unjudged, error) {
 }
 
 // unjudgedIn returns what an item has. An item that cannot be read stands for itself.
-func unjudgedIn(item schema.Item) []Unjudged {
+func unjudgedIn(item schema.Item) []string {
 	at := client.TextOf(item, schema.AttrPK) + " " + client.TextOf(item, schema.AttrSK)
 	var attributes []string
 	if client.TextOf(item, schema.AttrSK) == schema.SKState {
 		b, err := schema.ParseBucket(item)
 		if err != nil {
-			return []Unjudged{{at, err.Error()}}
+			return []string{at + " " + err.Error()}
 		}
-		attributes = b.Unjudged
+		attributes = slices.Clone(b.Unjudged)
 		for i := range b.Limits {
 			for _, field := range b.Limits[i].Unjudged {
 				attributes = append(attributes, schema.BucketAttribute(b.Limits[i].Name, field))
@@ -65,20 +61,19 @@ func unjudgedIn(item schema.Item) []Unjudged {
 	} else {
 		config, err := schema.ParseConfig(item)
 		if err != nil {
-			return []Unjudged{{at, err.Error()}}
+			return []string{at + " " + err.Error()}
 		}
-		attributes = config.Unjudged
+		attributes = slices.Clone(config.Unjudged)
 		for i := range config.Limits {
 			for _, field := range config.Limits[i].Unjudged {
 				attributes = append(attributes, schema.LimitAttribute(config.Limits[i].Name, field))
 			}
 		}
 	}
-	found := make([]Unjudged, 0, len(attributes))
-	for _, attribute := range attributes {
-		found = append(found, Unjudged{at, attribute})
+	for i, attribute := range attributes {
+		attributes[i] = at + " " + attribute
 	}
-	return found
+	return attributes
 }
 
 // SetFunction names the version of the Python library's function that counts usage in the version
