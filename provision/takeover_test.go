@@ -36,12 +36,26 @@ func python(t *testing.T, p *proxy, command string, flags ...string) {
 	testkit.Run(t, cmd)
 }
 
+// codeSize returns the size of the function's code, in bytes.
+func codeSize(t *testing.T, p *proxy) int64 {
+	t.Helper()
+	out, err := p.functions().GetFunction(t.Context(),
+		&lambda.GetFunctionInput{FunctionName: aws.String("limits-aggregator")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Configuration.CodeSize
+}
+
+func (p *proxy) functions() *lambda.Client {
+	return lambda.NewFromConfig(testkit.LocalConfig(p.endpoint),
+		func(o *lambda.Options) { o.BaseEndpoint = &p.endpoint })
+}
+
 // mappings returns the states of all event source mappings, with the batch size of each.
 func mappings(t *testing.T, p *proxy) []string {
 	t.Helper()
-	client := lambda.NewFromConfig(testkit.LocalConfig(p.endpoint),
-		func(o *lambda.Options) { o.BaseEndpoint = &p.endpoint })
-	out, err := client.ListEventSourceMappings(t.Context(), &lambda.ListEventSourceMappingsInput{})
+	out, err := p.functions().ListEventSourceMappings(t.Context(), &lambda.ListEventSourceMappingsInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +176,11 @@ func handBack(t *testing.T, p *proxy, a *provision.Account, was *provision.Info)
 	}
 	err = a.HandBack(t.Context(), "limits", nil, nil)
 	refuses(t, "hand it back twice", err, weir.Conflict, "was not taken over")
-	python(t, p, "upgrade") // brings the function's code
+	placeholder := codeSize(t, p)
+	python(t, p, "upgrade", "--force")
+	if size := codeSize(t, p); size <= placeholder {
+		t.Errorf("the library's function has %d bytes of code, and had %d without: want its own", size, placeholder)
+	}
 }
 
 // TestTakeOverNames refuses a stack whose roles and policies cannot keep their names.

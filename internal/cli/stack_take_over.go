@@ -112,12 +112,12 @@ func stackHandBackCommand(a *console.App) *cobra.Command {
 		Short: "Give a stack back to the Python library",
 		Long: `Give a stack that weir has taken over back to the Python library: weir's function ends,
 what is in the stream is counted, and the stack gets the template, parameters and tags that it had
-before. The library's function has no code then: run zae-limiter upgrade at once.
+before. The library's function has no code then: run zae-limiter upgrade --force at once.
 
 The library's function counts what is written after its trigger was made. What is written between
 that and the end of weir's counting is in no usage, so stop the writers for these minutes if that
 matters.`,
-		Example: "  weir stack hand-back limits --yes\n  zae-limiter upgrade --name limits",
+		Example: "  weir stack hand-back limits --yes\n  zae-limiter upgrade --force --name limits",
 		Args:    console.Arguments(1, 1, "the name of a stack"),
 	}
 	confirm := confirmFlag(cmd)
@@ -149,7 +149,7 @@ matters.`,
 		}{args[0], true}
 		return a.PrintResult(c.output, body, func(b *bytes.Buffer) {
 			b.WriteString("handed the stack " + args[0] + " back\n" +
-				"Its function has no code yet: run zae-limiter upgrade --name " + args[0] + "\n")
+				"Its function has no code yet: run zae-limiter upgrade --force --name " + args[0] + "\n")
 		})
 	})
 }
