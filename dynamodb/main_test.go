@@ -4,14 +4,21 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/weir-limiter/weir/internal/testkit/calls"
 )
 
+// callsFile has a row for each call that weir makes. It is in the folder of package provision, which
+// makes the policies from it.
+const callsFile = "../provision/calls.txt"
+
 // TestMain runs twice as many tests in parallel as there are processors, because the tests wait for
-// DynamoDB most of the time.
+// DynamoDB most of the time. It compares the calls of all tests with the file of calls.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
 		_ = p.Value.Set("4") // a number, so it cannot fail
 	}
-	os.Exit(m.Run())
+	others := func(verb string) bool { return verb != calls.Aggregate }
+	os.Exit(calls.Compare(m.Run, callsFile, others))
 }

@@ -308,6 +308,18 @@ func TestAuditTime(t *testing.T) {
 	}
 }
 
+// TestUsageGapsWithoutPermission checks what is said if the records of the table's aggregator may
+// not be read, as with the policies of one namespace.
+func TestUsageGapsWithoutPermission(t *testing.T) {
+	t.Parallel()
+	s := newStore(wired(t, script(fails("AccessDeniedException", ""))), "AAAAAAAAAAA", Options{})
+	got, err := s.UsageGaps(t.Context(), configNow, &weir.UsageQuery{Entity: "acme"})
+	if err != nil || len(got) != 1 || !got[0].From.IsZero() || !got[0].To.Equal(configNow) ||
+		!strings.Contains(got[0].Reason, "may not be read") {
+		t.Errorf("got %v, %v, want one gap until now", got, err)
+	}
+}
+
 // TestUsageGapsOfATable checks what is said of a table that nothing has counted, of one that weir
 // counts, and of one that the Python library's function counts.
 func TestUsageGapsOfATable(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/internal/testkit/calls"
 )
 
 // localTable returns a table on DynamoDB Local with a name of its own, which is deleted after the
@@ -26,6 +27,7 @@ func localTable(t *testing.T) *Table {
 	t.Helper()
 	local := testkit.DynamoDB(t)
 	cfg := local.Config()
+	cfg.APIOptions = append(cfg.APIOptions, calls.New(t, callsFile).Install)
 	table := &Table{
 		Name: "weir." + rand.Text()[:16], NoStream: true,
 		Options: &Options{Config: &cfg, Endpoint: local.Endpoint(), WriteTimeout: time.Minute},

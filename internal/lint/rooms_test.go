@@ -97,7 +97,9 @@ var rooms = []room{
 			"dynamodb/internal/migration", "dynamodb/internal/oldtable",
 			"dynamodb/internal/stream",
 		},
-		tests: []string{"limiter", "conformance", "manifest", "internal/awsconfig"},
+		tests: []string{
+			"limiter", "conformance", "manifest", "internal/awsconfig", "internal/testkit/calls",
+		},
 	},
 	{
 		dir: "dynamodb/internal/migration",
@@ -140,7 +142,7 @@ var rooms = []room{
 			"dynamodb/internal/bucketitem", "dynamodb/internal/tables",
 			"dynamodb/internal/client",
 		},
-		tests: []string{"limiter", "dynamodb", awsSmithy, "kernel"},
+		tests: []string{"limiter", "dynamodb", awsSmithy, "kernel", "internal/testkit/calls"},
 	},
 	{
 		dir: "dynamodb/internal/tables",
@@ -381,6 +383,7 @@ var rooms = []room{
 		dir:     "internal/testkit",
 		imports: []string{root, "internal/local", "internal/soak", awsSDK, awsSmithy},
 	},
+	{dir: "internal/testkit/calls", imports: []string{awsSDK, awsSmithy}},
 	{dir: "internal/testkit/versionrace", imports: []string{root, "change"}},
 	{dir: "internal/testkit/recordstore", imports: []string{root, "limiter", "driver", "memory"}},
 	{
@@ -403,7 +406,7 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/liveserver",
+	"internal/testkit/calls", "internal/testkit/liveserver",
 	"internal/testkit/recordstore", "internal/testkit/versionrace",
 	"internal/soak",
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/stream"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/internal/testkit/calls"
 	"github.com/weir-limiter/weir/limiter"
 )
 
@@ -50,6 +51,7 @@ func newWorld(t *testing.T, tune ...func(*dynamodb.Table)) *world {
 	t.Helper()
 	local := testkit.DynamoDB(t)
 	cfg := local.Config()
+	cfg.APIOptions = append(cfg.APIOptions, calls.New(t, callsFile).Install)
 	w := &world{
 		T: t, clock: &phases{}, calls: &testkit.Counter{}, tally: make(map[string]int64),
 		table: &dynamodb.Table{
