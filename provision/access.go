@@ -1,9 +1,6 @@
 package provision
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // statement returns a statement of a policy that allows actions.
 func statement(resource any, actions ...string) object {
@@ -14,37 +11,17 @@ func policy(statements ...any) object {
 	return object{"Version": "2012-10-17", "Statement": statements}
 }
 
-// onTable returns actions of DynamoDB on the table.
-func (b *builder) onTable(names ...string) object {
-	return statement(sub(b.tableARN()), dynamodbActions(names)...)
-}
-
-// onIndexes returns the statement that allows queries of an index; * are all.
-func (b *builder) onIndexes(index string) object {
-	return statement(sub(b.tableARN()+"/index/"+index), "dynamodb:Query")
-}
-
-func dynamodbActions(names []string) []string {
-	actions := make([]string, len(names))
-	for i, name := range names {
-		actions[i] = "dynamodb:" + name
-	}
-	return actions
-}
-
 // role adds the role of the function.
 func (b *builder) role() {
 	group := "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/lambda/" +
 		functionName + ":*"
-	statements := []any{
-		b.onTable("DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"),
-		b.onIndexes("GSI2"),
-		statement(sub(b.tableARN()+"/stream/*"), dynamodbActions([]string{
-			"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams",
-		})...),
+	statements := append(b.statements(recordedCalls(verbAggregate), anyNamespace),
+		// What Lambda reads the stream with is not in the recording.
+		statement(sub(b.tableARN()+"/stream/*"), "dynamodb:DescribeStream", "dynamodb:GetRecords",
+			"dynamodb:GetShardIterator", "dynamodb:ListStreams"),
 		statement(sub(group), "logs:CreateLogStream", "logs:PutLogEvents"),
 		statement(attribute(queueID, "Arn"), "sqs:SendMessage"),
-	}
+	)
 	if !b.NoArchive {
 		within := "${" + bucketID + ".Arn}/"
 		objects := []any{sub(within + "audit/*"), sub(within + "isolated/*")}
@@ -77,25 +54,39 @@ func (b *builder) role() {
 	b.add(roleID, "AWS::IAM::Role", properties)
 }
 
-// policies adds a managed policy for each kind of caller. Their descriptions are the Python
-// library's, because CloudFormation cannot change the description of a policy that exists.
+// policies adds the managed policies: one for each kind of caller, on the whole table and on the
+// namespace whose ID the caller is tagged with. Their descriptions are the Python library's, because
+// CloudFormation cannot change the description of a policy that exists.
 func (b *builder) policies() {
-	read := []string{"DescribeTable", "GetItem", "BatchGetItem", "Query"}
-	use := slices.Concat(read, []string{"PutItem", "UpdateItem"})
-	describe := []string{"DescribeTimeToLive", "DescribeContinuousBackups"}
-	administer := []string{"DeleteItem", "BatchWriteItem", "ConditionCheckItem", "Scan"}
+	use, read := recordedCalls(verbUse), recordedCalls(verbRead, verbInspect)
+	full := recordedCalls(verbUse, verbRead, verbInspect, verbAdminister, verbNamespaces)
 	b.policy("ReadOnlyPolicy", "read", "Rate limiter read-only access (monitoring)",
-		"reads all that is on the table", slices.Concat(read, describe))
+		"reads all that is on the table", b.statements(read, anyNamespace))
 	b.policy("AcquireOnlyPolicy", "acq",
-		"Rate limiter acquire-only access (read + transact write)", "limits calls", use)
+		"Rate limiter acquire-only access (read + transact write)", "limits calls",
+		b.statements(use, anyNamespace))
 	b.policy("FullAccessPolicy", "full", "Rate limiter full access (all operations)",
-		"limits calls and administers", slices.Concat(use, describe, administer))
+		"limits calls and administers", b.statements(full, anyNamespace))
+
+	tenant := func(verbs ...string) []any {
+		return b.statements(within(recordedCalls(verbs...)), namespaceVariable)
+	}
+	b.policy("NamespaceReadOnlyPolicy", "ns-read",
+		"Namespace-scoped read-only access (monitoring within namespace)",
+		"reads what is in its namespace", tenant(verbRead))
+	b.policy("NamespaceAcquirePolicy", "ns-acq",
+		"Namespace-scoped acquire-only access (read + update within namespace)",
+		"limits calls in its namespace", tenant(verbUse))
+	b.policy("NamespaceFullAccessPolicy", "ns-full",
+		"Namespace-scoped full access (all operations within namespace)",
+		"limits calls and administers in its namespace",
+		tenant(verbUse, verbRead, verbAdminister))
 }
 
-func (b *builder) policy(id, suffix, description, says string, actions []string) {
+func (b *builder) policy(id, suffix, description, says string, statements []any) {
 	b.addUntagged(id, "AWS::IAM::ManagedPolicy", object{
 		"ManagedPolicyName": sub(inFormat(b.PolicyNameFormat, suffix)), "Description": description,
-		"PolicyDocument": policy(b.onTable(actions...), b.onIndexes("*")),
+		"PolicyDocument": policy(statements...),
 	})
 	b.output(id+"Arn", id+"Arn", "ARN of the policy for what "+says, ref(id))
 }

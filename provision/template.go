@@ -7,9 +7,7 @@
 package provision
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"maps"
 	"strings"
 )
@@ -101,12 +99,7 @@ func (t *Template) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err = e.Encode(b.whole)
-	return out.Bytes(), err
+	return laidOut(b.whole)
 }
 
 // build makes the template.

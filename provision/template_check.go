@@ -55,7 +55,7 @@ func (b *builder) check() error {
 	m := &mistakes{}
 	m.add("stack", b.Stack, b.stackFault())
 	if b.Table != "" {
-		m.add("table", b.Table, tableFault(b.Table))
+		m.add("table", b.Table, b.tableFault())
 	}
 	b.checkTogether(m)
 	m.add("retention_days", strconv.Itoa(b.RetentionDays), daysFault(b.RetentionDays))
@@ -152,11 +152,19 @@ func stackNameFault(name string) string {
 const (
 	minTableName = 3
 	maxTableName = 255
+	// maxPolicyTable is the longest name with which the policies, which repeat it, have at most the
+	// 6,144 characters that a managed policy may have.
+	maxPolicyTable = 128
 )
 
-func tableFault(name string) string {
-	if len(name) < minTableName || len(name) > maxTableName || !only(name, "_.-") {
+func (b *builder) tableFault() string {
+	name := b.Table
+	switch {
+	case len(name) < minTableName || len(name) > maxTableName || !only(name, "_.-"):
 		return "must be the name of a table, of 3 to 255 letters, digits, '_', '.' and '-'"
+	case len(name) > maxPolicyTable && !b.NoPolicies:
+		return fmt.Sprintf("has more than %d characters, so the policies would be too long: "+
+			"leave them out", maxPolicyTable)
 	}
 	return ""
 }
@@ -174,7 +182,7 @@ func (b *builder) checkFormats(m *mistakes) {
 			good && !b.NoAggregator && b.FunctionRole == "",
 		},
 		{
-			"policy_name_format", b.PolicyNameFormat, "-read", maxPolicyName, good && !b.NoPolicies,
+			"policy_name_format", b.PolicyNameFormat, "-ns-read", maxPolicyName, good && !b.NoPolicies,
 		},
 	} {
 		rest := strings.Replace(f.format, placeholder, "", 1)

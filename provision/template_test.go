@@ -246,7 +246,7 @@ func TestMistakes(t *testing.T) {
 		{template{Stack: "ab"}, "stack", "ab", "has at least 3 characters"},
 		{template{Table: "ab"}, "table", "ab", "3 to 255"},
 		{template{Table: "a b c"}, "table", "a b c", "3 to 255"},
-		{template{Table: long[:256]}, "table", long[:63] + "…", "3 to 255"},
+		{template{Table: long[:256], NoPolicies: true}, "table", long[:63] + "…", "3 to 255"},
 		{template{RetentionDays: -1}, "retention_days", "-1", "from 1 to 3650"},
 		{template{RetentionDays: 3651}, "retention_days", "3651", "from 1 to 3650"},
 		{template{ArchiveDays: 3651}, "archive_days", "3651", "from 1 to 3650"},
@@ -301,13 +301,32 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestLongTable checks that a table whose name would make the policies too long has none.
+func TestLongTable(t *testing.T) {
+	t.Parallel()
+	_, err := (&template{Table: strings.Repeat("a", 129)}).JSON()
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Invalid || e.Field != "table" ||
+		!strings.Contains(e.Reason, "policies would be too long") {
+		t.Errorf("got %v, want that the policies would be too long", err)
+	}
+}
+
+// TestFits checks that a call can have the template as it is printed, which takes few tags.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	if n := len(templateJSON(t, full())); n > 51_200 {
+		t.Errorf("the template has %d bytes, and a call may have 51,200", n)
+	}
+}
+
 // TestBounds has values at the ends of what is allowed.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 255)
 	for _, of := range []template{
-		{Stack: long[:53]}, {Stack: long[:123], NoAggregator: true},
-		{Stack: "a", Table: "abc"}, {Table: long},
+		{Stack: long[:53]}, {Stack: long[:120], NoAggregator: true},
+		{Stack: "a", Table: "abc"}, {Table: long[:128]}, {Table: long, NoPolicies: true},
 		{RetentionDays: 1, ArchiveDays: 1, LogDays: 1},
 		{RetentionDays: 3650, ArchiveDays: 3650, LogDays: 3653},
 		{AlarmTopic: "arn:aws-us-gov:sns:us-gov-west-1:123456789012:a_b-c"},
