@@ -32,13 +32,13 @@ const module = "github.com/weir-limiter/weir/dynamodb"
 // call.
 func verbsOf(name string) []string {
 	switch name {
-	case "Open", "ReadConfig", "Status", "Ready":
+	case "Open", "ReadConfig", "Status", "Resources", "Ready":
 		return []string{Use, Read}
 	case "Reserve", "ReserveUnplanned", "KeepUnplanned", "Update", "RecoverLease", "VoidLease",
 		"AdoptLease", "FollowConfig", "LiveSubjects":
 		return []string{Use}
 	case "ReadRetention", "ConfiguredResources", "EntityConfigResources", "ReadEntity", "ReadPlace",
-		"ListResources", "ListEntities", "Resources", "Entities", "ReadAudit", "ReadUsage",
+		"ListResources", "ListEntities", "Entities", "ReadAudit", "ReadUsage",
 		"UsageGaps", "ReadDefinitions", "ReadDeclared", "filterDeclared", "readEntities":
 		return []string{Read}
 	case "WriteLimits", "WritePolicy", "WriteRetention", "WriteEntity", "DeleteEntity",
@@ -107,6 +107,7 @@ func methodOf(function string) string {
 	name := function[strings.LastIndex(function, "/")+1:]
 	for _, part := range strings.Split(name, ".")[1:] {
 		if !strings.HasPrefix(part, "(") {
+			part, _, _ = strings.Cut(part, "-") // The body of a range over a function has its own name.
 			return part
 		}
 	}

@@ -127,6 +127,7 @@ func record(row string) error {
 	if name == "" {
 		return nil
 	}
+	//nolint:gosec // Compare has set the variable.
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func record(row string) error {
 
 // read returns the rows of a file. A line that begins with # is a comment.
 func read(name string) (map[string]bool, error) {
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(name) //nolint:gosec // A test has named it.
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func Compare(run func() int, file string, responsible func(verb string) bool) in
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "weir-calls-")
 	if err == nil {
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		err = os.Setenv(seenVariable, filepath.Join(dir, "seen"))
 	}
 	code := run()
