@@ -294,6 +294,15 @@ func checkPolicies(t *testing.T, m *made) {
 			[]string{"GetItem", "UpdateItem"}, []string{"DeleteItem", "Scan", "BatchWriteItem"},
 		},
 		"FullAccessPolicyArn": {[]string{"DeleteItem", "Scan"}, []string{"DeleteTable", "CreateTable"}},
+		"NamespaceReadOnlyPolicyArn": {
+			[]string{"GetItem", "Query"}, []string{"PutItem", "UpdateItem", "Scan", "DescribeTable"},
+		},
+		"NamespaceAcquirePolicyArn": {
+			[]string{"GetItem", "UpdateItem"}, []string{"DeleteItem", "Scan", "DescribeTable"},
+		},
+		"NamespaceFullAccessPolicyArn": {
+			[]string{"DeleteItem", "BatchWriteItem"}, []string{"Scan", "DescribeTable"},
+		},
 	} {
 		p, ok := m.Policies[m.Outputs[output]]
 		text := fmt.Sprint(p.Statement) + " "

@@ -245,7 +245,7 @@ var rooms = []room{
 		imports: []string{
 			root, "manifest", "internal/awsconfig", "internal/schema", awsSDK, awsSmithy,
 		},
-		tests: []string{"dynamodb", "internal/function"},
+		tests: []string{"dynamodb", "limiter", "internal/function", "internal/testkit/calls"},
 	},
 
 	{

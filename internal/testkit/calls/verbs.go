@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"unicode"
 )
 
 // The verbs: what a caller may be permitted to do.
@@ -18,7 +19,7 @@ const (
 	Inspect = "inspect"
 	// Namespaces registers, deletes, recovers and purges namespaces.
 	Namespaces = "namespaces"
-	// Table creates, changes and deletes the table.
+	// Table creates, changes, migrates, takes over and deletes the table. No policy allows it.
 	Table = "table"
 	// Aggregate counts usage, in a program or in the function.
 	Aggregate = "aggregate"
@@ -49,7 +50,7 @@ func verbsOf(name string) []string {
 		return []string{Inspect}
 	case "RegisterNamespace", "DeleteNamespace", "RecoverNamespace", "PurgeNamespace":
 		return []string{Namespaces}
-	case "Create", "EnableStream", "Delete":
+	case "Create", "EnableStream", "Delete", "Migrate", "TakeOver", "HandBack", "Unjudged":
 		return []string{Table}
 	case "Aggregate", "Count", "Run":
 		return []string{Aggregate}
@@ -71,7 +72,8 @@ func backgroundVerb(function string) string {
 }
 
 // verbsBy returns the verbs of a call by the functions that made it, the innermost first: those of
-// the outermost function that has some. A call that a test makes itself has none.
+// the outermost function that has some. A call that a test makes itself, or with a function that
+// callers of package dynamodb do not have, may have none.
 func verbsBy(frames *runtime.Frames) (verbs []string, err error) {
 	var outermost string
 	test := false
@@ -93,13 +95,19 @@ func verbsBy(frames *runtime.Frames) (verbs []string, err error) {
 			}
 		}
 	}
-	if verbs != nil || test {
+	if verbs != nil || test && !isMethod(outermost) {
 		return verbs, nil
 	}
-	if verb := backgroundVerb(outermost); verb != "" {
+	if verb := backgroundVerb(outermost); verb != "" && !test {
 		return []string{verb}, nil
 	}
 	return nil, fmt.Errorf("calls: no verb for %s: see verbsOf", outermost)
+}
+
+// isMethod reports whether a function is a method that callers of package dynamodb have.
+func isMethod(function string) bool {
+	name := methodOf(function)
+	return strings.HasPrefix(function, module+".(") && unicode.IsUpper(rune(name[0]))
 }
 
 // methodOf returns the name of the method or function in the full name of it or of a closure in it.
