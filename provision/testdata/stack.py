@@ -90,8 +90,9 @@ if bucket := physical("AuditArchiveBucket"):
     ]["Rules"]
     found["tags"]["bucket"] = tags(s3.get_bucket_tagging(Bucket=bucket)["TagSet"])
 found["policies"] = {}
-for logical in ("ReadOnlyPolicy", "AcquireOnlyPolicy", "FullAccessPolicy"):
-    if arn := physical(logical):
+for logical, resource in resources.items():
+    if resource["ResourceType"] == "AWS::IAM::ManagedPolicy":
+        arn = physical(logical)
         got = client("iam").get_policy_version(PolicyArn=arn, VersionId="v1")["PolicyVersion"]
         found["policies"][arn] = got["Document"]
 json.dump(found, sys.stdout, default=str)
