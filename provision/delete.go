@@ -29,7 +29,9 @@ type Deleted struct {
 	Table string
 	// Archive is the bucket of the archive that is left; empty if none is.
 	Archive string
-	// Objects is the number of objects that were deleted from the archive.
+	// DeletedArchive is the bucket of the archive that was deleted; empty if none was.
+	DeletedArchive string
+	// Objects is the number of objects that were in it.
 	Objects int
 }
 
@@ -78,7 +80,7 @@ func (a *Account) Delete(
 		if done.Objects, err = a.empty(ctx, done.Archive, "", true); err != nil {
 			return done, err
 		}
-		done.Archive = ""
+		done.Archive, done.DeletedArchive = "", done.Archive
 	}
 	return done, a.deleteCode(ctx, info)
 }

@@ -16,6 +16,7 @@ type stackDeleted struct {
 	Deleted bool   `json:"deleted"`
 	Table   string `json:"deleted_table,omitempty"`
 	Archive string `json:"kept_archive,omitempty"`
+	Gone    string `json:"deleted_archive,omitempty"`
 	Objects int    `json:"deleted_archive_objects,omitempty"`
 }
 
@@ -46,7 +47,7 @@ protection is refused, unless --unprotect is given.`,
 		if err != nil {
 			return err
 		}
-		body := &stackDeleted{args[0], true, done.Table, done.Archive, done.Objects}
+		body := &stackDeleted{args[0], true, done.Table, done.Archive, done.DeletedArchive, done.Objects}
 		return a.PrintResult(c.output, body, body.table)
 	})
 }
@@ -57,8 +58,8 @@ func (body *stackDeleted) table(b *bytes.Buffer) {
 	if body.Table != "" {
 		b.WriteString("deleted its table " + text.Printable(body.Table) + "\n")
 	}
-	if body.Objects > 0 {
-		b.WriteString("deleted the archive, with " +
+	if body.Gone != "" {
+		b.WriteString("deleted its archive " + body.Gone + ", with " +
 			text.Plural(body.Objects, "object", "objects") + "\n")
 	}
 	if body.Archive != "" {
