@@ -260,7 +260,7 @@ func TestMigrateLocks(t *testing.T) {
 // and not what the old release has used: its function counted that.
 func TestMigrateUsage(t *testing.T) {
 	t.Parallel()
-	w := makeOldTable(t, "0.9.1", 2)
+	w := makeTableOf(t, "0.9.1", map[string]any{"entities": 2, "stream": true})
 	w.migrateUntilBuckets()
 	w.reserve("user-0")
 	if m, err := w.table().Migrate(t.Context(), false, nil); err != nil || m.Step != "done" {

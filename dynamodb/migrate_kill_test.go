@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -279,7 +280,9 @@ func TestMigrateKilled(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			for round := range soak.Amount(1, 10) {
-				migrateKilled(t, release, soak.Seed(t)+uint64(round))
+				t.Run(strconv.Itoa(round), func(t *testing.T) {
+					migrateKilled(t, release, soak.Seed(t)+uint64(round))
+				})
 			}
 		})
 	}

@@ -29,6 +29,12 @@ type oldTable struct {
 // makeOldTable makes a table with an old release, and fills it.
 func makeOldTable(t *testing.T, release string, entities int) *oldTable {
 	t.Helper()
+	return makeTableOf(t, release, map[string]any{"entities": entities})
+}
+
+// makeTableOf is like makeOldTable, with any arguments of the script.
+func makeTableOf(t *testing.T, release string, with map[string]any) *oldTable {
+	t.Helper()
 	w := &oldTable{
 		t: t, local: testkit.DynamoDB(t), release: release, name: "weir-" + rand.Text()[:16],
 	}
@@ -40,7 +46,7 @@ func makeOldTable(t *testing.T, release string, entities int) *oldTable {
 			t.Error(err)
 		}
 	})
-	answer := w.python(map[string]any{"entities": entities})
+	answer := w.python(with)
 	w.name, _ = answer["table"].(string)
 	return w
 }

@@ -1,8 +1,9 @@
 """Makes a table with an old release of the Python library zae-limiter, and fills it.
 
 The argument is a JSON object: endpoint, table, entities (the number of entities of which each gets a bucket), and
-optionally "reopen": then the library opens the table as a service that starts, acquires once, and prints what happened.
-Every release from 0.6 to 0.10 runs it.
+optionally "stream", without which the table gets no stream, because each makes DynamoDB Local slower, and "reopen": then
+the library opens the table as a service that starts, acquires once, and prints what happened. Every release from 0.6 to
+0.10 runs it.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import warnings
 warnings.simplefilter("ignore")
 
 import boto3  # noqa: E402
-from zae_limiter import Limit, OnUnavailable, RateLimiter  # noqa: E402
+from zae_limiter import Limit, OnUnavailable, RateLimiter, schema  # noqa: E402
 from zae_limiter.repository import Repository  # noqa: E402
 
 PERIOD = 1_000_000_000  # seconds, so that nothing is gained during a test
@@ -43,6 +44,11 @@ async def open_repository(spec, create):
     named = hasattr(Repository, "open")
     repository = Repository(name=spec["table"], endpoint_url=spec["endpoint"], region="us-east-1")
     if create:
+        define = schema.get_table_definition
+        if not spec.get("stream"):
+            schema.get_table_definition = lambda *a: {
+                k: v for k, v in define(*a).items() if k != "StreamSpecification"
+            }
         await repository.create_table()
     if named:
         await repository.close()
