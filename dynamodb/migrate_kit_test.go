@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir/dynamodb/internal/oldtable"
@@ -24,6 +25,7 @@ type oldTable struct {
 	local   *testkit.DynamoDBLocal
 	release string
 	name    string
+	config  aws.Config // one for all stores, so that they share connections
 }
 
 // makeOldTable makes a table with an old release, and fills it.
@@ -35,8 +37,10 @@ func makeOldTable(t *testing.T, release string, entities int) *oldTable {
 // makeTableOf is like makeOldTable, with any arguments of the script.
 func makeTableOf(t *testing.T, release string, with map[string]any) *oldTable {
 	t.Helper()
+	local := testkit.DynamoDB(t)
 	w := &oldTable{
-		t: t, local: testkit.DynamoDB(t), release: release, name: "weir-" + rand.Text()[:16],
+		t: t, local: local, release: release, name: "weir-" + rand.Text()[:16],
+		config: testkit.LocalConfig(local.Endpoint()),
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -105,8 +109,7 @@ func (w *oldTable) table() *Table {
 
 // options are those of a store on the table.
 func (w *oldTable) options() *Options {
-	cfg := testkit.LocalConfig(w.local.Endpoint())
-	return &Options{Config: &cfg}
+	return &Options{Config: &w.config}
 }
 
 // oldItems returns the items that are not of the present layout, except the lock.

@@ -30,7 +30,9 @@ func (m *Migration) carryLimits(ctx context.Context) error {
 	err = m.advance(ctx, schema.MigratingLimits, func(v *schema.Version) {
 		v.Migration = schema.MigratingBuckets
 	})
-	m.report.Step = StepBuckets
+	if err == nil {
+		m.report.Step = StepBuckets
+	}
 	return err
 }
 
