@@ -151,7 +151,7 @@ func deploy(
 	t *testing.T, a *provision.Account, of *template, o *provision.DeployOptions,
 ) []*provision.Event {
 	t.Helper()
-	p, err := a.Plan(t.Context(), of, o)
+	p, err := a.Prepare(t.Context(), of, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestDeploy(t *testing.T) {
 	p := newProxy(t)
 	a := p.account(t)
 	of := &template{Stack: "limits", Lean: true, Protected: true, Tags: map[string]string{"team": "search"}}
-	plan, err := a.Plan(t.Context(), of, deployOptions(t))
+	plan, err := a.Prepare(t.Context(), of, deployOptions(t))
 	if err != nil || !plan.Create || plan.Empty() || plan.Table != "limits" {
 		t.Fatalf("got the plan %+v, %v, want a new stack", plan, err)
 	}
@@ -209,7 +209,7 @@ func TestDeploy(t *testing.T) {
 		t.Errorf("got the list %+v, %v, want the stack alone", list, err)
 	}
 
-	again, err := a.Plan(t.Context(), of, deployOptions(t))
+	again, err := a.Prepare(t.Context(), of, deployOptions(t))
 	if err != nil || !again.Empty() {
 		t.Errorf("a second plan is %+v, %v, want none", again, err)
 	}
@@ -277,7 +277,7 @@ func TestParameters(t *testing.T) {
 		"CodeKey": "is set by the deployment itself", "Colour": "is unknown: the template has",
 	} {
 		o.Parameters = map[string]string{name: "x"}
-		if _, err := a.Plan(t.Context(), of, o); !errors.Is(err, weir.Invalid) ||
+		if _, err := a.Prepare(t.Context(), of, o); !errors.Is(err, weir.Invalid) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}

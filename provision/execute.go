@@ -29,7 +29,7 @@ func (e *Event) Failed() bool { return strings.HasSuffix(e.Status, "_FAILED") }
 // Execute makes the change of a plan, and waits until it is made. It calls progress, which may be
 // nil, with each event. If the change fails, the error is a [*FailedError]. If ctx ends first,
 // CloudFormation goes on.
-func (p *Plan) Execute(ctx context.Context, progress func(*Event)) error {
+func (p *Deployment) Execute(ctx context.Context, progress func(*Event)) error {
 	if p.Empty() {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (p *Plan) Execute(ctx context.Context, progress func(*Event)) error {
 
 // Empty reports that the stack is as it should be. A plan without changes of resources may still
 // change outputs, parameters or tags.
-func (p *Plan) Empty() bool { return !p.Create && p.set == "" }
+func (p *Deployment) Empty() bool { return !p.Create && p.set == "" }
 
 // followEvery is the time between two looks at a stack that is being changed.
 const followEvery = 3 * time.Second

@@ -12,7 +12,7 @@ import (
 
 // Inherited returns the template that takes over a stack of the Python library, with the options
 // that the stack has. It adds to o the values of parameters that stay. Its errors are those of
-// [Account.Plan], and [weir.Unsupported] for a stack with names that the template cannot keep.
+// [Account.Prepare], and [weir.Unsupported] for a stack with names that the template cannot keep.
 func (a *Account) Inherited(ctx context.Context, stack string, o *DeployOptions) (*Template, error) {
 	info, err := a.Describe(ctx, stack)
 	if err != nil {

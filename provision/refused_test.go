@@ -53,7 +53,7 @@ func TestStatuses(t *testing.T) {
 		p.answer("DescribeStacks", func(real string) string {
 			return strings.Replace(real, ">CREATE_COMPLETE<", ">"+status+"<", 1)
 		})
-		_, err := a.Plan(t.Context(), small(), nil)
+		_, err := a.Prepare(t.Context(), small(), nil)
 		refuses(t, status, err, weir.Conflict, want)
 		found, err := a.Check(t.Context(), describe(t, a, "limits"))
 		if err != nil || len(found) == 0 || found[0].What != "stack" || found[0].Harmless {
@@ -64,7 +64,7 @@ func TestStatuses(t *testing.T) {
 		p.answer("DescribeStacks", func(real string) string {
 			return strings.Replace(real, ">CREATE_COMPLETE<", ">"+status+"<", 1)
 		})
-		if _, err := a.Plan(t.Context(), small(), nil); err != nil {
+		if _, err := a.Prepare(t.Context(), small(), nil); err != nil {
 			t.Errorf("%s: got %v, want a plan", status, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestFailed(t *testing.T) {
 		return "<DescribeStackEventsResponse><DescribeStackEventsResult><StackEvents>" +
 			strings.Join(seen, "") + "</StackEvents></DescribeStackEventsResult></DescribeStackEventsResponse>"
 	})
-	plan, err := a.Plan(t.Context(), small(), nil)
+	plan, err := a.Prepare(t.Context(), small(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestInterrupted(t *testing.T) {
 	p := newProxy(t)
 	a := p.account(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	plan, err := a.Plan(ctx, small(), nil)
+	plan, err := a.Prepare(ctx, small(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestEdited(t *testing.T) {
 	}
 	update(t, p, func(body string) string { return strings.Replace(body, "a table of limits", "mine", 1) })
 	info := describe(t, a, "limits")
-	_, err := a.Plan(t.Context(), small(), nil)
+	_, err := a.Prepare(t.Context(), small(), nil)
 	refuses(t, "deploy", err, weir.Conflict, "was changed by hand")
 	found, err := a.Check(t.Context(), info)
 	if !info.Edited || err != nil || !slices.ContainsFunc(found, func(f provision.Finding) bool {
@@ -182,7 +182,7 @@ func TestEdited(t *testing.T) {
 	}) {
 		t.Errorf("got %+v and the findings %+v, %v, want that it was edited", info, found, err)
 	}
-	if _, err := a.Plan(t.Context(), small(), &provision.DeployOptions{Overwrite: true}); err != nil {
+	if _, err := a.Prepare(t.Context(), small(), &provision.DeployOptions{Overwrite: true}); err != nil {
 		t.Errorf("overwrite: got %v, want a plan", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestNewer(t *testing.T) {
 	update(t, p, func(body string) string {
 		return strings.Replace(body, `"revision":1`, `"revision":2,"version":"v9.9.9"`, 1)
 	})
-	_, err := a.Plan(t.Context(), small(), nil)
+	_, err := a.Prepare(t.Context(), small(), nil)
 	refuses(t, "deploy", err, weir.Unsupported, "was deployed by a newer weir (v9.9.9)")
 	_, err = a.Upgraded(t.Context(), "limits", &provision.DeployOptions{})
 	refuses(t, "upgrade", err, weir.Unsupported, "was deployed by a newer weir")
@@ -223,7 +223,7 @@ func TestKeepsData(t *testing.T) {
 				"</Attribute><Name>KeySchema</Name></Target></member></Details></ResourceChange></member></Changes>" +
 				"</DescribeChangeSetResult></DescribeChangeSetResponse>"
 		})
-		plan, err := a.Plan(t.Context(), other, nil)
+		plan, err := a.Prepare(t.Context(), other, nil)
 		made := p.made()
 		discarded := len(made) > 0 && made[len(made)-1] == "DeleteChangeSet"
 		if c.want == "" {
@@ -300,7 +300,7 @@ func TestOthers(t *testing.T) {
 		}
 		of := small()
 		of.Stack = "other"
-		_, err := a.Plan(t.Context(), of, nil)
+		_, err := a.Prepare(t.Context(), of, nil)
 		refuses(t, "deploy", err, weir.Conflict, c.deploy)
 		_, err = a.Delete(t.Context(), "other", nil, nil)
 		refuses(t, "delete", err, weir.Conflict, c.remove)
@@ -335,13 +335,13 @@ func TestSameTable(t *testing.T) {
 	}
 	of := small()
 	of.Table = "there"
-	_, err := a.Plan(t.Context(), of, nil)
+	_, err := a.Prepare(t.Context(), of, nil)
 	refuses(t, "a new stack", err, weir.Conflict, "exists already: give --table there --existing")
 	of.Existing, of.NoAggregator = true, false
-	_, err = a.Plan(t.Context(), of, deployOptions(t))
+	_, err = a.Prepare(t.Context(), of, deployOptions(t))
 	refuses(t, "no stream", err, weir.Conflict, "turn it on with weir table stream on")
 	of.Table = "nowhere"
-	_, err = a.Plan(t.Context(), of, deployOptions(t))
+	_, err = a.Prepare(t.Context(), of, deployOptions(t))
 	refuses(t, "no table", err, weir.NotFound, "leave out --existing to create it")
 
 	deploy(t, a, small(), nil)
@@ -352,7 +352,7 @@ func TestSameTable(t *testing.T) {
 	} {
 		of := small()
 		change(of)
-		_, err := a.Plan(t.Context(), of, nil)
+		_, err := a.Prepare(t.Context(), of, nil)
 		refuses(t, what, err, weir.Conflict, what)
 	}
 }
@@ -373,12 +373,12 @@ func TestCode(t *testing.T) {
 		if c.data == nil && provision.FunctionCode() != nil {
 			continue
 		}
-		_, err := a.Plan(t.Context(), &template{Stack: "limits"}, &provision.DeployOptions{Code: c.data})
+		_, err := a.Prepare(t.Context(), &template{Stack: "limits"}, &provision.DeployOptions{Code: c.data})
 		refuses(t, fmt.Sprintf("%q", c.data), err, weir.Invalid, c.want)
 	}
 	o := deployOptions(t)
 	o.CodeBucket = "nowhere"
-	plan, err := a.Plan(t.Context(), &template{Stack: "limits"}, o)
+	plan, err := a.Prepare(t.Context(), &template{Stack: "limits"}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,8 @@ func beforeKey(stack string) string { return stack + "/weir-before-take-over.jso
 //  4. another update adds weir's mapping and schedule.
 //
 // function is the version of the library's function in the table's version record. Each step may be
-// repeated. Errors are those of [Plan.Execute] and of count.
-func (p *Plan) TakeOver(
+// repeated. Errors are those of [Deployment.Execute] and of count.
+func (p *Deployment) TakeOver(
 	ctx context.Context, function string, count func(context.Context) error,
 	progress func(*Event),
 ) error {
@@ -78,17 +78,17 @@ func (p *Plan) TakeOver(
 }
 
 // again prepares the change anew, with or without what invokes the function, and makes it.
-func (p *Plan) again(ctx context.Context, paused bool, progress func(*Event)) error {
+func (p *Deployment) again(ctx context.Context, paused bool, progress func(*Event)) error {
 	t := *p.Template
 	t.paused = paused
-	step := &Plan{
+	step := &Deployment{
 		Stack: p.Stack, Template: &t, Table: p.Table, account: p.account, code: p.code, named: p.named,
 	}
 	if _, err := step.write(); err != nil {
 		return err
 	}
 	step.parameters = p.parameters
-	if err := step.prepare(ctx); err != nil {
+	if err := step.makeSet(ctx); err != nil {
 		return err
 	}
 	return step.Execute(ctx, progress)
@@ -148,7 +148,7 @@ func (a *Account) pause(ctx context.Context, i *Info) error {
 
 // HandBack makes a stack that weir has taken over what it was before. It turns weir's mapping off,
 // calls count, which makes weir count to the end and gets the version of the library's function, and
-// updates the stack in two steps, as [Plan.TakeOver] does. The library's function has no code then,
+// updates the stack in two steps, as [Deployment.TakeOver] does. The library's function has no code then,
 // until its own command upgrade brings it. The error has code [weir.Conflict] for a stack that was
 // not taken over.
 func (a *Account) HandBack(
@@ -177,7 +177,7 @@ func (a *Account) HandBack(
 		return err
 	}
 	for _, body := range []string{without, was.Template} {
-		p := &Plan{Stack: stack, account: a, body: body, named: true}
+		p := &Deployment{Stack: stack, account: a, body: body, named: true}
 		for _, name := range sortedKeys(was.Parameters) {
 			p.parameters = append(p.parameters,
 				cfn.Parameter{ParameterKey: &name, ParameterValue: aws.String(was.Parameters[name])})
@@ -187,7 +187,7 @@ func (a *Account) HandBack(
 				p.tags = append(p.tags, cfn.Tag{Key: &key, Value: aws.String(was.Tags[key])})
 			}
 		}
-		if err := p.prepare(ctx); err != nil {
+		if err := p.makeSet(ctx); err != nil {
 			return err
 		}
 		if err := p.Execute(ctx, progress); err != nil {

@@ -96,7 +96,7 @@ func TestTakeOver(t *testing.T) {
 		t.Fatalf("got %v, want the error of counting", err)
 	}
 	interrupted := describe(t, a, "limits")
-	_, err := a.Plan(t.Context(), of, deployOptions(t))
+	_, err := a.Prepare(t.Context(), of, deployOptions(t))
 	refuses(t, "a deployment then", err, weir.Conflict, "weir stack upgrade limits --take-over --yes")
 	found, err := a.Check(t.Context(), interrupted)
 	if err != nil || !strings.Contains(found[0].Problem, "in the middle of a take-over") {
@@ -109,7 +109,7 @@ func TestTakeOver(t *testing.T) {
 	if of, err = a.Upgraded(t.Context(), "limits", o); err != nil {
 		t.Fatal(err)
 	}
-	if plan, err = a.Plan(t.Context(), of, o); err != nil {
+	if plan, err = a.Prepare(t.Context(), of, o); err != nil {
 		t.Fatal(err)
 	}
 	if err := plan.TakeOver(t.Context(), "", count, nil); err != nil {
@@ -129,14 +129,14 @@ func TestTakeOver(t *testing.T) {
 	if got := mappings(t, p); !slices.Equal(got, []string{"Enabled TRIM_HORIZON"}) || counts != 2 {
 		t.Errorf("got the mappings %q after %d counts, want weir's alone", got, counts)
 	}
-	if again, err := a.Plan(t.Context(), of, o); err != nil || !again.Empty() {
+	if again, err := a.Prepare(t.Context(), of, o); err != nil || !again.Empty() {
 		t.Errorf("another plan has the changes %+v, %v, want none", again.Changes, err)
 	}
 	handBack(t, p, a, was)
 }
 
 // planTakeOver plans the take-over of TestTakeOver's stack.
-func planTakeOver(t *testing.T, a *provision.Account) (*template, *provision.Plan) {
+func planTakeOver(t *testing.T, a *provision.Account) (*template, *provision.Deployment) {
 	t.Helper()
 	o := deployOptions(t)
 	o.TakeOver = true
@@ -145,7 +145,7 @@ func planTakeOver(t *testing.T, a *provision.Account) (*template, *provision.Pla
 		of.PolicyNameFormat != "Team-{}" || !maps.Equal(of.Tags, map[string]string{"team": "search"}) {
 		t.Fatalf("got the options %+v, %v, want those of the stack", of, err)
 	}
-	plan, err := a.Plan(t.Context(), of, o)
+	plan, err := a.Prepare(t.Context(), of, o)
 	if err != nil || plan.Empty() {
 		t.Fatalf("got the plan %+v, %v", plan, err)
 	}
@@ -222,7 +222,7 @@ func TestTakeOverNames(t *testing.T) {
 	if of, err = a.Inherited(t.Context(), "limits", o); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := a.Plan(t.Context(), of, o)
+	plan, err := a.Prepare(t.Context(), of, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Upgraded returns the template of this version of weir for a stack, with the options and tags that
 // the stack was deployed with. It adds to o the values of the stack's parameters. Its errors are
-// those of [Account.Plan], and [weir.NotFound] for a stack that does not exist.
+// those of [Account.Prepare], and [weir.NotFound] for a stack that does not exist.
 func (a *Account) Upgraded(ctx context.Context, stack string, o *DeployOptions) (*Template, error) {
 	info, err := a.Describe(ctx, stack)
 	if err != nil {

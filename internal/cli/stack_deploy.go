@@ -65,7 +65,7 @@ func (d *deployFlags) options(a *console.App, cmd *cobra.Command) (*provision.De
 
 // confirmed reports whether the changes of a plan are to be made. Without --yes and --dry-run it
 // returns the error that says so.
-func (d *deployFlags) confirmed(cmd *cobra.Command, p *provision.Plan) (bool, error) {
+func (d *deployFlags) confirmed(cmd *cobra.Command, p *provision.Deployment) (bool, error) {
 	if d.yes && !d.dry || d.dry {
 		return !d.dry, nil
 	}
@@ -180,7 +180,7 @@ func (c *stackCall) deploy(
 	d *deployFlags,
 ) error {
 	ctx := cmd.Context()
-	p, err := c.account.Plan(ctx, t, o)
+	p, err := c.account.Prepare(ctx, t, o)
 	if err != nil {
 		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid {
 			return console.AsUsageError(cmd, err)
@@ -217,7 +217,7 @@ func (c *stackCall) deploy(
 
 // execute makes the changes of a plan.
 func (c *stackCall) execute(
-	ctx context.Context, a *console.App, p *provision.Plan, takeOver bool,
+	ctx context.Context, a *console.App, p *provision.Deployment, takeOver bool,
 ) error {
 	if takeOver {
 		return c.takeOver(ctx, p, progress(a))
@@ -227,7 +227,7 @@ func (c *stackCall) execute(
 
 // prepare prepares the table of a stack that was deployed.
 func (c *stackCall) prepare(
-	ctx context.Context, p *provision.Plan, pythonBefore bool, body *deployed,
+	ctx context.Context, p *provision.Deployment, pythonBefore bool, body *deployed,
 ) error {
 	table, err := c.table(p.Table)
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *stackCall) prepare(
 }
 
 // plan returns what writes the plan for people.
-func (body *deployed) plan(p *provision.Plan) func(*bytes.Buffer) {
+func (body *deployed) plan(p *provision.Deployment) func(*bytes.Buffer) {
 	return func(b *bytes.Buffer) {
 		switch {
 		case p.Empty():

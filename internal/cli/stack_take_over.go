@@ -63,7 +63,7 @@ func (c *stackCall) upgraded(
 
 // takeOver makes the change of a plan as a take-over.
 func (c *stackCall) takeOver(
-	ctx context.Context, p *provision.Plan, progress func(*provision.Event),
+	ctx context.Context, p *provision.Deployment, progress func(*provision.Event),
 ) error {
 	table, err := c.table(p.Table)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// DeployOptions are the options of [Account.Plan]. Nil means all defaults.
+// DeployOptions are the options of [Account.Prepare]. Nil means all defaults.
 type DeployOptions struct {
 	// Code is the function's zip file. Default: that of [FunctionCode].
 	Code []byte
@@ -29,7 +29,7 @@ type DeployOptions struct {
 	CodeBucket string
 	// Parameters are values of the template's parameters, by name. Default: those of the template.
 	Parameters map[string]string
-	// TakeOver plans the take-over of a stack of the Python library, for [Plan.TakeOver], or what is
+	// TakeOver plans the take-over of a stack of the Python library, for [Deployment.TakeOver], or what is
 	// left of one that was interrupted. Default: false, such a stack is an error.
 	TakeOver bool
 	// Overwrite undoes what somebody changed by hand in the stack's template. Default: false, such a
@@ -59,13 +59,13 @@ type Change struct {
 	Maybe bool
 }
 
-// Plan is a change of a stack that is prepared and not made yet.
-type Plan struct {
+// Deployment is a change of a stack that is prepared and not made yet.
+type Deployment struct {
 	// Stack is the name of the stack.
 	Stack string
 	// Create reports that the stack does not exist yet.
 	Create bool
-	// Changes are what is done with each resource, by ID; see [Plan.Empty].
+	// Changes are what is done with each resource, by ID; see [Deployment.Empty].
 	Changes []Change
 	// Template has the options of the stack.
 	Template *Template
@@ -85,22 +85,22 @@ type Plan struct {
 // maxBody is the largest template that a call may have, in bytes.
 const maxBody = 51_200
 
-// Plan prepares the deployment of a template: a new stack with the name [Template.Stack], or an
+// Prepare prepares the deployment of a template: a new stack with the name [Template.Stack], or an
 // update of the one that exists. It changes nothing, but an update leaves a change set until
-// [Plan.Execute] or [Plan.Discard].
+// [Deployment.Execute] or [Deployment.Discard].
 //
 // Errors have the code [weir.Invalid] for an option that is wrong; [weir.Conflict] for a stack that
 // is being changed, has failed, was edited by hand, or is not weir's, for a table that exists
 // already or would be deleted, and for one that has no stream; and [weir.Unsupported] for a stack
 // that a newer weir has deployed.
-func (a *Account) Plan(ctx context.Context, t *Template, o *DeployOptions) (*Plan, error) {
+func (a *Account) Prepare(ctx context.Context, t *Template, o *DeployOptions) (*Deployment, error) {
 	if o == nil {
 		o = &DeployOptions{}
 	}
 	if t.Stack == "" {
 		return nil, fault(weir.Invalid, "stack", "", "needs a name")
 	}
-	p := &Plan{
+	p := &Deployment{
 		Stack: t.Stack, Template: t, Table: cmp.Or(t.Table, t.Stack), account: a,
 		named: !t.NoPolicies || !t.NoAggregator && t.FunctionRole == "",
 	}
@@ -133,12 +133,12 @@ func (a *Account) Plan(ctx context.Context, t *Template, o *DeployOptions) (*Pla
 		p.addAll(b)
 		return p, nil
 	}
-	return p, p.prepare(ctx)
+	return p, p.makeSet(ctx)
 }
 
 // write writes the template as a call may have it. Tags that are too many for that stay out of the
 // template: CloudFormation gives a resource the tags of its stack too.
-func (p *Plan) write() (*builder, error) {
+func (p *Deployment) write() (*builder, error) {
 	tags := maps.Clone(p.Template.Tags)
 	if tags == nil {
 		tags = map[string]string{}
@@ -171,7 +171,7 @@ func untagged(t *Template) *Template {
 }
 
 // setParameters sets the value of each parameter.
-func (p *Plan) setParameters(ctx context.Context, b *builder, given map[string]string) error {
+func (p *Deployment) setParameters(ctx context.Context, b *builder, given map[string]string) error {
 	own := map[string]string{}
 	if p.code != nil {
 		own[codeBucketParameter], own[codeKeyParameter] = p.code.bucket, p.code.key
@@ -205,14 +205,14 @@ func (p *Plan) setParameters(ctx context.Context, b *builder, given map[string]s
 }
 
 // addAll fills in the changes of a new stack: each resource is added.
-func (p *Plan) addAll(b *builder) {
+func (p *Deployment) addAll(b *builder) {
 	for _, id := range slices.Sorted(maps.Keys(b.resources)) {
 		r, _ := b.resources[id].(object)
 		p.Changes = append(p.Changes, Change{Action: Add, ID: id, Type: fmt.Sprint(r["Type"])})
 	}
 }
 
-func (p *Plan) capabilities() []cfn.Capability {
+func (p *Deployment) capabilities() []cfn.Capability {
 	if p.named {
 		return []cfn.Capability{cfn.CapabilityCapabilityNamedIam}
 	}
@@ -225,8 +225,8 @@ const (
 	setLooks = 150
 )
 
-// prepare makes the change set of an update, and fills in its changes.
-func (p *Plan) prepare(ctx context.Context) error {
+// makeSet makes the change set of an update, and fills in its changes.
+func (p *Deployment) makeSet(ctx context.Context) error {
 	stacks := p.account.stacks
 	name := "weir-" + time.Now().UTC().Format("20060102-150405.000000000")
 	out, err := stacks.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{
@@ -262,7 +262,7 @@ func isUnchanged(err error) bool {
 }
 
 // readSet waits for the change set, and reads it.
-func (p *Plan) readSet(ctx context.Context) (unchanged bool, err error) {
+func (p *Deployment) readSet(ctx context.Context) (unchanged bool, err error) {
 	in := &cloudformation.DescribeChangeSetInput{ChangeSetName: &p.set, StackName: &p.Stack}
 	for look := 0; ; look++ {
 		out, err := p.account.stacks.DescribeChangeSet(ctx, in)
@@ -324,7 +324,7 @@ func newChange(r *cfn.ResourceChange) Change {
 }
 
 // keepsData returns an error for a plan that would lose the table's items.
-func (p *Plan) keepsData() error {
+func (p *Deployment) keepsData() error {
 	for i := range p.Changes {
 		c := &p.Changes[i]
 		if c.ID != tableID || c.Action != Remove && c.Action != Replace {
@@ -338,7 +338,7 @@ func (p *Plan) keepsData() error {
 }
 
 // Discard forgets a plan. It deletes the change set of an update.
-func (p *Plan) Discard(ctx context.Context) error {
+func (p *Deployment) Discard(ctx context.Context) error {
 	if p.set == "" {
 		return nil
 	}
