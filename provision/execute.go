@@ -42,6 +42,8 @@ func (p *Deployment) Execute(ctx context.Context, progress func(*Event)) error {
 		out, err := p.account.stacks.CreateStack(ctx, &cloudformation.CreateStackInput{
 			StackName: &p.Stack, TemplateBody: &p.body, Parameters: p.parameters, Tags: p.tags,
 			Capabilities: p.capabilities(),
+			// Otherwise a failure would leave the archive's bucket, which a deletion keeps.
+			RetainExceptOnCreate: aws.Bool(true),
 		})
 		if err != nil {
 			return p.account.classify(p.Stack, err)
@@ -57,7 +59,7 @@ func (p *Deployment) Execute(ctx context.Context, progress func(*Event)) error {
 		return err
 	}
 	_, err = p.account.stacks.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{
-		ChangeSetName: &p.set, StackName: &p.Stack,
+		ChangeSetName: &p.set, StackName: &p.Stack, RetainExceptOnCreate: aws.Bool(true),
 	})
 	if err != nil {
 		return p.account.classify(p.Stack, err)
