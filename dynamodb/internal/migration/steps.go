@@ -13,6 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/oldtable"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -21,8 +22,6 @@ const (
 	// no release: those before 0.15 check it first, ignore that they are too old, and then do
 	// not check the schema version.
 	lockedClientMin = "0.0.0"
-	// clientMin is the client_min_version of a table that was migrated.
-	clientMin = "0.17.0"
 	// updatedBy is the writer that the version record names.
 	updatedBy = "weir"
 	// writeTimeout is the time after which the outcome of an unanswered write of a bucket item
@@ -225,7 +224,8 @@ func (m *Migration) mark(ctx context.Context) error {
 			return err
 		}
 		err := m.advance(ctx, schema.MigratingBuckets, func(v *schema.Version) {
-			v.Migration, v.Schema, v.ClientMin, v.Lambda = "", schema.SchemaVersion, clientMin, ""
+			v.Migration, v.Schema, v.Lambda = "", schema.SchemaVersion, ""
+			v.ClientMin = tables.UnderstoodRelease
 		})
 		if err != nil {
 			return err
