@@ -40,6 +40,8 @@ func TestRows(t *testing.T) {
 		want      []string
 	}{
 		{"GetItem", &ddb.GetItemInput{Key: item("n/ENTITY#a")}, []string{"GetItem table {ns}/ENTITY#*"}},
+		{"GetItem", &ddb.GetItemInput{Key: item("SYSTEM#")}, []string{"GetItem table SYSTEM#"}},
+		{"GetItem", &ddb.GetItemInput{Key: item("RESOURCE#a/b")}, []string{"GetItem table RESOURCE#*"}},
 		{"PutItem", &ddb.PutItemInput{Item: item("_/SYSTEM#")}, []string{"PutItem table _/SYSTEM#"}},
 		{"DeleteItem", &ddb.DeleteItemInput{Key: item("n/LEASES#1#2")}, []string{"DeleteItem table {ns}/LEASES#*"}},
 		{"Query", query, []string{"Query GSI4 {ns}"}},

@@ -101,15 +101,18 @@ func rowOf(verb string, c Call) string {
 	if c.Partition == "" {
 		return row
 	}
+	prefix := "{ns}/"
 	ns, rest, whole := strings.Cut(c.Partition, "/")
-	if ns != "_" {
-		ns = "{ns}"
-	}
-	if !whole {
-		return row + " " + ns
+	switch {
+	case strings.Contains(ns, "#"): // A table of an older layout has no namespaces.
+		prefix, rest = "", c.Partition
+	case !whole:
+		return row + " {ns}"
+	case ns == "_":
+		prefix = "_/"
 	}
 	kind, name, _ := strings.Cut(rest, "#")
-	row += " " + ns + "/" + kind + "#"
+	row += " " + prefix + kind + "#"
 	switch {
 	case name != "":
 		return row + "*"
