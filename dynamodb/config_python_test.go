@@ -43,11 +43,17 @@ type pythonStep struct {
 // python makes the Python library run steps on the store's table, and returns the results.
 func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	t.Helper()
+	return s.pythonAt(t, testkit.DynamoDB(t).Endpoint(), steps...)
+}
+
+// pythonAt is python with another address of DynamoDB Local.
+func (s *Store) pythonAt(t *testing.T, endpoint string, steps ...pyStep) []json.RawMessage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	local := testkit.DynamoDB(t)
 	spec, err := json.Marshal(map[string]string{
-		"endpoint": local.Endpoint(), "table": s.client.TableName, "namespace": s.options.Namespace,
+		"endpoint": endpoint, "table": s.client.TableName, "namespace": s.options.Namespace,
 	})
 	if err != nil {
 		t.Fatal(err)

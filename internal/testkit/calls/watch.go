@@ -72,6 +72,11 @@ func (w *Watch) see(made []Call) error {
 	if err != nil {
 		return err
 	}
+	return w.add(verbs, made)
+}
+
+// add adds the rows of a call, and returns an error for one that the file does not have.
+func (w *Watch) add(verbs []string, made []Call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, verb := range verbs {
