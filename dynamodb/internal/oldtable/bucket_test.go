@@ -68,13 +68,14 @@ func TestParseBuckets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := fmt.Sprint(b.Bucket.RefilledMS)
+			var got strings.Builder
+			got.WriteString(fmt.Sprint(b.Bucket.RefilledMS))
 			for _, l := range b.Bucket.Limits {
-				got += fmt.Sprintf(" %s %d/%d %d in %d, consumed %d now, %d before", l.Name, l.Balance,
-					l.Capacity, l.Refill, l.PeriodMS, l.Consumed, b.Consumed[l.Name])
+				got.WriteString(fmt.Sprintf(" %s %d/%d %d in %d, consumed %d now, %d before", l.Name, l.Balance,
+					l.Capacity, l.Refill, l.PeriodMS, l.Consumed, b.Consumed[l.Name]))
 			}
-			if got != tc.want {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
+			if got.String() != tc.want {
+				t.Errorf("got  %s\nwant %s", got.String(), tc.want)
 			}
 			if b.Bucket.ID().PK() != "ns/BUCKET#bot#gpt-4#0" || b.Bucket.Writes == nil {
 				t.Errorf("got %+v", b.Bucket)
