@@ -18,6 +18,28 @@ func TestPythonCalls(t *testing.T) {
 	s := withPython(t)
 	functions := schema.Item{schema.AttrLambdaVersion: schema.String(admin.MovesSince)}
 	s.also(t, schema.VersionKey(), functions) // otherwise the library refuses to change a parent
+	for _, part := range pythonParts() {
+		proxy, err := calls.New(t, callsFile).Proxy(testkit.DynamoDB(t).Endpoint(), part.verb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(proxy)
+		for i, answer := range s.pythonAt(t, server.URL, part.steps...) {
+			if bytes.Contains(answer, []byte(`"error"`)) {
+				t.Errorf("%s: %s", part.steps[i].method, answer)
+			}
+		}
+		server.Close()
+	}
+}
+
+// pythonPart are steps with one verb.
+type pythonPart struct {
+	verb  string
+	steps []pyStep
+}
+
+func pythonParts() []pythonPart {
 	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }
 	on := func(name string) map[string]any {
 		return map[string]any{"entity_id": name, "resource": "gpt-4o"}
@@ -27,10 +49,7 @@ func TestPythonCalls(t *testing.T) {
 		return base
 	}
 	rpm := []any{pyLimit("rpm", 5, 5, 60)}
-	for _, part := range []struct {
-		verb  string
-		steps []pyStep
-	}{
+	return []pythonPart{
 		{calls.Administer, []pyStep{
 			{"create_entity", entity("org")},
 			{"create_entity", with(with(entity("acme"), "parent_id", "org"), "cascade", true)},
@@ -76,17 +95,5 @@ func TestPythonCalls(t *testing.T) {
 			{"delete_system_defaults", map[string]any{}},
 			{"delete_entity", entity("acme")},
 		}},
-	} {
-		proxy, err := calls.New(t, callsFile).Proxy(testkit.DynamoDB(t).Endpoint(), part.verb)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := httptest.NewServer(proxy)
-		for i, answer := range s.pythonAt(t, server.URL, part.steps...) {
-			if bytes.Contains(answer, []byte(`"error"`)) {
-				t.Errorf("%s: %s", part.steps[i].method, answer)
-			}
-		}
-		server.Close()
 	}
 }

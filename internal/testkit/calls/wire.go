@@ -76,6 +76,7 @@ type wireInput struct {
 // ofJSON is [Of] for the body of a call.
 func ofJSON(operation string, body []byte) ([]Call, error) {
 	in := &wireInput{}
+	//nolint:musttag // The fields have DynamoDB's names.
 	if err := json.Unmarshal(body, in); err != nil {
 		return nil, fmt.Errorf("calls: read %s: %w", operation, err)
 	}
@@ -109,9 +110,9 @@ func (in *wireInput) batch(operation string) (all []Call, err error) {
 		var gets struct{ Keys []wireItem }
 		var writes []map[string]wireWrite
 		if operation == "BatchGetItem" {
-			err = json.Unmarshal(of, &gets)
+			err = json.Unmarshal(of, &gets) //nolint:musttag // As said.
 		} else {
-			err = json.Unmarshal(of, &writes)
+			err = json.Unmarshal(of, &writes) //nolint:musttag // As said.
 		}
 		if err != nil {
 			return nil, fmt.Errorf("calls: read %s: %w", operation, err)
