@@ -32,7 +32,7 @@ type before struct {
 func beforeKey(stack string) string { return stack + "/weir-before-take-over.json" }
 
 // TakeOver makes the change of a plan for a stack of the Python library, or goes on with a take-over
-// that was interrupted. Lambda allows one mapping of a stream to a function, so CloudFormation cannot
+// that was interrupted. For a stack that is weir's already it is [Deployment.Execute]. Lambda allows one mapping of a stream to a function, so CloudFormation cannot
 // replace the library's by weir's in one update. The steps are:
 //
 //  1. the library's mapping is turned off, and what Lambda has given it ends;
@@ -47,17 +47,18 @@ func (p *Deployment) TakeOver(
 	ctx context.Context, function string, count func(context.Context) error,
 	progress func(*Event),
 ) error {
+	info, err := p.account.Describe(ctx, p.Stack)
+	if err != nil {
+		return err
+	}
+	done := info.made != nil && !info.made.Paused
+	if done || p.Template.NoAggregator {
+		return p.Execute(ctx, progress)
+	}
 	if err := p.Discard(ctx); err != nil {
 		return err
 	}
-	if p.Template.NoAggregator {
-		return p.again(ctx, false, progress)
-	}
 	if err := p.account.send(ctx, p.code); err != nil {
-		return err
-	}
-	info, err := p.account.Describe(ctx, p.Stack)
-	if err != nil {
 		return err
 	}
 	if info.MadeBy == MadeByPython {
