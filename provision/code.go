@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// code is the function's zip file, and where it is kept.
+// code is the function's zip file, with the bucket and the key under which it is kept.
 type code struct {
 	data        []byte
 	bucket, key string

@@ -32,12 +32,12 @@ type DeployOptions struct {
 	// TakeOver plans the take-over of a stack of the Python library, for [Deployment.TakeOver], or what is
 	// left of one that was interrupted. Default: false, such a stack is an error.
 	TakeOver bool
-	// Overwrite undoes what somebody changed by hand in the stack's template. Default: false, such a
+	// Overwrite undoes changes that were made to the stack's template by hand. Default: false, such a
 	// stack is an error.
 	Overwrite bool
 }
 
-// Action is what is done with a resource.
+// Action is the kind of a change of a resource.
 type Action string
 
 // The actions.
@@ -48,7 +48,7 @@ const (
 	Remove  Action = "remove"
 )
 
-// Change is what a plan does with a resource.
+// Change is the change of one resource.
 type Change struct {
 	Action Action
 	// ID is the name in the template, and Physical the one that AWS knows it by; empty if it is new.
@@ -65,7 +65,7 @@ type Deployment struct {
 	Stack string
 	// Create reports that the stack does not exist yet.
 	Create bool
-	// Changes are what is done with each resource, by ID; see [Deployment.Empty].
+	// Changes has the changes of resources, by ID; see [Deployment.Empty].
 	Changes []Change
 	// Template has the options of the stack.
 	Template *Template

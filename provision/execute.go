@@ -19,7 +19,7 @@ type Event struct {
 	At time.Time
 	// ID is the name of the resource in the template, or that of the stack.
 	ID, Type, Status string
-	// Reason says why the status is what it is; usually empty.
+	// Reason explains the status; usually empty.
 	Reason string
 }
 

@@ -24,7 +24,7 @@ type Function struct {
 	Current *bool
 	// Mapping is the state of the event source mapping, such as "Enabled"; empty if there is none.
 	Mapping string
-	// LastResult is what became of the last batch, such as "OK"; empty if Lambda does not say.
+	// LastResult is the result of the last batch, such as "OK"; empty if Lambda has none.
 	LastResult string
 }
 
@@ -81,7 +81,7 @@ func (a *Account) mapping(
 
 // Finding is something about a stack that its operator should know.
 type Finding struct {
-	// What is the part of the stack that it is about, such as "template" or a resource.
+	// What names a part of the stack, such as "template" or a resource.
 	What string
 	// Problem says what is wrong with it, and Todo what to do.
 	Problem, Todo string

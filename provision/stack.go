@@ -144,7 +144,7 @@ type Info struct {
 type Resource struct {
 	// ID is the name in the template, and Physical the one that AWS knows it by.
 	ID, Type, Physical, Status string
-	// Reason says why the status is what it is; usually empty.
+	// Reason explains the status; usually empty.
 	Reason string
 }
 

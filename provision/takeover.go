@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// before is what a stack was before weir took it over, so that it can be handed back.
+// before is the state of a stack before weir took it over, for a hand-back.
 type before struct {
 	Template   string            `json:"template"`
 	Parameters map[string]string `json:"parameters"`
@@ -78,7 +78,8 @@ func (p *Deployment) TakeOver(
 	return p.again(ctx, false, progress)
 }
 
-// again prepares the change anew, with or without what invokes the function, and makes it.
+// again prepares the change for the present stack, with or without the mapping and the schedule, and
+// makes it.
 func (p *Deployment) again(ctx context.Context, paused bool, progress func(*Event)) error {
 	t := *p.Template
 	t.paused = paused

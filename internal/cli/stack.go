@@ -39,7 +39,7 @@ Region and credentials come from the AWS SDK's default chain; --region names ano
 // stackRun is the function of a command that calls AWS.
 type stackRun func(cmd *cobra.Command, args []string, of *stackCall) error
 
-// stackCall is what such a command has for its calls.
+// stackCall has the account and the flags of such a command.
 type stackCall struct {
 	options provision.Options
 	output  *console.Choice

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/provision"
 )
 
-// checkBody is what a check found, as --output json prints it.
+// checkBody is the result of a check, as --output json prints it.
 type checkBody struct {
 	Stack    string        `json:"stack"`
 	OK       bool          `json:"ok"`

@@ -93,8 +93,8 @@ func (c *Table) SetFunction(ctx context.Context, version string) error {
 	return client.Classify(err)
 }
 
-// EndCounting deletes the record by which weir's aggregators count the table. What they have counted
-// stays.
+// EndCounting deletes the record by which weir's aggregators count the table. The usage that
+// they have counted stays.
 func (c *Table) EndCounting(ctx context.Context) error {
 	_, err := c.API.DeleteItem(ctx, &ddb.DeleteItemInput{
 		TableName: &c.TableName, Key: schema.AggregatorKey().Item(),
