@@ -26,12 +26,18 @@ const (
 	callBackoff = 25 * time.Millisecond
 )
 
+// retryCost is the part that a retry takes of the SDK's budget of 500, which successful calls fill up
+// again. A dearer one, as newer releases of the SDK have it, ends retries after a few failures in a
+// row, and then the outcome of a write is unknown more often.
+const retryCost = 5
+
 // newRetryer returns a retryer that repeats calls that were certainly not applied or are safe to
 // repeat. attemptMiddleware has turned the errors of all others into an [UnknownError], which is
 // not retryable.
 func newRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.Backoff = CallAttempts, retry.BackoffDelayerFunc(callPause)
+		o.RetryCost = retryCost
 		o.Retryables = append(slices.Clone(retry.DefaultRetryables),
 			retry.IsErrorRetryableFunc(conflicted))
 	})
