@@ -30,13 +30,14 @@ type proxy struct {
 	endpoint string
 
 	mu      sync.Mutex
+	kept    map[string]string                   // answers to actions that are not passed on
 	answers map[string]func(real string) string // by action; real is moto's answer
 	calls   []string
 }
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
-	p := &proxy{answers: map[string]func(string) string{}}
+	p := &proxy{answers: map[string]func(string) string{}, kept: map[string]string{}}
 	moto := testkit.Moto(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -45,6 +46,13 @@ func newProxy(t *testing.T) *proxy {
 		}
 		form, _ := url.ParseQuery(string(body))
 		action := form.Get("Action")
+		p.mu.Lock()
+		own, keep := p.kept[action]
+		p.mu.Unlock()
+		if keep {
+			_, _ = io.WriteString(w, own)
+			return
+		}
 		on, err := http.NewRequestWithContext(r.Context(), r.Method, moto+r.URL.String(),
 			bytes.NewReader(body))
 		if err != nil {
@@ -82,6 +90,13 @@ func newProxy(t *testing.T) *proxy {
 	t.Cleanup(server.Close)
 	p.endpoint = server.URL
 	return p
+}
+
+// keep sets the answer to an action that is not passed on.
+func (p *proxy) keep(action, answer string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept[action] = answer
 }
 
 // answer sets the answer to an action.
@@ -282,6 +297,16 @@ func TestParameters(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
 	}
+	for value, want := range map[string]string{
+		"abc": "must be a number", "1": "must be from 75 to 900", "": "must not be empty",
+	} {
+		o.Parameters = map[string]string{"LambdaTimeout": value}
+		_, err := a.Prepare(t.Context(), of, o)
+		refuses(t, value, err, weir.Invalid, want)
+	}
+	o.Parameters = map[string]string{"LogRetentionDays": "2"}
+	_, err := a.Prepare(t.Context(), of, o)
+	refuses(t, "2 days of logs", err, weir.Invalid, "must be one of [1 3 5 7")
 	o.Parameters = map[string]string{"LambdaTimeout": "300"}
 	deploy(t, a, of, o)
 	if got := describe(t, a, "limits").Parameters["LambdaTimeout"]; got != "300" {

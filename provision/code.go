@@ -148,14 +148,15 @@ func isMissingObject(err error) bool {
 	return ok && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "NotFound")
 }
 
-// empty deletes the objects of a bucket under a prefix, in all their versions, and then the bucket if
-// nothing is left in it and last is set. A bucket that does not exist is empty.
-func (a *Account) empty(ctx context.Context, bucket, prefix string, last bool) (int, error) {
-	n, left := 0, false
-	pages := s3.NewListObjectVersionsPaginator(a.objects,
-		&s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+// maxPages bounds the pages that are deleted of a bucket into which something still writes.
+const maxPages = 10_000
+
+// empty deletes the objects of a bucket under a prefix, in all their versions, and returns how many
+// it deleted. A bucket that does not exist is empty.
+func (a *Account) empty(ctx context.Context, bucket, prefix string) (n int, err error) {
+	for range maxPages {
+		page, err := a.objects.ListObjectVersions(ctx,
+			&s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix})
 		if isMissingBucket(err) {
 			return n, nil
 		}
@@ -172,7 +173,7 @@ func (a *Account) empty(ctx context.Context, bucket, prefix string, last bool) (
 			objects = append(objects, s3types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
 		}
 		if len(objects) == 0 {
-			continue
+			return n, nil
 		}
 		out, err := a.objects.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 			Bucket: &bucket, Delete: &s3types.Delete{Objects: objects, Quiet: aws.Bool(true)},
@@ -180,15 +181,21 @@ func (a *Account) empty(ctx context.Context, bucket, prefix string, last bool) (
 		if err != nil {
 			return n, a.bucketError(bucket, err)
 		}
-		left = left || len(out.Errors) > 0
 		n += len(objects) - len(out.Errors)
+		if len(out.Errors) > 0 {
+			first := &out.Errors[0]
+			return n, fault(weir.Conflict, "bucket", bucket, "still has "+aws.ToString(first.Key)+
+				", which S3 does not delete: "+aws.ToString(first.Message))
+		}
 	}
-	if !last || left {
-		return n, nil
-	}
+	return n, fault(weir.Conflict, "bucket", bucket, "is not empty: something writes to it")
+}
+
+// deleteIfEmpty deletes a bucket, unless it has objects, such as the code of another stack.
+func (a *Account) deleteIfEmpty(ctx context.Context, bucket string) error {
 	_, err := a.objects.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket})
-	if err != nil && strings.Contains(err.Error(), "BucketNotEmpty") {
-		return n, nil // another stack has code in it
+	if isMissingBucket(err) || err != nil && strings.Contains(err.Error(), "BucketNotEmpty") {
+		return nil
 	}
-	return n, a.bucketError(bucket, err)
+	return a.bucketError(bucket, err)
 }

@@ -2,13 +2,17 @@ package provision
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/weir-limiter/weir"
 )
@@ -62,27 +66,45 @@ func (a *Account) Delete(
 			done.Archive = r.Physical
 		}
 	}
-	if err := a.unprotect(ctx, stack, done.Table, o.Unprotect); err != nil {
-		return nil, err
-	}
-	last, err := a.lastEvent(ctx, info.ID)
+	unprotected, err := a.unprotect(ctx, stack, done.Table, o.Unprotect)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.stacks.DeleteStack(ctx,
-		&cloudformation.DeleteStackInput{StackName: &stack}); err != nil {
-		return nil, a.classify(stack, err)
-	}
-	if err := a.follow(ctx, stack, info.ID, last, progress); err != nil {
+	if err := a.deleteStack(ctx, info, progress); err != nil {
+		if unprotected {
+			err = errors.Join(err, a.protect(ctx, done.Table, true))
+		}
 		return nil, err
 	}
 	if o.Archive && done.Archive != "" {
-		if done.Objects, err = a.empty(ctx, done.Archive, "", true); err != nil {
-			return done, err
+		done.Objects, err = a.empty(ctx, done.Archive, "")
+		if err == nil {
+			_, err = a.objects.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &done.Archive})
+			err = a.bucketError(done.Archive, err)
+		}
+		if err != nil {
+			return done, fmt.Errorf("the stack is deleted, and its archive is not: %w", err)
 		}
 		done.Archive, done.DeletedArchive = "", done.Archive
 	}
 	return done, a.deleteCode(ctx, info)
+}
+
+// deleteStack deletes the stack alone.
+func (a *Account) deleteStack(ctx context.Context, info *Info, progress func(*Event)) error {
+	last, err := a.lastEvent(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	_, err = a.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{
+		StackName: &info.Name, ClientRequestToken: aws.String("weir-" + rand.Text()),
+	})
+	if err != nil {
+		return a.classify(info.Name, err)
+	}
+	return a.follow(ctx, &following{
+		stack: info.Name, id: info.ID, last: last, deletion: true, progress: progress,
+	})
 }
 
 // mayDelete returns an error for a stack that must not be deleted.
@@ -91,7 +113,8 @@ func (i *Info) mayDelete() error {
 	case i.MadeBy == MadeByPython:
 		return fault(weir.Conflict, "stack", i.Name,
 			"was deployed by the Python library: delete it with zae-limiter delete --name "+i.Name)
-	case i.MadeBy == "":
+	case i.MadeBy == "",
+		i.made == nil && i.Status != string(cfn.StackStatusReviewInProgress):
 		return fault(weir.Conflict, "stack", i.Name, "is not weir's")
 	case strings.HasSuffix(i.Status, "_IN_PROGRESS") &&
 		i.Status != string(cfn.StackStatusReviewInProgress):
@@ -101,34 +124,44 @@ func (i *Info) mayDelete() error {
 }
 
 // unprotect takes off the deletion protection of a table, or refuses a table that has it.
-func (a *Account) unprotect(ctx context.Context, stack, table string, off bool) error {
+func (a *Account) unprotect(
+	ctx context.Context, stack, table string, off bool,
+) (changed bool, err error) {
 	if table == "" {
-		return nil
+		return false, nil
 	}
 	d, err := a.describeTable(ctx, table)
 	if err != nil || d == nil || !aws.ToBool(d.DeletionProtectionEnabled) {
-		return err
+		return false, err
 	}
 	if !off {
-		return fault(weir.Conflict, "stack", stack, "has a table with deletion protection, "+table+
-			": --unprotect takes it off and deletes the table with all its items")
+		return false, fault(weir.Conflict, "stack", stack, "has a table with deletion protection, "+
+			table+": --unprotect takes it off and deletes the table with all its items")
 	}
-	_, err = a.tables.UpdateTable(ctx, &dynamodb.UpdateTableInput{
-		TableName: &table, DeletionProtectionEnabled: aws.Bool(false),
+	return true, a.protect(ctx, table, false)
+}
+
+// protect turns the deletion protection of a table on or off. A table that does not exist needs none.
+func (a *Account) protect(ctx context.Context, table string, on bool) error {
+	_, err := a.tables.UpdateTable(context.WithoutCancel(ctx), &dynamodb.UpdateTableInput{
+		TableName: &table, DeletionProtectionEnabled: &on,
 	})
-	return a.classify(stack, err)
+	if _, missing := errors.AsType[*ddb.ResourceNotFoundException](err); missing {
+		return nil
+	}
+	return a.classify("", err)
 }
 
 // deleteCode deletes the function's code, in all its versions.
 func (a *Account) deleteCode(ctx context.Context, info *Info) error {
-	if info.Parameters[codeBucketParameter] == "" {
-		return nil
-	}
 	bucket, account, err := a.bucketOf(ctx, info)
 	if err != nil {
 		return err
 	}
-	_, err = a.empty(ctx, bucket, codePrefix(info.Name), bucket == a.codeBucket(account))
+	_, err = a.empty(ctx, bucket, codePrefix(info.Name))
+	if err == nil && bucket == a.codeBucket(account) {
+		err = a.deleteIfEmpty(ctx, bucket)
+	}
 	if e, ok := errors.AsType[*weir.Error](err); ok {
 		e.Reason = "the stack is deleted, and the code of its function is left: " + e.Reason
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,6 +72,9 @@ type Deployment struct {
 	Template *Template
 	// Table is the name of its table.
 	Table string
+	// Left has, after [Deployment.Execute], the failures to delete resources that the update removed.
+	// CloudFormation has forgotten them, and they are still there.
+	Left []Event
 
 	account    *Account
 	body       string
@@ -185,12 +189,16 @@ func (p *Deployment) setParameters(ctx context.Context, b *builder, given map[st
 	}
 	for _, name := range sortedKeys(given) {
 		_, has := b.parameters[name]
-		switch {
+		switch reason := parameterFault(b.parameters[name], given[name]); {
 		case own[name] != "":
 			return fault(weir.Invalid, "parameters."+name, given[name], "is set by the deployment itself")
+		case !has && len(b.parameters) == 0:
+			return fault(weir.Invalid, "parameters."+name, given[name], "is unknown: the template has none")
 		case !has:
 			return fault(weir.Invalid, "parameters."+name, given[name],
 				"is unknown: the template has "+strings.Join(slices.Sorted(maps.Keys(b.parameters)), ", "))
+		case reason != "":
+			return fault(weir.Invalid, "parameters."+name, given[name], reason)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.parameters)) {
@@ -202,6 +210,30 @@ func (p *Deployment) setParameters(ctx context.Context, b *builder, given map[st
 		p.parameters = append(p.parameters, cfn.Parameter{ParameterKey: &name, ParameterValue: &value})
 	}
 	return nil
+}
+
+// parameterFault returns the reason why CloudFormation would refuse a value of a parameter.
+func parameterFault(parameter any, value string) string {
+	p, _ := parameter.(object)
+	if value == "" {
+		return "must not be empty"
+	}
+	if p["Type"] != "Number" {
+		return ""
+	}
+	n, err := strconv.Atoi(value)
+	least, bounded := p["MinValue"].(int)
+	most, _ := p["MaxValue"].(int)
+	allowed, listed := p["AllowedValues"].([]int)
+	switch {
+	case err != nil:
+		return "must be a number"
+	case bounded && (n < least || n > most):
+		return fmt.Sprintf("must be from %d to %d", least, most)
+	case listed && !slices.Contains(allowed, n):
+		return fmt.Sprintf("must be one of %d", allowed)
+	}
+	return ""
 }
 
 // addAll fills in the changes of a new stack: each resource is added.
@@ -327,14 +359,22 @@ func newChange(r *cfn.ResourceChange) Change {
 func (p *Deployment) keepsData() error {
 	for i := range p.Changes {
 		c := &p.Changes[i]
-		if c.ID != tableID || c.Action != Remove && c.Action != Replace {
+		if c.ID != tableID || c.Action != Remove && c.Action != Replace && !c.Maybe {
 			continue
 		}
 		return fault(weir.Conflict, "stack", p.Stack, "would lose its table "+c.Physical+
-			", because the update would "+string(c.Action)+" it: deploy with the flags that it has, "+
+			", because the update would "+c.Action.of(c.Maybe)+" it: deploy with the flags that it has, "+
 			"which weir stack status prints, or use another stack")
 	}
 	return nil
+}
+
+// of returns what an action does, or may do.
+func (a Action) of(maybe bool) string {
+	if maybe {
+		return "perhaps " + string(Replace)
+	}
+	return string(a)
 }
 
 // Discard forgets a plan. It deletes the change set of an update.
@@ -357,9 +397,11 @@ func (a *Account) streamOf(ctx context.Context, table string) (string, error) {
 	case d == nil:
 		return "", fault(weir.NotFound, "table", table, "does not exist in region "+a.region+
 			": name another, or leave out --existing to create it")
-	case d.LatestStreamArn == nil || d.StreamSpecification == nil:
+	case d.LatestStreamArn == nil || d.StreamSpecification == nil ||
+		d.StreamSpecification.StreamViewType != ddb.StreamViewTypeNewAndOldImages:
 		return "", fault(weir.Conflict, "table", table,
-			"has no stream, which the function reads: turn it on with weir table stream on")
+			"has no stream of new and old images, which the function reads: turn it on with "+
+				"weir table stream on")
 	}
 	return *d.LatestStreamArn, nil
 }

@@ -22,6 +22,8 @@ type FailedError struct {
 	// Events are those of the resources that failed first, in order. What CloudFormation only
 	// cancelled because of them is not among them.
 	Events []Event
+	// Reason is that of the stack itself, if no resource failed.
+	Reason string
 	// Advice says what to do.
 	Advice string
 }
@@ -36,6 +38,9 @@ func (e *FailedError) Error() string {
 		if v.Reason != "" {
 			b.WriteString(": " + strings.TrimRight(v.Reason, ". "))
 		}
+	}
+	if e.Reason != "" {
+		b.WriteString(": " + strings.TrimRight(e.Reason, ". "))
 	}
 	if e.Advice != "" {
 		b.WriteString("; " + e.Advice)

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -39,16 +40,7 @@ func (p *Deployment) Execute(ctx context.Context, progress func(*Event)) error {
 		}
 	}
 	if p.Create {
-		out, err := p.account.stacks.CreateStack(ctx, &cloudformation.CreateStackInput{
-			StackName: &p.Stack, TemplateBody: &p.body, Parameters: p.parameters, Tags: p.tags,
-			Capabilities: p.capabilities(),
-			// Otherwise a failure would leave the archive's bucket, which a deletion keeps.
-			RetainExceptOnCreate: aws.Bool(true),
-		})
-		if err != nil {
-			return p.account.classify(p.Stack, err)
-		}
-		return p.account.follow(ctx, p.Stack, aws.ToString(out.StackId), "", progress)
+		return p.create(ctx, progress)
 	}
 	info, err := p.account.lookUp(ctx, p.Stack)
 	if err != nil {
@@ -60,12 +52,44 @@ func (p *Deployment) Execute(ctx context.Context, progress func(*Event)) error {
 	}
 	_, err = p.account.stacks.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{
 		ChangeSetName: &p.set, StackName: &p.Stack, RetainExceptOnCreate: aws.Bool(true),
+		ClientRequestToken: aws.String("weir-" + rand.Text()),
 	})
 	if err != nil {
 		return p.account.classify(p.Stack, err)
 	}
 	p.set = ""
-	return p.account.follow(ctx, p.Stack, info.ID, last, progress)
+	f := &following{stack: p.Stack, id: info.ID, last: last, progress: progress}
+	err = p.account.follow(ctx, f)
+	if err == nil {
+		p.Left = f.failed
+	}
+	return err
+}
+
+// create makes a new stack. If AWS refuses it, the code does not stay.
+func (p *Deployment) create(ctx context.Context, progress func(*Event)) error {
+	out, err := p.account.stacks.CreateStack(ctx, &cloudformation.CreateStackInput{
+		StackName: &p.Stack, TemplateBody: &p.body, Parameters: p.parameters, Tags: p.tags,
+		Capabilities: p.capabilities(), ClientRequestToken: aws.String("weir-" + rand.Text()),
+		// Otherwise a failure would leave the archive's bucket, which a deletion keeps.
+		RetainExceptOnCreate: aws.Bool(true),
+	})
+	if _, there := errors.AsType[*cfn.AlreadyExistsException](err); there {
+		return fault(weir.Conflict, "stack", p.Stack, "exists already: another deployment was faster")
+	}
+	if err != nil {
+		err = p.account.classify(p.Stack, err)
+		if c := p.code; c != nil && !errors.Is(err, weir.Unavailable) {
+			_, left := p.account.empty(ctx, c.bucket, c.key)
+			if left == nil && c.ours {
+				left = p.account.deleteIfEmpty(ctx, c.bucket)
+			}
+			err = errors.Join(err, left)
+		}
+		return err
+	}
+	return p.account.follow(ctx,
+		&following{stack: p.Stack, id: aws.ToString(out.StackId), progress: progress})
 }
 
 // Empty reports that the stack is as it should be. A plan without changes of resources may still
@@ -75,53 +99,112 @@ func (p *Deployment) Empty() bool { return !p.Create && p.set == "" }
 // followEvery is the time between two looks at a stack that is being changed.
 const followEvery = 3 * time.Second
 
-// follow waits until the change of a stack has ended, and reports the events after last.
-func (a *Account) follow(
-	ctx context.Context, stack, id, last string, progress func(*Event),
-) error {
-	var failed []Event
+// following is a change of a stack that is waited for.
+type following struct {
+	stack, id string
+	last      string // the ID of the newest event before the change
+	deletion  bool
+	progress  func(*Event) // may be nil
+
+	seen    bool // an event of the change
+	failed  []Event
+	reasons []string // of the stack itself, for a failure that no resource has
+}
+
+// The bounds of what a wait for a change puts up with.
+const (
+	// maxUnanswered is the largest number of looks in a row that AWS does not answer.
+	maxUnanswered = 10
+	// maxUnseen is the largest number of looks before the first event, while the stack may still have
+	// its status of before.
+	maxUnseen = 20
+)
+
+// follow waits until the change of a stack has ended, and reports its events.
+func (a *Account) follow(ctx context.Context, f *following) error {
+	unanswered, unseen := 0, 0
+	status := ""
 	for {
-		// The status is read before the events, so that none is missed at the end. A stack that is
-		// gone has no name any more, but events by its ID.
-		info, err := a.lookUp(ctx, stack)
-		if gone := errors.Is(err, weir.NotFound) || err == nil && info.ID != id; gone {
-			info = &Info{Status: string(cfn.StackStatusDeleteComplete)}
-		} else if err != nil {
-			return err
-		}
-		events, newest, err := a.events(ctx, id, last)
-		if err != nil {
-			return err
-		}
-		last = newest
-		for i := range events {
-			e := &events[i]
-			if progress != nil {
-				progress(e)
+		info, err := a.look(ctx, f)
+		switch {
+		case err == nil:
+			unanswered, status = 0, info.Status
+			if !f.seen {
+				unseen++
 			}
-			if e.Failed() && !strings.HasPrefix(e.Reason, "Resource creation cancelled") &&
-				!strings.HasPrefix(e.Reason, "Resource update cancelled") && e.ID != stack {
-				failed = append(failed, *e)
+			if strings.HasSuffix(status, "_IN_PROGRESS") || !f.seen && unseen < maxUnseen {
+				break
 			}
-		}
-		switch status := cfn.StackStatus(info.Status); {
-		case strings.HasSuffix(info.Status, "_IN_PROGRESS"):
-		case status == cfn.StackStatusCreateComplete, status == cfn.StackStatusUpdateComplete,
-			status == cfn.StackStatusDeleteComplete:
-			return nil
-		default:
-			return &FailedError{
-				Stack: stack, Status: info.Status, Events: failed, Advice: adviceAfter(status, stack),
+			return f.end(info)
+		case ctx.Err() == nil:
+			if unanswered++; unanswered > maxUnanswered || !errors.Is(err, weir.Unavailable) {
+				return err
 			}
 		}
 		if err := a.wait(ctx, followEvery); err != nil {
 			return &weir.Error{
-				Code: weir.Unavailable, Field: "stack", Value: stack, Err: err,
-				Reason: "is still being changed (" + info.Status + "), and AWS goes on with it: " +
-					"weir stack status " + stack + " shows it",
+				Code: weir.Unavailable, Field: "stack", Value: f.stack, Err: err,
+				Reason: "is still being changed (" + status + "), and AWS goes on with it: " +
+					"weir stack status " + f.stack + " shows it",
 			}
 		}
 	}
+}
+
+// look reads the status of the stack and then its new events, so that none is missed at the end. A
+// stack that is gone has no name any more, but events by its ID.
+func (a *Account) look(ctx context.Context, f *following) (*Info, error) {
+	info, err := a.lookUp(ctx, f.stack)
+	if gone := errors.Is(err, weir.NotFound) || err == nil && info.ID != f.id; gone {
+		info, f.seen = &Info{Status: string(cfn.StackStatusDeleteComplete)}, true
+	} else if err != nil {
+		return nil, err
+	}
+	events, newest, err := a.events(ctx, f.id, f.last)
+	if err != nil {
+		return nil, err
+	}
+	f.last = newest
+	for i := range events {
+		e := &events[i]
+		f.seen = true
+		if f.progress != nil {
+			f.progress(e)
+		}
+		switch {
+		case e.ID == f.stack && e.Reason != "" && e.Reason != "User Initiated":
+			f.reasons = append(f.reasons, e.Reason)
+		case e.ID != f.stack && e.Failed() && !strings.HasPrefix(e.Reason, "Resource creation cancelled") &&
+			!strings.HasPrefix(e.Reason, "Resource update cancelled"):
+			f.failed = append(f.failed, *e)
+		}
+	}
+	return info, nil
+}
+
+// end returns the result of a change that has ended. CloudFormation may refuse a deletion by making
+// the status again what it was.
+func (f *following) end(info *Info) error {
+	status := cfn.StackStatus(info.Status)
+	switch {
+	case status == cfn.StackStatusDeleteComplete && f.deletion,
+		status == cfn.StackStatusCreateComplete && !f.deletion,
+		status == cfn.StackStatusUpdateComplete && !f.deletion:
+		return nil
+	}
+	e := &FailedError{
+		Stack: f.stack, Status: info.Status, Events: f.failed, Advice: adviceAfter(status, f.stack),
+	}
+	if len(f.failed) == 0 {
+		e.Reason = info.Reason
+		if len(f.reasons) > 0 {
+			e.Reason = f.reasons[0]
+		}
+	}
+	if f.deletion && status != cfn.StackStatusDeleteFailed {
+		e.Advice = "it was not deleted: mend the cause, and delete it again"
+	}
+	return e
 }
 
 // adviceAfter says what to do with a stack after a change of it has failed.

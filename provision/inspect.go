@@ -92,10 +92,14 @@ type Finding struct {
 // Check looks at all parts of a stack but the items of its table, and changes nothing. It also
 // compares each resource with what the template says, which takes CloudFormation a minute.
 func (a *Account) Check(ctx context.Context, i *Info) ([]Finding, error) {
+	found := i.checkStatus()
 	if i.MadeBy != MadeByWeir || i.made == nil {
+		if i.MadeBy == MadeByWeir && len(found) > 0 { // it has no template yet
+			return found, nil
+		}
 		return nil, fault(weir.Conflict, "stack", i.Name, "is not weir's")
 	}
-	found := i.checkTemplate()
+	found = append(found, i.checkTemplate()...)
 	f, err := a.Function(ctx, i)
 	if err != nil {
 		return found, err
@@ -105,14 +109,20 @@ func (a *Account) Check(ctx context.Context, i *Info) ([]Finding, error) {
 	return append(found, drifted...), err
 }
 
-// checkTemplate looks at the status of the stack and at its template.
+// checkStatus looks at the status of the stack.
+func (i *Info) checkStatus() []Finding {
+	err := i.settled()
+	if err == nil {
+		return nil
+	}
+	e, _ := errors.AsType[*weir.Error](err)
+	problem, todo, _ := strings.Cut(e.Reason, ": ")
+	return []Finding{{What: "stack", Problem: problem, Todo: todo}}
+}
+
+// checkTemplate looks at the template of the stack.
 func (i *Info) checkTemplate() []Finding {
 	var found []Finding
-	if err := i.settled(); err != nil {
-		e, _ := errors.AsType[*weir.Error](err)
-		problem, todo, _ := strings.Cut(e.Reason, ": ")
-		found = append(found, Finding{What: "stack", Problem: problem, Todo: todo})
-	}
 	upgrade := "weir stack upgrade " + i.Name
 	switch {
 	case i.made.Paused:
@@ -206,8 +216,16 @@ func (a *Account) drift(ctx context.Context, i *Info) ([]Finding, error) {
 		if err != nil {
 			return nil, a.classify(i.Name, err)
 		}
+		if d.DetectionStatus == cfn.StackDriftDetectionStatusDetectionFailed {
+			partly := Finding{
+				What: "resources", Harmless: true,
+				Problem: "were only compared in part: " + aws.ToString(d.DetectionStatusReason),
+			}
+			found, err := a.drifted(ctx, i)
+			return append(found, partly), err
+		}
 		if d.DetectionStatus != cfn.StackDriftDetectionStatusDetectionInProgress {
-			break // what could not be compared is among the resources
+			break
 		}
 		if look == driftLooks {
 			return nil, fault(weir.Unavailable, "stack", i.Name, "is still being compared")

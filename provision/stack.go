@@ -202,6 +202,9 @@ func (a *Account) Describe(ctx context.Context, stack string) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info.Status == string(cfn.StackStatusReviewInProgress) { // it has no template yet
+		return info, nil
+	}
 	out, err := a.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: &info.ID})
 	if err != nil {
 		return nil, a.classify(stack, err)

@@ -25,6 +25,8 @@ type before struct {
 	Template   string            `json:"template"`
 	Parameters map[string]string `json:"parameters"`
 	Tags       map[string]string `json:"tags"`
+	// ID is the stack's, which another stack of the same name does not have.
+	ID string `json:"stack_id"`
 	// Function is the version of the library's function that the version record named.
 	Function string `json:"function_version"`
 }
@@ -62,6 +64,9 @@ func (p *Deployment) TakeOver(
 		return err
 	}
 	if info.MadeBy == MadeByPython {
+		if _, err := withoutMapping(info.body); err != nil { // it could not be handed back
+			return err
+		}
 		if err := p.account.keepBefore(ctx, info, p.code, function); err != nil {
 			return err
 		}
@@ -98,7 +103,7 @@ func (p *Deployment) again(ctx context.Context, paused bool, progress func(*Even
 
 // keepBefore stores what a stack is, unless it was stored by a take-over that was interrupted.
 func (a *Account) keepBefore(ctx context.Context, i *Info, c *code, function string) error {
-	text, err := json.Marshal(before{i.body, i.Parameters, i.Tags, function})
+	text, err := json.Marshal(before{i.body, i.Parameters, i.Tags, i.ID, function})
 	if err != nil {
 		return fmt.Errorf("provision: %w", err)
 	}
@@ -164,6 +169,9 @@ func (a *Account) HandBack(
 	if err := info.settled(); err != nil {
 		return err
 	}
+	if info.Edited {
+		return info.editedError()
+	}
 	was, err := a.readBefore(ctx, info)
 	if err != nil {
 		return err
@@ -221,7 +229,7 @@ func (a *Account) readBefore(ctx context.Context, i *Info) (*before, error) {
 		return nil, a.bucketError(bucket, err)
 	}
 	was := &before{}
-	if err := json.Unmarshal(text, was); err != nil {
+	if err := json.Unmarshal(text, was); err != nil || was.ID != i.ID {
 		return nil, notTaken
 	}
 	return was, nil
@@ -245,7 +253,10 @@ func (a *Account) forgetBefore(ctx context.Context, i *Info) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.empty(ctx, bucket, codePrefix(i.Name), bucket == a.codeBucket(account))
+	_, err = a.empty(ctx, bucket, codePrefix(i.Name))
+	if err == nil && bucket == a.codeBucket(account) {
+		err = a.deleteIfEmpty(ctx, bucket)
+	}
 	return err
 }
 

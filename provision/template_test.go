@@ -152,8 +152,8 @@ func TestLint(t *testing.T) {
 			}
 			t.Fatalf("%+v: %v", of, err)
 		}
-		digest := string(text[bytes.Index(text, []byte(`"digest"`)):])
-		digest = digest[:strings.IndexByte(digest, '\n')] // of all but the options
+		_, digest, _ := strings.Cut(string(text), `"digest"`)
+		digest, _, _ = strings.Cut(digest, "\n") // of all but the options
 		if known[digest] || !linted(mask) {
 			continue
 		}

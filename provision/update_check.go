@@ -98,9 +98,6 @@ func boolText(b bool) string {
 // existing table that does not.
 func (a *Account) checkTable(ctx context.Context, t *Template, create bool) error {
 	name := cmp.Or(t.Table, t.Stack)
-	if !create && !t.Existing {
-		return nil
-	}
 	d, err := a.describeTable(ctx, name)
 	switch {
 	case errors.Is(err, weir.PermissionDenied):
@@ -110,7 +107,10 @@ func (a *Account) checkTable(ctx context.Context, t *Template, create bool) erro
 	case t.Existing && d == nil:
 		return fault(weir.NotFound, "table", name, "does not exist in region "+a.region+
 			": name another, or leave out --existing to create it")
-	case !t.Existing && d != nil:
+	case !t.Existing && !create && d == nil:
+		return fault(weir.Conflict, "stack", t.Stack, "has lost its table "+name+", which CloudFormation "+
+			"does not make again: delete the stack, and deploy it again")
+	case !t.Existing && create && d != nil:
 		return fault(weir.Conflict, "table", name, "exists already: give --table "+name+
 			" --existing for a stack of what belongs to it, or name another table")
 	}

@@ -42,7 +42,7 @@ func (a *Account) keepParameters(
 		switch name {
 		case codeBucketParameter, codeKeyParameter, streamParameter: // a deployment sets them itself
 		default:
-			if b.parameters[name] != nil {
+			if b.parameters[name] != nil && value != "" {
 				kept[name] = value
 			}
 		}

@@ -155,6 +155,7 @@ type deployed struct {
 	Changed bool          `json:"changed"`
 	Changes []changeBody  `json:"changes"`
 	Table   *preparedBody `json:"table,omitempty"`
+	Left    []leftBody    `json:"left,omitempty"`
 }
 
 // changeBody is a change of a resource.
@@ -165,6 +166,14 @@ type changeBody struct {
 	Name     string   `json:"name,omitempty"`
 	Parts    []string `json:"properties,omitempty"`
 	Maybe    bool     `json:"may_replace,omitempty"`
+	Kept     bool     `json:"kept,omitempty"` // removed from the stack, and not deleted
+}
+
+// leftBody is a resource that was removed from the stack, and that AWS could not delete.
+type leftBody struct {
+	Resource string `json:"resource"`
+	Type     string `json:"type"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // preparedBody says what was done with the table after the stack.
@@ -180,6 +189,11 @@ func (c *stackCall) deploy(
 	d *deployFlags,
 ) error {
 	ctx := cmd.Context()
+	if t.Existing {
+		if err := c.usable(ctx, t.Table); err != nil {
+			return err
+		}
+	}
 	p, err := c.account.Prepare(ctx, t, o)
 	if err != nil {
 		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid {
@@ -191,9 +205,12 @@ func (c *stackCall) deploy(
 	for i := range p.Changes {
 		h := &p.Changes[i]
 		body.Changes = append(body.Changes,
-			changeBody{string(h.Action), h.ID, h.Type, h.Physical, h.Parts, h.Maybe})
+			changeBody{string(h.Action), h.ID, h.Type, h.Physical, h.Parts, h.Maybe, false})
 	}
 	forPeople := c.output.String() == "table"
+	if t.NoArchive || t.NoAggregator {
+		body.keptArchive()
+	}
 	if forPeople {
 		if err := a.PrintResult(c.output, nil, body.plan(p)); err != nil {
 			return err
@@ -209,10 +226,36 @@ func (c *stackCall) deploy(
 	} else {
 		err = errors.Join(err, p.Discard(ctx))
 	}
-	if forPeople && (!sure || err != nil) {
+	if err != nil || forPeople && !sure {
 		return err
 	}
-	return errors.Join(err, a.PrintResult(c.output, body, body.done))
+	for i := range p.Left {
+		e := &p.Left[i]
+		body.Left = append(body.Left, leftBody{e.ID, e.Type, e.Reason})
+	}
+	return a.PrintResult(c.output, body, body.done)
+}
+
+// keptArchive notes that a bucket which is removed from the stack is not deleted.
+func (body *deployed) keptArchive() {
+	for i := range body.Changes {
+		if h := &body.Changes[i]; h.Type == "AWS::S3::Bucket" && h.Action == string(provision.Remove) {
+			h.Kept = true
+		}
+	}
+}
+
+// usable returns an error for a table that weir cannot use.
+func (c *stackCall) usable(ctx context.Context, name string) error {
+	table, err := c.table(name)
+	if err != nil {
+		return err
+	}
+	info, err := table.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	return info.Refused
 }
 
 // execute makes the changes of a plan.
@@ -234,11 +277,7 @@ func (c *stackCall) prepare(
 		return err
 	}
 	if p.Template.Existing {
-		info, err := table.Describe(ctx)
-		if err == nil {
-			err = info.Refused
-		}
-		return err
+		return nil
 	}
 	table.Lean, table.Recovery = p.Template.Lean, p.Template.Recovery
 	table.PythonBefore = pythonBefore
@@ -277,6 +316,9 @@ func (body *deployed) plan(p *provision.Deployment) func(*bytes.Buffer) {
 			if h.Maybe {
 				note = strings.TrimPrefix(note+" (perhaps replaced)", " ")
 			}
+			if h.Kept {
+				note = "is kept: s3://" + h.Name
+			}
 			t.Add(h.Action, h.Resource, h.Type, note)
 		}
 		t.Write(b)
@@ -298,6 +340,11 @@ func (body *deployed) done(b *bytes.Buffer) {
 		b.WriteString("made the stack " + body.Stack + "\n")
 	case body.Changed:
 		b.WriteString("changed the stack " + body.Stack + "\n")
+	}
+	for i := range body.Left {
+		l := &body.Left[i]
+		b.WriteString("AWS could not delete " + l.Resource + ", which is no longer in the stack: " +
+			text.Printable(l.Reason) + "\n")
 	}
 	if body.Table != nil {
 		word := "is ready"

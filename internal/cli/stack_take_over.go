@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -35,11 +35,7 @@ func (c *stackCall) upgraded(
 	if err != nil {
 		return nil, err
 	}
-	described, err := table.Describe(ctx)
-	if err == nil {
-		err = described.Refused
-	}
-	if err != nil {
+	if err := c.usable(ctx, stack); err != nil {
 		return nil, err
 	}
 	found, err := table.Unjudged(ctx)
@@ -47,16 +43,16 @@ func (c *stackCall) upgraded(
 		return nil, err
 	}
 	if len(found) > 0 {
-		var lines strings.Builder
-		for i := range found {
-			lines.WriteString("\n  " + text.Printable(found[i]))
-		}
-		return nil, &weir.Error{
+		errs := []error{&weir.Error{
 			Code: weir.Unsupported, Field: "table", Value: stack,
 			Reason: "has " + text.Plural(len(found), "attribute", "attributes") +
 				" by which weir does not judge, so it would refuse requests: take them off with the " +
-				"Python library first" + lines.String(),
+				"Python library first",
+		}}
+		for i := range found {
+			errs = append(errs, errors.New(text.Printable(found[i])))
 		}
+		return nil, errors.Join(errs...)
 	}
 	return c.account.Inherited(ctx, stack, o)
 }
@@ -92,7 +88,10 @@ func (c *stackCall) counting(
 	}
 	o := &dynamodb.AggregateOptions{}
 	if info.Template != nil {
-		o.RetentionDays, o.Refill = info.Template.RetentionDays, info.Template.Refill
+		o.Refill = info.Template.Refill
+	}
+	if days, err := strconv.Atoi(info.Parameters["SnapshotRetentionDays"]); err == nil {
+		o.RetentionDays = days
 	}
 	if bucket := info.Outputs["AuditArchiveBucketName"]; bucket != "" {
 		place, err := archive.Parse("s3://" + bucket + "?" + c.query())

@@ -69,10 +69,10 @@ func TestParseBuckets(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got strings.Builder
-			got.WriteString(fmt.Sprint(b.Bucket.RefilledMS))
+			fmt.Fprint(&got, b.Bucket.RefilledMS)
 			for _, l := range b.Bucket.Limits {
-				got.WriteString(fmt.Sprintf(" %s %d/%d %d in %d, consumed %d now, %d before", l.Name, l.Balance,
-					l.Capacity, l.Refill, l.PeriodMS, l.Consumed, b.Consumed[l.Name]))
+				fmt.Fprintf(&got, " %s %d/%d %d in %d, consumed %d now, %d before", l.Name, l.Balance,
+					l.Capacity, l.Refill, l.PeriodMS, l.Consumed, b.Consumed[l.Name])
 			}
 			if got.String() != tc.want {
 				t.Errorf("got  %s\nwant %s", got.String(), tc.want)
