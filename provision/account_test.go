@@ -230,10 +230,7 @@ func TestDeploy(t *testing.T) {
 	}
 	upgrade(t, p, a, info)
 
-	if _, err := a.Delete(t.Context(), "limits", nil, nil); !errors.Is(err, weir.Conflict) ||
-		!strings.Contains(err.Error(), "deletion protection") {
-		t.Errorf("delete the protected table: got %v, want a conflict", err)
-	}
+	refuseKept(t, p, a)
 	describe(t, a, "limits")
 	_, err = p.objects().PutObject(t.Context(), &s3.PutObjectInput{
 		Bucket: aws.String(info.Outputs["AuditArchiveBucketName"]), Key: aws.String("audit/1"),
@@ -254,6 +251,20 @@ func TestDeploy(t *testing.T) {
 	if err != nil || len(left.Buckets) != 0 {
 		t.Errorf("got the buckets %+v, %v, want none left", left, err)
 	}
+}
+
+// refuseKept tries to delete a stack that is protected from it, and one whose table is.
+func refuseKept(t *testing.T, p *proxy, a *provision.Account) {
+	t.Helper()
+	p.answer("DescribeStacks", func(real string) string {
+		return strings.ReplaceAll(real, "<EnableTerminationProtection>false<",
+			"<EnableTerminationProtection>true<")
+	})
+	_, err := a.Delete(t.Context(), "limits", &provision.DeleteOptions{Unprotect: true}, nil)
+	refuses(t, "delete a kept stack", err, weir.Conflict, "has termination protection")
+	p.answer("DescribeStacks", nil)
+	_, err = a.Delete(t.Context(), "limits", nil, nil)
+	refuses(t, "delete a protected table", err, weir.Conflict, "deletion protection")
 }
 
 // upgrade brings a stack to new code, with the options and parameters that it has.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -97,6 +98,13 @@ func (a *Account) send(ctx context.Context, c *code) error {
 	return a.bucketError(c.bucket, err)
 }
 
+// bucketEvery is the time between two attempts to create a bucket, and bucketAttempts how many more
+// than one there are.
+const (
+	bucketEvery    = 10 * time.Second
+	bucketAttempts = 30
+)
+
 func (a *Account) ensureBucket(ctx context.Context, c *code) error {
 	_, err := a.objects.HeadBucket(ctx,
 		&s3.HeadBucketInput{Bucket: &c.bucket, ExpectedBucketOwner: &c.account})
@@ -109,7 +117,16 @@ func (a *Account) ensureBucket(ctx context.Context, c *code) error {
 			LocationConstraint: s3types.BucketLocationConstraint(a.region),
 		}
 	}
-	_, err = a.objects.CreateBucket(ctx, in)
+	for attempt := 0; ; attempt++ {
+		_, err = a.objects.CreateBucket(ctx, in)
+		// S3 takes a while to forget a bucket of the same name that was deleted.
+		if attempt == bucketAttempts || err == nil || !strings.Contains(err.Error(), "OperationAborted") {
+			break
+		}
+		if err := a.wait(ctx, bucketEvery); err != nil {
+			return a.bucketError(c.bucket, err)
+		}
+	}
 	if _, there := errors.AsType[*s3types.BucketAlreadyOwnedByYou](err); err != nil && !there {
 		return a.bucketError(c.bucket, err)
 	}

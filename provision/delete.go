@@ -116,6 +116,10 @@ func (i *Info) mayDelete() error {
 	case i.MadeBy == "",
 		i.made == nil && i.Status != string(cfn.StackStatusReviewInProgress):
 		return fault(weir.Conflict, "stack", i.Name, "is not weir's")
+	case i.kept:
+		return fault(weir.Conflict, "stack", i.Name, "has termination protection: take it off with "+
+			"aws cloudformation update-termination-protection --no-enable-termination-protection "+
+			"--stack-name "+i.Name)
 	case strings.HasSuffix(i.Status, "_IN_PROGRESS") &&
 		i.Status != string(cfn.StackStatusReviewInProgress):
 		return i.settled()

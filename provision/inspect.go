@@ -67,16 +67,25 @@ func (i *Info) physical(id string) string {
 	return ""
 }
 
-// mapping returns the event source mapping of a function; nil if it has none.
+// mapping returns what sends a function the stream of a table; nil if nothing does.
 func (a *Account) mapping(
 	ctx context.Context, function string,
 ) (*lambdatypes.EventSourceMappingConfiguration, error) {
-	out, err := a.functions.ListEventSourceMappings(ctx,
+	pages := lambda.NewListEventSourceMappingsPaginator(a.functions,
 		&lambda.ListEventSourceMappingsInput{FunctionName: &function})
-	if err != nil || len(out.EventSourceMappings) == 0 {
-		return nil, a.classify("", err)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, a.classify("", err)
+		}
+		for i := range page.EventSourceMappings {
+			m := &page.EventSourceMappings[i]
+			if strings.Contains(aws.ToString(m.EventSourceArn), ":dynamodb:") {
+				return m, nil
+			}
+		}
 	}
-	return &out.EventSourceMappings[0], nil
+	return nil, nil
 }
 
 // Finding is something about a stack that its operator should know.

@@ -138,6 +138,7 @@ type Info struct {
 
 	made *metadata
 	body string
+	kept bool // CloudFormation refuses to delete it
 }
 
 // Resource is a resource of a stack.
@@ -156,6 +157,7 @@ func newInfo(s *cfn.Stack) *Info {
 		Name: aws.ToString(s.StackName), ID: aws.ToString(s.StackId), Status: string(s.StackStatus),
 		Reason:  aws.ToString(s.StackStatusReason),
 		Created: aws.ToTime(s.CreationTime), Updated: aws.ToTime(s.LastUpdatedTime),
+		kept: aws.ToBool(s.EnableTerminationProtection),
 		Tags: map[string]string{}, Parameters: map[string]string{}, Outputs: map[string]string{},
 	}
 	for _, t := range s.Tags {
