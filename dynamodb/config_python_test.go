@@ -43,7 +43,7 @@ type pythonStep struct {
 // python makes the Python library run steps on the store's table, and returns the results.
 func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	t.Helper()
-	return s.pythonAt(t, testkit.DynamoDB(t).Endpoint(), steps...)
+	return s.pythonAt(t, *s.client.API.Options().BaseEndpoint, steps...)
 }
 
 // pythonAt is python with another address of DynamoDB Local.

@@ -139,8 +139,9 @@ func TestMigrateFallbackEnds(t *testing.T) {
 
 	present := configured(t)
 	calls.Reset()
+	config := testkit.DynamoDB(t).Config()
 	fresh, err := Open(t.Context(), present.client.TableName, &Options{
-		Config: w.options().Config, Client: []func(*ddb.Options){calls.Install},
+		Config: &config, Client: []func(*ddb.Options){calls.Install},
 	})
 	if err != nil || fresh.buckets.Old != nil {
 		t.Errorf("got %v and %v", fresh, err)

@@ -37,7 +37,7 @@ func makeOldTable(t *testing.T, release string, entities int) *oldTable {
 // makeTableOf is like makeOldTable, with any arguments of the script.
 func makeTableOf(t *testing.T, release string, with map[string]any) *oldTable {
 	t.Helper()
-	local := testkit.DynamoDB(t)
+	local := testkit.DynamoDBApart(t)
 	w := &oldTable{
 		t: t, local: local, release: release, name: "weir-" + rand.Text()[:16],
 		config: testkit.LocalConfig(local.Endpoint()),

@@ -19,7 +19,7 @@ import (
 // TestMigrateScripts runs the command on a table that an old release of the Python library has made.
 func TestMigrateScripts(t *testing.T) {
 	t.Parallel()
-	local := testkit.DynamoDB(t)
+	local := testkit.DynamoDBApart(t)
 	name := "weir-" + rand.Text()[:16]
 	spec, err := json.Marshal(map[string]any{
 		"endpoint": local.Endpoint(), "table": name, "entities": 2,

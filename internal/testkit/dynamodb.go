@@ -19,6 +19,8 @@ import (
 const (
 	// dynamodbVariable holds the address of a running DynamoDB Local.
 	dynamodbVariable = "WEIR_TEST_DYNAMODB"
+	// apartVariable holds the address of the one of [DynamoDBApart].
+	apartVariable = "WEIR_TEST_DYNAMODB_APART"
 	// noDynamoDB, instead of an address, means that there is none; a reason may follow.
 	noDynamoDB = "none"
 	// dynamodbTool is its name in WEIR_TEST_REQUIRE.
@@ -47,7 +49,22 @@ type DynamoDBLocal struct {
 // network is missing, see [Require].
 func DynamoDB(t testing.TB) *DynamoDBLocal {
 	t.Helper()
-	d, reason := sharedDynamoDB(t.Context())
+	d, reason := sharedDynamoDB(t.Context(), dynamodbVariable)
+	if reason != "" {
+		Require(t, dynamodbTool, reason)
+	}
+	return d
+}
+
+// DynamoDBApart returns a second server, which this process also starts once, for tests that add
+// indexes to tables. The server has ten threads, and each table with time to live takes one of them
+// until the table is deleted: with a few such tables no index is ever created.
+func DynamoDBApart(t testing.TB) *DynamoDBLocal {
+	t.Helper()
+	if value := os.Getenv(dynamodbVariable); strings.HasPrefix(value, noDynamoDB) {
+		Require(t, dynamodbTool, dynamodbVariable+" is "+value)
+	}
+	d, reason := sharedDynamoDB(t.Context(), apartVariable)
 	if reason != "" {
 		Require(t, dynamodbTool, reason)
 	}
@@ -56,8 +73,8 @@ func DynamoDB(t testing.TB) *DynamoDBLocal {
 
 // sharedDynamoDB returns the server that the environment names, or starts one and records it there.
 // A failure is recorded too, so that only the first of many tests waits for it.
-func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
-	if value := os.Getenv(dynamodbVariable); value != "" {
+func sharedDynamoDB(ctx context.Context, variable string) (d *DynamoDBLocal, reason string) {
+	if value := os.Getenv(variable); value != "" {
 		return namedDynamoDB(value)
 	}
 	dir, err := makeCacheFolder(dynamodbTool)
@@ -71,7 +88,7 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 		return nil, err.Error()
 	}
 	defer unlock()
-	if value := os.Getenv(dynamodbVariable); value != "" {
+	if value := os.Getenv(variable); value != "" {
 		return namedDynamoDB(value)
 	}
 	server, err := StartDynamoDB(ctx, &DynamoDBOptions{Brief: !soak.On()})
@@ -81,7 +98,7 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	} else {
 		value = server.Endpoint()
 	}
-	if err := os.Setenv(dynamodbVariable, value); err != nil {
+	if err := os.Setenv(variable, value); err != nil {
 		return nil, err.Error()
 	}
 	return namedDynamoDB(value)
