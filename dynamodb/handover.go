@@ -24,12 +24,9 @@ func (t *Table) Unjudged(ctx context.Context) ([]string, error) {
 // does not bring its code up to date any more. It may be called again after it was interrupted, or
 // was done. The options are those of [Table.Aggregate].
 func (t *Table) TakeOver(ctx context.Context, o *AggregateOptions) error {
-	once := AggregateOptions{}
-	if o != nil {
-		once = *o
-	}
-	once.Once, once.TakeOver = true, true
-	if _, err := t.Aggregate(ctx, &once); err != nil {
+	once := onceBy(o)
+	once.TakeOver = true
+	if _, err := t.Aggregate(ctx, once); err != nil {
 		return err
 	}
 	return t.administer(ctx, func(ctx context.Context, c *tables.Table) error {
@@ -41,17 +38,12 @@ func (t *Table) TakeOver(ctx context.Context, o *AggregateOptions) error {
 // function of a version such as "0.17.0". No aggregator of weir may run on the table any more. It
 // may be called again after it was interrupted, or was done.
 func (t *Table) HandBack(ctx context.Context, version string, o *AggregateOptions) error {
-	once := AggregateOptions{}
-	if o != nil {
-		once = *o
-	}
-	once.Once = true
 	info, err := t.Describe(ctx)
 	if err != nil {
 		return err
 	}
 	if info.LambdaVersion == "" { // otherwise it was done
-		if _, err := t.Aggregate(ctx, &once); err != nil {
+		if _, err := t.Aggregate(ctx, onceBy(o)); err != nil {
 			return err
 		}
 	}
@@ -61,6 +53,16 @@ func (t *Table) HandBack(ctx context.Context, version string, o *AggregateOption
 		}
 		return c.EndCounting(ctx)
 	})
+}
+
+// onceBy returns a copy of options, which may be nil, that ends when all is counted.
+func onceBy(o *AggregateOptions) *AggregateOptions {
+	once := AggregateOptions{}
+	if o != nil {
+		once = *o
+	}
+	once.Once = true
+	return &once
 }
 
 // administer makes calls in the time for administration.

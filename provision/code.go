@@ -52,15 +52,34 @@ func (a *Account) newCode(ctx context.Context, stack string, o *DeployOptions) (
 	}
 	sum := sha256.Sum256(c.data)
 	c.key = codePrefix(stack) + "aggregator-" + hex.EncodeToString(sum[:8]) + ".zip"
-	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if err != nil {
-		return nil, a.classify("", err)
+	var err error
+	if c.account, err = a.id(ctx); err != nil {
+		return nil, err
 	}
-	c.account = aws.ToString(caller.Account)
 	if c.bucket == "" {
 		c.bucket, c.ours = a.codeBucket(c.account), true
 	}
 	return c, nil
+}
+
+// id returns the ID of the account.
+func (a *Account) id(ctx context.Context) (string, error) {
+	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return "", a.classify("", err)
+	}
+	return aws.ToString(caller.Account), nil
+}
+
+// bucketOf returns the bucket with the code of a stack, and the account that owns it.
+func (a *Account) bucketOf(ctx context.Context, i *Info) (bucket, account string, err error) {
+	if account, err = a.id(ctx); err != nil {
+		return "", "", err
+	}
+	if bucket = i.Parameters[codeBucketParameter]; bucket == "" {
+		bucket = a.codeBucket(account) // the first update of a hand-back has removed the parameter
+	}
+	return bucket, account, nil
 }
 
 // codePrefix begins the keys of a stack's objects in the bucket.
@@ -206,6 +225,22 @@ func (a *Account) empty(ctx context.Context, bucket, prefix string) (n int, err 
 		}
 	}
 	return n, fault(weir.Conflict, "bucket", bucket, "is not empty: something writes to it")
+}
+
+// deleteCode deletes all objects of a stack from the bucket of its code, and the bucket if it was
+// made for code and is empty then.
+func (a *Account) deleteCode(ctx context.Context, i *Info) error {
+	bucket, account, err := a.bucketOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	if _, err := a.empty(ctx, bucket, codePrefix(i.Name)); err != nil {
+		return err
+	}
+	if bucket != a.codeBucket(account) {
+		return nil
+	}
+	return a.deleteIfEmpty(ctx, bucket)
 }
 
 // deleteIfEmpty deletes a bucket, unless it has objects, such as the code of another stack.

@@ -87,7 +87,11 @@ func (a *Account) Delete(
 		}
 		done.Archive, done.DeletedArchive = "", done.Archive
 	}
-	return done, a.deleteCode(ctx, info)
+	err = a.deleteCode(ctx, info)
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		e.Reason = "the stack is deleted, and the code of its function is left: " + e.Reason
+	}
+	return done, err
 }
 
 // deleteStack deletes the stack alone.
@@ -154,20 +158,4 @@ func (a *Account) protect(ctx context.Context, table string, on bool) error {
 		return nil
 	}
 	return a.classify("", err)
-}
-
-// deleteCode deletes the function's code, in all its versions.
-func (a *Account) deleteCode(ctx context.Context, info *Info) error {
-	bucket, account, err := a.bucketOf(ctx, info)
-	if err != nil {
-		return err
-	}
-	_, err = a.empty(ctx, bucket, codePrefix(info.Name))
-	if err == nil && bucket == a.codeBucket(account) {
-		err = a.deleteIfEmpty(ctx, bucket)
-	}
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		e.Reason = "the stack is deleted, and the code of its function is left: " + e.Reason
-	}
-	return err
 }

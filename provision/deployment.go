@@ -395,8 +395,7 @@ func (a *Account) streamOf(ctx context.Context, table string) (string, error) {
 	case err != nil:
 		return "", err
 	case d == nil:
-		return "", fault(weir.NotFound, "table", table, "does not exist in region "+a.region+
-			": name another, or leave out --existing to create it")
+		return "", a.noTable(table)
 	case d.LatestStreamArn == nil || d.StreamSpecification == nil ||
 		d.StreamSpecification.StreamViewType != ddb.StreamViewTypeNewAndOldImages:
 		return "", fault(weir.Conflict, "table", table,
@@ -404,6 +403,11 @@ func (a *Account) streamOf(ctx context.Context, table string) (string, error) {
 				"weir table stream on")
 	}
 	return *d.LatestStreamArn, nil
+}
+
+func (a *Account) noTable(name string) error {
+	return fault(weir.NotFound, "table", name, "does not exist in region "+a.region+
+		": name another, or leave out --existing to create it")
 }
 
 // describeTable describes a table; nil if it does not exist.

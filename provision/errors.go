@@ -22,7 +22,7 @@ type FailedError struct {
 	// Events are those of the resources that failed first, in order. What CloudFormation only
 	// cancelled because of them is not among them.
 	Events []Event
-	// Reason is that of the stack itself, if no resource failed.
+	// Reason explains the status of the stack itself, if no resource failed.
 	Reason string
 	// Advice says what to do.
 	Advice string
@@ -65,7 +65,7 @@ func (a *Account) classify(stack string, err error) error {
 	case isAPI && strings.Contains(api.ErrorMessage(), "does not exist") &&
 		api.ErrorCode() == "ValidationError":
 		return a.missing(stack)
-	case isAPI && isPermission(api.ErrorCode()):
+	case isAPI && (awsconfig.IsPermission(api.ErrorCode()) || api.ErrorCode() == "Forbidden"):
 		e.Code, e.Reason = weir.PermissionDenied, "AWS refused the credentials or the permissions"
 	case isAPI && (api.ErrorCode() == "ValidationError" || api.ErrorCode() == "ValidationException"):
 		e.Code, e.Reason = weir.Unsupported, "AWS refused the request"
@@ -86,16 +86,4 @@ func isCredentials(err error) bool {
 	text := err.Error()
 	return awsconfig.IsUnconfigured(err) || strings.Contains(text, "get identity: get credentials") ||
 		strings.Contains(text, "failed to refresh cached credentials")
-}
-
-// isPermission reports whether an error code says that the caller is unknown or not allowed to make
-// the call.
-func isPermission(code string) bool {
-	switch strings.TrimSuffix(code, "Exception") {
-	case "AccessDenied", "UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken",
-		"IncompleteSignature", "InvalidClientTokenId", "InvalidAccessKeyId", "SignatureDoesNotMatch",
-		"ExpiredToken", "OptInRequired", "NotAuthorized", "Forbidden":
-		return true
-	}
-	return false
 }

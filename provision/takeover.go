@@ -15,7 +15,6 @@ import (
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/weir-limiter/weir"
 )
@@ -34,8 +33,10 @@ type before struct {
 func beforeKey(stack string) string { return stack + "/weir-before-take-over.json" }
 
 // TakeOver makes the change of a plan for a stack of the Python library, or goes on with a take-over
-// that was interrupted. For a stack that is weir's already it is [Deployment.Execute]. Lambda allows one mapping of a stream to a function, so CloudFormation cannot
-// replace the library's by weir's in one update. The steps are:
+// that was interrupted. For a stack that is weir's already it is [Deployment.Execute].
+//
+// Lambda allows one mapping of a stream to a function, so CloudFormation cannot replace the library's
+// by weir's in one update. The steps are:
 //
 //  1. the library's mapping is turned off, and what Lambda has given it ends;
 //  2. an update makes the stack weir's, without a mapping;
@@ -84,12 +85,12 @@ func (p *Deployment) TakeOver(
 }
 
 // again prepares the change for the present stack, with or without the mapping and the schedule, and
-// makes it.
+// makes it. The code was sent before.
 func (p *Deployment) again(ctx context.Context, paused bool, progress func(*Event)) error {
 	t := *p.Template
 	t.paused = paused
 	step := &Deployment{
-		Stack: p.Stack, Template: &t, Table: p.Table, account: p.account, code: p.code, named: p.named,
+		Stack: p.Stack, Template: &t, Table: p.Table, account: p.account, named: p.named,
 	}
 	if _, err := step.write(); err != nil {
 		return err
@@ -155,9 +156,9 @@ func (a *Account) pause(ctx context.Context, i *Info) error {
 
 // HandBack makes a stack that weir has taken over what it was before. It turns weir's mapping off,
 // calls count, which makes weir count to the end and gets the version of the library's function, and
-// updates the stack in two steps, as [Deployment.TakeOver] does. The library's function has no code then,
-// until its own command upgrade brings it. The error has code [weir.Conflict] for a stack that was
-// not taken over.
+// updates the stack in two steps, as [Deployment.TakeOver] does. The library's function has no code
+// then, until its own command upgrade brings it. The error has code [weir.Conflict] for a stack that
+// was not taken over.
 func (a *Account) HandBack(
 	ctx context.Context, stack string, count func(ctx context.Context, function string) error,
 	progress func(*Event),
@@ -204,7 +205,7 @@ func (a *Account) HandBack(
 			return err
 		}
 	}
-	return a.forgetBefore(ctx, info)
+	return a.deleteCode(ctx, info)
 }
 
 // readBefore returns what a stack was before weir took it over.
@@ -233,31 +234,6 @@ func (a *Account) readBefore(ctx context.Context, i *Info) (*before, error) {
 		return nil, notTaken
 	}
 	return was, nil
-}
-
-// bucketOf returns the bucket with the code of a stack, and the account that owns it.
-func (a *Account) bucketOf(ctx context.Context, i *Info) (bucket, account string, err error) {
-	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if err != nil {
-		return "", "", a.classify("", err)
-	}
-	account = aws.ToString(caller.Account)
-	if bucket = i.Parameters[codeBucketParameter]; bucket == "" {
-		bucket = a.codeBucket(account) // the first update of a hand-back has removed the parameter
-	}
-	return bucket, account, nil
-}
-
-func (a *Account) forgetBefore(ctx context.Context, i *Info) error {
-	bucket, account, err := a.bucketOf(ctx, i)
-	if err != nil {
-		return err
-	}
-	_, err = a.empty(ctx, bucket, codePrefix(i.Name))
-	if err == nil && bucket == a.codeBucket(account) {
-		err = a.deleteIfEmpty(ctx, bucket)
-	}
-	return err
 }
 
 // mappingBlock is the event source mapping in the library's template, which is YAML.

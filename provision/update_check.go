@@ -105,8 +105,7 @@ func (a *Account) checkTable(ctx context.Context, t *Template, create bool) erro
 	case err != nil:
 		return err
 	case t.Existing && d == nil:
-		return fault(weir.NotFound, "table", name, "does not exist in region "+a.region+
-			": name another, or leave out --existing to create it")
+		return a.noTable(name)
 	case !t.Existing && !create && d == nil:
 		return fault(weir.Conflict, "stack", t.Stack, "has lost its table "+name+", which CloudFormation "+
 			"does not make again: delete the stack, and deploy it again")

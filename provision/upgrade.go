@@ -3,9 +3,6 @@ package provision
 import (
 	"context"
 	"maps"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
 // Upgraded returns the template of this version of weir for a stack, with the options and tags that
@@ -53,14 +50,11 @@ func (a *Account) keepParameters(
 	if bucket == "" || o.CodeBucket != "" {
 		return nil
 	}
-	caller, err := a.callers.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if err != nil {
-		return a.classify("", err)
-	}
-	if bucket != a.codeBucket(aws.ToString(caller.Account)) {
+	account, err := a.id(ctx)
+	if err == nil && bucket != a.codeBucket(account) {
 		o.CodeBucket = bucket
 	}
-	return nil
+	return err
 }
 
 // The parameters that a deployment sets itself.

@@ -97,3 +97,15 @@ func IsUnconfigured(err error) bool {
 	last, ok := errors.AsType[*smithy.OperationError](err)
 	return ok && last.Service() == "ec2imds"
 }
+
+// IsPermission reports whether an error code says that the caller is unknown or not allowed to make
+// the call.
+func IsPermission(code string) bool {
+	switch strings.TrimSuffix(code, "Exception") {
+	case "AccessDenied", "UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken",
+		"IncompleteSignature", "InvalidClientTokenId", "InvalidAccessKeyId", "SignatureDoesNotMatch",
+		"ExpiredToken", "OptInRequired", "NotAuthorized":
+		return true
+	}
+	return false
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -70,6 +71,15 @@ func onAWS(cmd *cobra.Command, run stackRun) *cobra.Command {
 // table returns a table in the region of the stack.
 func (c *stackCall) table(name string) (*dynamodb.Table, error) {
 	return store.Table("dynamodb://" + name + "?" + c.query())
+}
+
+// describe describes a table in the region of the stack.
+func (c *stackCall) describe(ctx context.Context, name string) (*dynamodb.TableInfo, error) {
+	table, err := c.table(name)
+	if err != nil {
+		return nil, err
+	}
+	return table.Describe(ctx)
 }
 
 // query returns the region and the endpoint as a store's URL has them.

@@ -51,11 +51,7 @@ wrong.`,
 			return err
 		}
 		if name := info.Table(); name != "" {
-			table, err := c.table(name)
-			if err != nil {
-				return err
-			}
-			described, err := table.Describe(ctx)
+			described, err := c.describe(ctx, name)
 			if err != nil {
 				found = append(found, provision.Finding{What: name, Problem: reasonIn(err)})
 			} else {

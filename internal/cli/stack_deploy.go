@@ -204,13 +204,11 @@ func (c *stackCall) deploy(
 	body := &deployed{Stack: p.Stack, Changes: []changeBody{}}
 	for i := range p.Changes {
 		h := &p.Changes[i]
+		kept := h.Action == provision.Remove && h.Type == "AWS::S3::Bucket"
 		body.Changes = append(body.Changes,
-			changeBody{string(h.Action), h.ID, h.Type, h.Physical, h.Parts, h.Maybe, false})
+			changeBody{string(h.Action), h.ID, h.Type, h.Physical, h.Parts, h.Maybe, kept})
 	}
 	forPeople := c.output.String() == "table"
-	if t.NoArchive || t.NoAggregator {
-		body.keptArchive()
-	}
 	if forPeople {
 		if err := a.PrintResult(c.output, nil, body.plan(p)); err != nil {
 			return err
@@ -236,22 +234,9 @@ func (c *stackCall) deploy(
 	return a.PrintResult(c.output, body, body.done)
 }
 
-// keptArchive notes that a bucket which is removed from the stack is not deleted.
-func (body *deployed) keptArchive() {
-	for i := range body.Changes {
-		if h := &body.Changes[i]; h.Type == "AWS::S3::Bucket" && h.Action == string(provision.Remove) {
-			h.Kept = true
-		}
-	}
-}
-
 // usable returns an error for a table that weir cannot use.
 func (c *stackCall) usable(ctx context.Context, name string) error {
-	table, err := c.table(name)
-	if err != nil {
-		return err
-	}
-	info, err := table.Describe(ctx)
+	info, err := c.describe(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -272,12 +257,12 @@ func (c *stackCall) execute(
 func (c *stackCall) prepare(
 	ctx context.Context, p *provision.Deployment, pythonBefore bool, body *deployed,
 ) error {
+	if p.Template.Existing {
+		return nil
+	}
 	table, err := c.table(p.Table)
 	if err != nil {
 		return err
-	}
-	if p.Template.Existing {
-		return nil
 	}
 	table.Lean, table.Recovery = p.Template.Lean, p.Template.Recovery
 	table.PythonBefore = pythonBefore

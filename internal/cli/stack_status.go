@@ -113,11 +113,7 @@ func (c *stackCall) tableBody(ctx context.Context, name string) (*tableBody, err
 	if name == "" {
 		return nil, nil
 	}
-	table, err := c.table(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := table.Describe(ctx)
+	info, err := c.describe(ctx, name)
 	if errors.Is(err, weir.NotFound) || errors.Is(err, weir.PermissionDenied) {
 		return nil, nil
 	}

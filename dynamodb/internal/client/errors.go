@@ -10,6 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/awsconfig"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -30,7 +31,7 @@ func Classify(err error) error {
 	switch {
 	case !isAPI:
 		e.Reason = "the table did not answer"
-	case isPermission(api.ErrorCode()):
+	case awsconfig.IsPermission(api.ErrorCode()):
 		e.Code, e.Reason = weir.PermissionDenied, "AWS refused the credentials or the permissions"
 	case isThrottle(api.ErrorCode()):
 		e.Reason = "the table is throttled"
@@ -63,18 +64,6 @@ func IsMissingTable(err error) bool {
 func IsUnknownOperation(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "UnknownOperationException"
-}
-
-// isPermission reports whether an error code says that the caller is unknown or not allowed to make
-// the call.
-func isPermission(code string) bool {
-	switch strings.TrimSuffix(code, "Exception") {
-	case "AccessDenied", "UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken",
-		"IncompleteSignature", "InvalidClientTokenId", "InvalidAccessKeyId", "SignatureDoesNotMatch",
-		"ExpiredToken", "OptInRequired", "NotAuthorized":
-		return true
-	}
-	return false
 }
 
 // Fault returns an error about a value. It shortens the value, so that a hostile one does not fill
