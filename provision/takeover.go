@@ -99,7 +99,9 @@ func (p *Deployment) again(ctx context.Context, paused bool, progress func(*Even
 	if err := step.makeSet(ctx); err != nil {
 		return err
 	}
-	return step.Execute(ctx, progress)
+	err := step.Execute(ctx, progress)
+	p.Left = append(p.Left, step.Left...)
+	return err
 }
 
 // keepBefore stores what a stack is, unless it was stored by a take-over that was interrupted.

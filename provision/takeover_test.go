@@ -3,6 +3,7 @@ package provision_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -92,9 +93,14 @@ func TestTakeOver(t *testing.T) {
 		}
 		return nil
 	}
+	failToDelete(p, "AppRole")
 	if err := plan.TakeOver(t.Context(), "0.17.0", count, nil); !errors.Is(err, lost) {
 		t.Fatalf("got %v, want the error of counting", err)
 	}
+	if len(plan.Left) == 0 || plan.Left[0].ID != "AppRole" {
+		t.Errorf("got %+v, want the role that is left", plan.Left)
+	}
+	p.answer("DescribeStackEvents", nil)
 	interrupted := describe(t, a, "limits")
 	_, err := a.Prepare(t.Context(), of, deployOptions(t))
 	refuses(t, "a deployment then", err, weir.Conflict, "weir stack upgrade limits --take-over --yes")
@@ -103,18 +109,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("a check found %+v, %v", found, err)
 	}
 
-	// The same command goes on.
-	o := deployOptions(t)
-	o.TakeOver = true
-	if of, err = a.Upgraded(t.Context(), "limits", o); err != nil {
-		t.Fatal(err)
-	}
-	if plan, err = a.Prepare(t.Context(), of, o); err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.TakeOver(t.Context(), "", count, nil); err != nil {
-		t.Fatal(err)
-	}
+	of, o := resume(t, a, count)
 	is := describe(t, a, "limits")
 	if is.MadeBy != provision.MadeByWeir || is.Edited || is.Tags["team"] != "search" ||
 		is.Tags["zae-limiter:name"] != "" || is.Parameters["LambdaTimeout"] != "100" ||
@@ -137,6 +132,38 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("take it over twice: got %v and the changes %+v, want none", err, again.Changes)
 	}
 	handBack(t, p, a, was)
+}
+
+// resume goes on with a take-over that was interrupted, with the same command.
+func resume(
+	t *testing.T, a *provision.Account, count func(context.Context) error,
+) (*template, *provision.DeployOptions) {
+	t.Helper()
+	o := deployOptions(t)
+	o.TakeOver = true
+	of, err := a.Upgraded(t.Context(), "limits", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := a.Prepare(t.Context(), of, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.TakeOver(t.Context(), "", count, nil); err != nil {
+		t.Fatal(err)
+	}
+	return of, o
+}
+
+// failToDelete adds to the events of each look a failure to delete a role.
+func failToDelete(p *proxy, role string) {
+	calls := 0
+	p.answer("DescribeStackEvents", func(real string) string {
+		calls++
+		failed := event(role, "AWS::IAM::Role", "DELETE_FAILED", fmt.Sprint("is in use ", calls))
+		failed = strings.Replace(failed, "<EventId>", fmt.Sprintf("<EventId>%d", calls), 1)
+		return strings.Replace(real, "<StackEvents>", "<StackEvents>"+failed, 1)
+	})
 }
 
 // planTakeOver plans the take-over of TestTakeOver's stack.
