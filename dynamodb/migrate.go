@@ -11,7 +11,7 @@ import (
 type Migration struct {
 	// Step is the step that the table is at. "" means that it is of the present layout;
 	// "indexes" that nothing was changed yet, except that indexes may have been added; "limits"
-	// that nobody can use the table while its entities and limits are migrated; "buckets" that
+	// that no client can use the table while its entities and limits are migrated; "buckets" that
 	// weir can use it while the rest is migrated; "done" that this call has completed the
 	// migration.
 	Step string

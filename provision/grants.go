@@ -50,7 +50,7 @@ func recordedCalls(verbs ...string) (rows []recordedCall) {
 		if len(fields) < 3 || !slices.Contains(verbs, fields[0]) {
 			continue
 		}
-		fields = append(fields, "", "") // A row ends where it has no more.
+		fields = append(fields, "", "") // A short row has no partition or attributes.
 		rows = append(rows, recordedCall{fields[0], fields[1], fields[2], fields[3], fields[4]})
 	}
 	return rows
@@ -73,7 +73,7 @@ func within(rows []recordedCall) []recordedCall {
 	})
 }
 
-// grant is what one statement allows.
+// grant has the actions of one statement, and their resource, partitions and attributes.
 type grant struct {
 	resource   string
 	actions    []string

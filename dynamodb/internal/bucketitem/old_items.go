@@ -168,7 +168,7 @@ func (p *Subject) ReadOld(ctx context.Context, now int64, images []*Image) ([]*I
 	if err != nil {
 		return nil, err
 	}
-	if b == nil { // they may have been replaced since the images were read
+	if b == nil { // they may have been replaced after the images were read
 		return p.ReadAll(ctx, now)
 	}
 	images[0] = newImage(b.Bucket, nil, len(images), now)

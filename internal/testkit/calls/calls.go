@@ -3,7 +3,7 @@
 //
 // A [Watch] is middleware of the SDK's clients of a test. It fails a call that is not in the file, so
 // every test of package dynamodb shows that the policies allow what weir does. [Compare] is for the
-// end of a run of all tests: it reports rows that no test has needed, or writes the file anew.
+// end of a run of all tests: it reports rows that no test has needed, or writes the file again.
 package calls
 
 import (
