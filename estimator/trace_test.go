@@ -13,7 +13,7 @@ import (
 // trace returns the generated tokens of the recorded calls.
 func trace(t testing.TB) []int64 {
 	t.Helper()
-	text, err := os.ReadFile("../testdata/azure-llm-2023-code.csv")
+	text, err := os.ReadFile("../examples/azure-llm-2023-code.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

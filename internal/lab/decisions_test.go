@@ -20,7 +20,7 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-const azureTrace = "../../testdata/azure-llm-2023-code.csv"
+const azureTrace = "../../examples/azure-llm-2023-code.csv"
 
 // replayLogged replays a trace and returns the report and the decision log.
 func replayLogged(t *testing.T, trace string, args ...string) (*replay.Report, []byte) {

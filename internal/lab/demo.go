@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/examples"
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
@@ -27,6 +28,7 @@ import (
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/limiter"
+	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -39,9 +41,8 @@ Afterwards the server stays up, with a page to look at and three lines to paste 
 terminal: a call that is admitted, one that is denied, and one that is settled. They work as
 long as it is up. An interrupt (Ctrl-C) ends it.
 
-Traffic and limits are files of weir's repository, so run it in a clone, or name others. The
-limits are for time that passes 120 times as fast; the lines to paste are about the entity
-"you" in them.`
+The traffic and its limits are built in. The limits are for time that passes 120 times as fast;
+the lines to paste are about the entity "you" in them, which limits of your own need too.`
 
 // demoFlags are the flags of `weir demo`.
 type demoFlags struct {
@@ -51,6 +52,8 @@ type demoFlags struct {
 	file   string // of the limits; the replay itself asks the server
 	listen string
 	exit   bool
+	// builtInTrace and builtInLimits are true if the files are those of package examples.
+	builtInTrace, builtInLimits bool
 }
 
 // DemoCommand makes `weir demo`.
@@ -69,9 +72,10 @@ func DemoCommand(a *console.App) *cobra.Command {
 		Args: console.Arguments(0, 0, ""),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.trace, "trace", "testdata/azure-llm-2023-code.csv",
-		"the traffic: a trace `FILE` as replay reads it")
-	flags.StringVar(&f.file, "limits", "examples/demo.yaml", "the server's limits `FILE`")
+	flags.StringVar(&f.trace, "trace", examples.TraceName,
+		"the traffic: a trace `FILE` as replay reads it; the default is built in")
+	flags.StringVar(&f.file, "limits", examples.LimitsName,
+		"the server's limits `FILE`; the default is built in")
 	flags.StringVar(&f.listen, "listen", connect.DefaultListen,
 		"listen on `HOST:PORT`; port 0 takes a free one")
 	flags.Int64Var(&f.speed, "speed", 120, "`N` times as fast as recorded")
@@ -83,6 +87,7 @@ func DemoCommand(a *console.App) *cobra.Command {
 		if err := checkDemoListen(cmd, f.listen); err != nil {
 			return err
 		}
+		f.builtInTrace, f.builtInLimits = !cmd.Flags().Changed("trace"), !cmd.Flags().Changed("limits")
 		f.target.Server = connect.DefaultServer // for the check only; the address is known later
 		if err := f.check(cmd, f.trace); err != nil {
 			return err
@@ -94,8 +99,7 @@ func DemoCommand(a *console.App) *cobra.Command {
 		case listenFailed(err):
 			return fmt.Errorf("%w (--listen names another address)", err)
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%w (run the demo in a clone of weir, or name files with --trace "+
-				"and --limits)", err)
+			return fmt.Errorf("%w (without --trace and --limits the demo has its own)", err)
 		}
 		return err
 	})
@@ -104,14 +108,15 @@ func DemoCommand(a *console.App) *cobra.Command {
 
 // runDemo serves, plays, and stays up. It reads the files first, because they may have mistakes.
 func runDemo(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (err error) {
-	trace, err := readTrace(ctx, a, f.trace, &f.read)
+	trace, err := f.readTrace(ctx, a)
 	if err != nil {
 		return err
 	}
-	if _, err := connect.ReadLimits(ctx, a, f.file); err != nil {
+	limits, err := f.readLimits(ctx, a)
+	if err != nil {
 		return err
 	}
-	s, err := startDemoServer(ctx, a, f, fixed)
+	s, err := startDemoServer(ctx, a, f, limits.Definitions, fixed)
 	if err != nil {
 		return err
 	}
@@ -131,6 +136,20 @@ func runDemo(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (err
 		return err
 	}
 	return d.keepRunning(ctx)
+}
+
+func (f *demoFlags) readTrace(ctx context.Context, a *console.App) (*trace.Trace, error) {
+	if f.builtInTrace {
+		return trace.Read(ctx, f.trace, bytes.NewReader(examples.Trace), &f.read)
+	}
+	return readTrace(ctx, a, f.trace, &f.read)
+}
+
+func (f *demoFlags) readLimits(ctx context.Context, a *console.App) (*manifest.Manifest, error) {
+	if f.builtInLimits {
+		return manifest.Parse(f.file, examples.Limits)
+	}
+	return connect.ReadLimits(ctx, a, f.file)
 }
 
 // demoRun is a demo whose server is up.
@@ -175,16 +194,22 @@ type demoServer struct {
 
 // startDemoServer serves the demo's limits from memory. If the default port is taken and no flag
 // asked for it, it takes a free one.
-func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (*demoServer, error) {
+func startDemoServer(
+	ctx context.Context, a *console.App, f *demoFlags, limits *weir.Definitions, fixed bool,
+) (*demoServer, error) {
 	console.IgnoreBrokenPipes()
+	file := f.file
+	if f.builtInLimits {
+		file = ""
+	}
 	open := func(address string) (*server.Server, error) {
-		store, err := memory.Open(nil)
+		store, err := memory.Open(&memory.Options{Definitions: limits})
 		if err != nil {
 			return nil, err
 		}
 		errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
 		return server.New(ctx, store, &server.Options{
-			Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
+			Listen: address, LimitsFile: file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
 			// No client needs time to find another server, because there is only this one.
 			Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
 			// The file may be changed while the demo is up, and have mistakes then.

@@ -271,10 +271,10 @@ func TestDemoMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--trace", "nowhere.csv"}, console.ExitFailed, "(run the demo in a clone of weir, "},
+		{[]string{"--trace", "nowhere.csv"}, console.ExitFailed, "(without --trace and --limits the demo "},
 		{
 			[]string{"--trace", trace, "--limits", "nowhere.yaml"}, console.ExitFailed,
-			"(run the demo in a clone of weir, or name files with --trace and --limits)",
+			"(without --trace and --limits the demo has its own)",
 		},
 		{[]string{"--trace", trace, "--limits", trace}, console.ExitFailed, "trace.csv:1:"},
 		{

@@ -330,7 +330,7 @@ var rooms = []room{
 			"internal/connect", "internal/joined", "internal/text", "internal/chart",
 			"internal/lab/live",
 			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report",
-			"internal/lab/trace",
+			"internal/lab/trace", "examples",
 			cobra,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
@@ -395,6 +395,7 @@ var rooms = []room{
 	{dir: "cmd/weir", imports: []string{anything}},
 	{dir: "cmd/weir-aggregator", imports: []string{anything}},
 	{dir: "bench", imports: []string{anything}},
+	{dir: "examples"},
 	{dir: "examples/dynamodb", imports: []string{root, "limiter", "dynamodb"}},
 }
 

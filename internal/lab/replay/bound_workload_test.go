@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
-const azureTrace = "../../../testdata/azure-llm-2023-code.csv"
+const azureTrace = "../../../examples/azure-llm-2023-code.csv"
 
 // callOf returns a call of which the trace does not have the duration.
 func callOf(line int, atMS, input, output int64) trace.Call {
