@@ -154,7 +154,7 @@ func showHelp(cmd *cobra.Command, _ []string) error {
 func versionCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of weir and of Go",
+		Short:   "Print the versions of weir and Go, and whether TigerBeetle is built in",
 		Example: "  weir version\n  weir version --output json",
 		Args:    console.Arguments(0, 0, ""),
 	}
@@ -162,11 +162,7 @@ func versionCommand(a *console.App) *cobra.Command {
 	cmd.RunE = console.RunE(func(*cobra.Command, []string) error {
 		v := console.BuildVersion()
 		return a.PrintResult(output, v, func(b *bytes.Buffer) {
-			b.WriteString("weir " + v.Version)
-			if v.Revision != "" {
-				b.WriteString(" (" + v.Revision + ")")
-			}
-			b.WriteString(" " + v.Go + " " + v.Platform + "\n")
+			b.WriteString(v.String() + "\n")
 		})
 	})
 	return cmd

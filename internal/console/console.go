@@ -21,8 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -77,33 +75,4 @@ func (w *helpWriter) failure() error {
 		return nil
 	}
 	return fmt.Errorf("output: %w", w.err)
-}
-
-// Version describes a build of the program.
-type Version struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
-
-// BuildVersion returns the version in the binary's build information. A build from a working tree
-// has none.
-func BuildVersion() *Version {
-	v := &Version{
-		Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v.Revision = s.Value
-		}
-	}
-	return v
 }
