@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -188,6 +189,30 @@ func TestRefundMovesOnAtMostFourTimes(t *testing.T) {
 		if n := moves.Load(); n > 5 {
 			w.Errorf("the units moved on %d times", n-1)
 		}
+	})
+}
+
+// TestRefundMovesToShardThatLookedFull moves the units of a refund to a shard that the process has
+// last seen full, and of which another process has taken since. What that shard has gained must not
+// be lost.
+func TestRefundMovesToShardThatLookedFull(t *testing.T) {
+	t.Parallel()
+	inTableWorld(t, madeTable(t), nil, func(w *tableWorld) {
+		limit := []weir.Limit{per("n", 240, 240, 2*time.Minute)} // each shard gains a unit a second
+		w.system(limit...)
+		w.putShards(testEntity, 2, limit, units{"n": 50}, units{})
+		p := w.process()
+		l := p.admit(testEntity, weir.Costs{"n": 50})
+		w.edit(testEntity, 1, balance("n", 120))
+		p.must(p.admit(testEntity, weir.Costs{"n": 120}).Cancel(w.Context())) // now it looks full
+		w.edit(testEntity, 0, balance("n", 120))
+		w.edit(testEntity, 1, balance("n", 20))
+		w.clock.Advance(10 * time.Second)
+		p.must(l.Cancel(w.Context()))
+		p.quiet()
+		b := w.shards(testEntity)[1]
+		c := bucketitem.NewLimitImage(*b.Limit("n"), b.RefilledMS, b.Shards)
+		equal(w, "balance of the second shard", c.Peek(w.clock.Now().UnixMilli(), b.Shards), 80_000)
 	})
 }
 

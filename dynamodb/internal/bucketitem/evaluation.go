@@ -172,10 +172,11 @@ func (r *Evaluation) correctFound(m *Image) {
 	}
 }
 
-// concerns reports whether the write touches a limit.
+// concerns reports whether the write touches a limit, or must check it: units for which a limit had
+// no room go to other shards, which is wrong if other processes have taken of it.
 func (r *Evaluation) concerns(i int) bool {
 	x := &r.effects[i]
-	return x.asked || x.charged || x.refunded > 0 || x.consumed != 0
+	return x.asked || x.charged || x.trimmed || x.refunded > 0 || x.consumed != 0
 }
 
 // maxDefined bounds the number of definitions that one condition checks, because DynamoDB bounds
