@@ -33,7 +33,8 @@ server whose limits are not the ones in force refuses to reserve, and /readyz re
 DynamoDB the table has the configuration, and --limits is an error.
 
 Without --tokens every client that reaches the server is admin, so the server listens only on a
-loopback address. The file of bearer tokens must be private (mode 0600), and looks like this:
+loopback address. The file of bearer tokens must be private (mode 0600, or 0640 if it is root's and
+the server is another user), and looks like this:
 
   tokens:
     - {name: checkout, role: call, token: "at least 16 characters"}

@@ -176,6 +176,8 @@ type fileContent struct {
 	name string
 	data []byte
 	mode os.FileMode
+	// lent is true if the file is root's and the server is another user.
+	lent bool
 	err  error // why it cannot be read, without its name
 }
 
@@ -184,7 +186,10 @@ func readFiles(files []string, limit int64) []fileContent {
 	states := make([]fileContent, 0, len(files))
 	for _, name := range files {
 		s := fileContent{name: name}
-		s.data, s.mode, s.err = readFile(name, limit)
+		var info os.FileInfo
+		if s.data, info, s.err = readFile(name, limit); s.err == nil {
+			s.mode, s.lent = info.Mode(), lentByRoot(info)
+		}
 		states = append(states, s)
 	}
 	return states
@@ -201,7 +206,7 @@ func fileDigestOf(states []fileContent, modes bool) fileDigest {
 			continue
 		}
 		if modes {
-			h.Write(fmt.Appendf(nil, "mode %v\n", s.mode))
+			h.Write(fmt.Appendf(nil, "mode %v %t\n", s.mode, s.lent))
 		}
 		h.Write(fmt.Appendf(nil, "bytes %d\n", len(s.data)))
 		h.Write(s.data)
@@ -209,42 +214,42 @@ func fileDigestOf(states []fileContent, modes bool) fileDigest {
 	return fileDigest(h.Sum(nil))
 }
 
-// readFile returns the contents and mode of a regular file, which may have at most limit bytes. Its
-// errors do not name the file.
-func readFile(name string, limit int64) ([]byte, os.FileMode, error) {
+// readFile returns the contents of a regular file, which may have at most limit bytes, and what the
+// system knows of it. Its errors do not name the file.
+func readFile(name string, limit int64) ([]byte, os.FileInfo, error) {
 	info, err := os.Stat(name) // opening a device may have effects
 	if err != nil {
-		return nil, 0, withoutPath(err)
+		return nil, nil, withoutPath(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, errNotRegular
+		return nil, nil, errNotRegular
 	}
 	return readRegular(name, limit)
 }
 
 // readRegular opens a file without waiting, which opening a pipe would do, and checks again that it
 // is a regular one, because another file may have got its name in between.
-func readRegular(name string, limit int64) ([]byte, os.FileMode, error) {
+func readRegular(name string, limit int64) ([]byte, os.FileInfo, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
-		return nil, 0, withoutPath(err)
+		return nil, nil, withoutPath(err)
 	}
 	defer f.Close() //nolint:errcheck // It was only read.
 	info, err := f.Stat()
 	if err != nil {
-		return nil, 0, withoutPath(err)
+		return nil, nil, withoutPath(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, errNotRegular
+		return nil, nil, errNotRegular
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
 	case err != nil:
-		return nil, 0, withoutPath(err)
+		return nil, nil, withoutPath(err)
 	case int64(len(data)) > limit:
-		return nil, 0, fmt.Errorf("has more than %d bytes", limit)
+		return nil, nil, fmt.Errorf("has more than %d bytes", limit)
 	}
-	return data, info.Mode(), nil
+	return data, info, nil
 }
 
 var errNotRegular = errors.New("is not a regular file")

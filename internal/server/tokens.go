@@ -42,7 +42,7 @@ type tokenSet struct {
 // load puts the bearer tokens of a file in force, and returns what is different from before. With an
 // error it changes nothing.
 func (t *tokenSet) load(file *fileContent) ([]slog.Attr, error) {
-	if err := checkPrivate(file.name, file.mode); err != nil {
+	if err := checkPrivate(file); err != nil {
 		return nil, err
 	}
 	entries, err := parseTokens(file.name, file.data)
@@ -77,14 +77,19 @@ func (t *tokenSet) callers() (n int) {
 	return n
 }
 
-// checkPrivate refuses a file that others than its owner can read or write. Windows has no such
-// modes.
-func checkPrivate(file string, mode os.FileMode) error {
-	if runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 {
+// checkPrivate refuses a file that others than its owner can read or write. The group may read a file
+// of root if the server is another user: that is how a mounted secret reaches a server without
+// privileges. Windows has no such modes.
+func checkPrivate(file *fileContent) error {
+	refused := os.FileMode(0o077)
+	if file.lent {
+		refused = 0o037
+	}
+	if runtime.GOOS == "windows" || file.mode.Perm()&refused == 0 {
 		return nil
 	}
 	return fmt.Errorf("%s: its mode %04o lets other users read or change it: set it to 0600",
-		file, mode.Perm())
+		file.name, file.mode.Perm())
 }
 
 // authenticate returns the owner of a bearer token. It compares the token with every entry in

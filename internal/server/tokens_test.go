@@ -298,6 +298,25 @@ func TestTokenFileModes(t *testing.T) {
 	}
 }
 
+// TestTokenFileOfRoot checks that a group may read, and not change, a file that root has lent to a
+// server without privileges, as a secret is mounted.
+func TestTokenFileOfRoot(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes there")
+	}
+	for mode, fine := range map[os.FileMode]bool{
+		0o440: true, 0o640: true, 0o600: true, 0o400: true,
+		0o660: false, 0o450: false, 0o444: false, 0o442: false, 0o441: false,
+	} {
+		held := &tokenSet{}
+		file := &fileContent{name: "tokens.yaml", data: []byte(threeTokens()), mode: mode, lent: true}
+		if _, err := held.load(file); fine != (err == nil) || held.count() > 0 != fine {
+			t.Errorf("%04o: got %v and %d, want accepted %t", mode, err, held.count(), fine)
+		}
+	}
+}
+
 // FuzzTokens checks that a file gives bearer tokens or mistakes at positions within it, and that no
 // mistake contains text that is long enough to be a bearer token.
 func FuzzTokens(f *testing.F) {
