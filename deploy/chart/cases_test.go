@@ -11,9 +11,9 @@ import (
 var toggles = map[string]string{
 	"defaults":               "{}",
 	"dynamodb":               "store: {kind: dynamodb, dynamodb: {table: limits, region: eu-central-1}}",
-	"dynamodb, all":          "store: {kind: dynamodb, query: leases=process, dynamodb: {table: t, namespace: n}}\nreplicas: 5",
+	"dynamodb, all":          "store: {kind: dynamodb, query: leases=process, dynamodb: {table: t, namespace: staging}}\nreplicas: 5",
 	"tigerbeetle":            tigerBeetleValues,
-	"tigerbeetle, all":       "store: {kind: tigerbeetle, query: '', tigerbeetle: {addresses: ['a:1', 'b:2'], cluster: '340282366920938463463374607431768211455', namespace: n}}",
+	"tigerbeetle, all":       "store: {kind: tigerbeetle, query: '', tigerbeetle: {addresses: ['a:1', 'b:2'], cluster: '340282366920938463463374607431768211455', namespace: staging}}",
 	"one server on a table":  "store: {kind: dynamodb, dynamodb: {table: limits}}\nreplicas: 1",
 	"no server":              "replicas: 0",
 	"no claim":               "store: {memory: {persistence: {enabled: false}}}",
