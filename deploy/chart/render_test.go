@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"maps"
 	"path"
 	"slices"
@@ -83,4 +84,14 @@ func kindOf(t *testing.T, name, text string) string {
 		t.Fatalf("%s: %v\n%s", name, err, text)
 	}
 	return head.APIVersion + " " + head.Kind
+}
+
+// jsonOf returns a value as JSON.
+func jsonOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
