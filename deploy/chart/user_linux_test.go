@@ -1,0 +1,120 @@
+package chart
+
+import (
+	"bufio"
+	"context"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/cli"
+	"github.com/weir-limiter/weir/internal/console"
+)
+
+// asProgram is the variable that makes TestProgram the program. It has the arguments, one a line.
+const asProgram = "WEIR_TEST_AS_PROGRAM"
+
+// TestProgram is not a test but the program, as another user.
+func TestProgram(*testing.T) {
+	args := os.Getenv(asProgram)
+	if args == "" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	code := cli.Run(ctx, strings.Split(args, "\n"),
+		console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, func(string) string { return "" })
+	stop()
+	os.Exit(code)
+}
+
+// TestWithoutPrivileges runs the program as the user of the pod, with volumes that belong to root, as
+// a node mounts them with fsGroup: it can read the Secret, and write the state.
+func TestWithoutPrivileges(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount volumes as a node does, and become another user")
+	}
+	o := mustRender(t, "{}")
+	s := &server{
+		node: &node{root: t.TempDir(), o: o}, log: make(chan string, 1000), bearer: string(o.tokens.Data["call"]),
+	}
+	s.node.mount(t)
+	pod := o.deployment.Spec.Template.Spec.SecurityContext
+	s.node.give(t, int(*pod.FSGroup))
+
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgram$")
+	cmd.Dir, cmd.Env = "/", []string{asProgram + "=" + strings.Join(s.args(), "\n")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
+		Uid: uint32(*pod.RunAsUser), Gid: uint32(*pod.RunAsGroup), Groups: []uint32{uint32(*pod.FSGroup)}, //nolint:gosec // They are small.
+	}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = cmd.Wait() // the log says more
+		t.Fatalf("%v: %s", err, said.String())
+	}
+	s.url = strings.TrimSpace(strings.TrimPrefix(line, "weir: listening on "))
+	if status, text := s.ask(t, "POST", s.url+"/v1/reserve", firstDecision); status != http.StatusOK {
+		t.Errorf("the first decision: %d %s", status, text)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said.String())
+	}
+	state, err := os.Stat(filepath.Join(s.node.root, "var", "lib", "weir", "state"))
+	if err != nil || state.Sys().(*syscall.Stat_t).Uid != uint32(*pod.RunAsUser) { //nolint:gosec // It is small.
+		t.Errorf("the snapshot: got %v and error %v, want it of the server's user", state, err)
+	}
+}
+
+// give gives everything to a group, as a node does with fsGroup: it may read Secrets and ConfigMaps,
+// and write the state.
+func (n *node) give(t *testing.T, group int) {
+	t.Helper()
+	for dir := n.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range n.o.container().VolumeMounts {
+		err := filepath.WalkDir(filepath.Join(n.root, m.MountPath), func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil || d.Type()&fs.ModeSymlink != 0 {
+				return err
+			}
+			more := fs.FileMode(0o440)
+			if !m.ReadOnly {
+				more = 0o660
+			}
+			if d.IsDir() {
+				more |= fs.ModeSetgid | 0o110
+			}
+			if err := os.Chown(name, -1, group); err != nil {
+				return err
+			}
+			return os.Chmod(name, info.Mode()|more)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
