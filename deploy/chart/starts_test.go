@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net/http"
 	"os"
@@ -15,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/cli"
-	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/deploy/internal/program"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -39,14 +37,14 @@ func TestStarts(t *testing.T) {
 			return
 		}
 		s := start(t, o, map[string]map[string]string{"mine": mine})
-		s.transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // It is the test's own.
-		scheme, _, _ := strings.Cut(s.url, ":")
-		for _, url := range []string{s.url, scheme + "://" + s.probe} {
-			if status, text := s.ask(t, "GET", url+"/readyz", ""); status != http.StatusOK {
+		s.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // It is the test's own.
+		scheme, _, _ := strings.Cut(s.URL, ":")
+		for _, url := range []string{s.URL, scheme + "://" + s.probe} {
+			if status, text := s.Ask(t, "GET", url+"/readyz", ""); status != http.StatusOK {
 				t.Errorf("%s: %d %s", url, status, text)
 			}
 		}
-		s.end()
+		s.End()
 	})
 }
 
@@ -69,18 +67,13 @@ func TestStartsOnDynamoDB(t *testing.T) {
 		{"table", "create", "--lean", "--store", storeURL},
 		{"resource", "set-limits", "llm", "rpm:60", "tpm:100000/min", "--store", storeURL},
 	} {
-		var said strings.Builder
-		code := cli.Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said},
-			func(string) string { return "" })
-		if code != 0 {
-			t.Fatalf("%q: exit code %d: %s", args, code, said.String())
-		}
+		program.Run(t, args, program.NoEnv)
 	}
 	s := start(t, o, nil)
-	if status, text := s.ask(t, "GET", "http://"+s.probe+"/readyz", ""); status != http.StatusOK {
+	if status, text := s.Ask(t, "GET", "http://"+s.probe+"/readyz", ""); status != http.StatusOK {
 		t.Errorf("readyz: %d %s", status, text)
 	}
-	if status, text := s.ask(t, "POST", s.url+"/v1/reserve", firstDecision); status != http.StatusOK {
+	if status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", firstDecision); status != http.StatusOK {
 		t.Errorf("the first decision: %d %s", status, text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weir-limiter/weir/deploy/internal/program"
 	"github.com/weir-limiter/weir/internal/cli"
 	"github.com/weir-limiter/weir/internal/console"
 )
@@ -41,15 +42,13 @@ func TestWithoutPrivileges(t *testing.T) {
 		t.Skip("only root can mount volumes as a node does, and become another user")
 	}
 	o := mustRender(t, "{}")
-	s := &server{
-		node: &node{root: t.TempDir(), o: o}, log: make(chan string, 1000), bearer: string(o.tokens.Data["call"]),
-	}
-	s.node.mount(t)
+	n := &node{root: t.TempDir(), o: o}
+	n.mount(t)
 	pod := o.deployment.Spec.Template.Spec.SecurityContext
-	s.node.give(t, int(*pod.FSGroup))
+	n.give(t, int(*pod.FSGroup))
 
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgram$")
-	cmd.Dir, cmd.Env = "/", []string{asProgram + "=" + strings.Join(s.args(), "\n")}
+	cmd.Dir, cmd.Env = "/", []string{asProgram + "=" + strings.Join(n.args(), "\n")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
 		Uid: uint32(*pod.RunAsUser), Gid: uint32(*pod.RunAsGroup), Groups: []uint32{uint32(*pod.FSGroup)}, //nolint:gosec // They are small.
 	}}
@@ -67,8 +66,9 @@ func TestWithoutPrivileges(t *testing.T) {
 		_ = cmd.Wait() // the log says more
 		t.Fatalf("%v: %s", err, said.String())
 	}
-	s.url = strings.TrimSpace(strings.TrimPrefix(line, "weir: listening on "))
-	if status, text := s.ask(t, "POST", s.url+"/v1/reserve", firstDecision); status != http.StatusOK {
+	url := strings.TrimSpace(strings.TrimPrefix(line, "weir: listening on "))
+	caller := &program.Caller{Bearer: string(o.tokens.Data["call"])}
+	if status, text := caller.Ask(t, "POST", url+"/v1/reserve", firstDecision); status != http.StatusOK {
 		t.Errorf("the first decision: %d %s", status, text)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -77,7 +77,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, said.String())
 	}
-	state, err := os.Stat(filepath.Join(s.node.root, "var", "lib", "weir", "state"))
+	state, err := os.Stat(filepath.Join(n.root, "var", "lib", "weir", "state"))
 	if err != nil || state.Sys().(*syscall.Stat_t).Uid != uint32(*pod.RunAsUser) { //nolint:gosec // It is small.
 		t.Errorf("the snapshot: got %v and error %v, want it of the server's user", state, err)
 	}
