@@ -157,4 +157,3 @@ func TestUnit(t *testing.T) {
 		t.Errorf("security: its exposure is above 2: %v: %s", err, said)
 	}
 }
-
