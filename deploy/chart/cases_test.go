@@ -42,6 +42,7 @@ var toggles = map[string]string{
 	"autoscaling from one":   tigerBeetleValues + "\nautoscaling: {enabled: true, minReplicas: 1}",
 	"service monitor":        "serviceMonitor: {enabled: true, labels: {release: prometheus}, interval: 1m}",
 	"service monitor, token": "serviceMonitor: {enabled: true, tokenSecret: {name: mine, key: t}}\ntokens: {existingSecret: mine}",
+	"alerts":                 "prometheusRule: {enabled: true, labels: {release: prometheus}}",
 	"network policy":         "networkPolicy: {enabled: true}",
 	"network policy, egress": "networkPolicy: {enabled: true, egress: [{ports: [{port: 443}]}], clients: [{namespaceSelector: {}}]}",
 	"network policy, no way": "networkPolicy: {enabled: true, egress: []}",
@@ -103,6 +104,7 @@ func TestWhatThereIs(t *testing.T) {
 		"autoscaling from one":   {secret, account, config, scaler},
 		"service monitor":        {secret, account, config, claim, monitor},
 		"service monitor, token": {account, config, claim, monitor},
+		"alerts":                 {secret, account, config, claim, alerts},
 		"network policy":         {secret, account, config, claim, network},
 		"account of its own":     {secret, config, claim},
 	} {
@@ -122,6 +124,7 @@ func TestWhatThereIs(t *testing.T) {
 
 // The kinds of objects.
 const (
+	alerts  = "monitoring.coreos.com/v1 PrometheusRule"
 	account = "v1 ServiceAccount"
 	budget  = "policy/v1 PodDisruptionBudget"
 	claim   = "v1 PersistentVolumeClaim"

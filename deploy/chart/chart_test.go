@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"sigs.k8s.io/yaml"
 
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
@@ -44,6 +48,33 @@ func TestLimits(t *testing.T) {
 	}
 	if got := mustRender(t, "{}").limits.Data["limits.yaml"]; got != string(example) {
 		t.Errorf("the ConfigMap differs: %s", got)
+	}
+}
+
+// TestAlerts checks that the chart's alerts are those of the folder monitoring, where they are tested.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	own, err := os.ReadFile(filepath.Join(chartFolder, "weir.rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, err := os.ReadFile("../monitoring/weir.rules.yaml")
+	if os.IsNotExist(err) {
+		t.Skip("the folder monitoring is not in this tree")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(own, tested) {
+		t.Error("chart/weir/weir.rules.yaml differs: copy monitoring/weir.rules.yaml there")
+	}
+	var file monitoring.PrometheusRuleSpec
+	if err := yaml.UnmarshalStrict(tested, &file); err != nil {
+		t.Fatal(err)
+	}
+	rule := mustRender(t, toggles["alerts"]).rule
+	if len(file.Groups) == 0 || !reflect.DeepEqual(rule.Spec, file) {
+		t.Errorf("the PrometheusRule differs: got %+v, want %+v", rule.Spec, file)
 	}
 }
 

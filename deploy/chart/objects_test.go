@@ -29,6 +29,7 @@ type objects struct {
 	scaler     *autoscaling.HorizontalPodAutoscaler
 	network    *networking.NetworkPolicy
 	monitor    *monitoring.ServiceMonitor
+	rule       *monitoring.PrometheusRule
 }
 
 // add reads an object into the type that Kubernetes has for it. A field that the type does not have,
@@ -46,22 +47,24 @@ func (o *objects) add(t *testing.T, name, text string) {
 		into = read(&o.deployment)
 	case "v1 Service":
 		into = read(&o.service)
-	case "v1 ServiceAccount":
+	case account:
 		into = read(&o.account)
-	case "v1 ConfigMap":
+	case config:
 		into = read(&o.limits)
-	case "v1 Secret":
+	case secret:
 		into = read(&o.tokens)
-	case "v1 PersistentVolumeClaim":
+	case claim:
 		into = read(&o.claim)
-	case "policy/v1 PodDisruptionBudget":
+	case budget:
 		into = read(&o.budget)
-	case "autoscaling/v2 HorizontalPodAutoscaler":
+	case scaler:
 		into = read(&o.scaler)
-	case "networking.k8s.io/v1 NetworkPolicy":
+	case network:
 		into = read(&o.network)
-	case "monitoring.coreos.com/v1 ServiceMonitor":
+	case monitor:
 		into = read(&o.monitor)
+	case alerts:
+		into = read(&o.rule)
 	default:
 		t.Fatalf("%s: unknown kind %q", name, kind)
 	}
