@@ -22,7 +22,9 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]map[string]any{
 		"defaults": {},
-		"dynamodb": {"store": map[string]any{"kind": "dynamodb", "dynamodb": map[string]any{"table": "limits"}}},
+		"tigerbeetle": {"store": map[string]any{
+			"kind": "tigerbeetle", "tigerbeetle": map[string]any{"addresses": []any{"a:1"}},
+		}},
 	} {
 		for _, m := range lint.All(chartFolder, values, "limits", true).Messages {
 			if m.Severity > support.InfoSev {
@@ -51,7 +53,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAlerts checks that the chart's alerts are those of the folder monitoring, where they are tested.
+// TestAlerts checks that the chart's alerts are those of the folder monitoring, where they are
+// tested.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	own, err := os.ReadFile(filepath.Join(chartFolder, "weir.rules.yaml"))
@@ -72,7 +75,7 @@ func TestAlerts(t *testing.T) {
 	if err := yaml.UnmarshalStrict(tested, &file); err != nil {
 		t.Fatal(err)
 	}
-	rule := mustRender(t, toggles["alerts"]).rule
+	rule := mustRender(t, toggles(t)["alerts"]).rule
 	if len(file.Groups) == 0 || !reflect.DeepEqual(rule.Spec, file) {
 		t.Errorf("the PrometheusRule differs: got %+v, want %+v", rule.Spec, file)
 	}
@@ -85,7 +88,8 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `([^|]*)` \\| [^|]*\\|$").FindAllStringSubmatch(string(text), -1)
+	row := regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `([^|]*)` \\| [^|]*\\|$")
+	rows := row.FindAllStringSubmatch(string(text), -1)
 	var got []string
 	for _, row := range rows {
 		got = append(got, row[1]+" = "+row[2])

@@ -27,8 +27,8 @@ func (n *node) mount(t *testing.T) {
 	}
 }
 
-// write writes a volume. A second time it changes the files as a node does: a new folder, to which
-// the link that all files go through is moved at once.
+// write writes a volume. A second time it changes the files as a node does: a new folder, to
+// which the link that all files go through is moved at once.
 func (n *node) write(t *testing.T, name string) {
 	t.Helper()
 	dir, volume := n.find(name)
@@ -49,7 +49,8 @@ func (n *node) write(t *testing.T, name string) {
 		if err := os.WriteFile(file, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(filepath.Join("..data", key), filepath.Join(dir, key)); err != nil && !os.IsExist(err) {
+		err := os.Symlink(filepath.Join("..data", key), filepath.Join(dir, key))
+		if err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
 	}

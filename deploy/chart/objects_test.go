@@ -32,8 +32,8 @@ type objects struct {
 	rule       *monitoring.PrometheusRule
 }
 
-// add reads an object into the type that Kubernetes has for it. A field that the type does not have,
-// and one that is given twice, is an error.
+// add reads an object into the type that Kubernetes has for it. A field that the type does not
+// have, and one that is given twice, is an error.
 func (o *objects) add(t *testing.T, name, text string) {
 	t.Helper()
 	kind := kindOf(t, name, text)
@@ -81,4 +81,6 @@ func read[T any](place **T) *T {
 }
 
 // container returns the only container.
-func (o *objects) container() *core.Container { return &o.deployment.Spec.Template.Spec.Containers[0] }
+func (o *objects) container() *core.Container {
+	return &o.deployment.Spec.Template.Spec.Containers[0]
+}

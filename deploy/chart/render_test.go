@@ -1,5 +1,5 @@
-// Package chart has the tests of the Helm chart in the folder weir, with Helm's own packages. They need
-// neither a cluster nor the helm program.
+// Package chart has the tests of the Helm chart in the folder weir, with Helm's own packages.
+// They need neither a cluster nor the helm program.
 package chart
 
 import (
@@ -30,9 +30,11 @@ func loadChart(t *testing.T) *chart.Chart {
 	return c
 }
 
-// render renders the chart with values, as YAML, and returns the text of each file with objects, and
-// the notes. A release named weir is installed in the namespace limits.
-func render(t *testing.T, release, values string) (files map[string]string, notes string, err error) {
+// render renders the chart with values, as YAML, and returns the text of each file with objects,
+// and the notes. A release named weir is installed in the namespace limits.
+func render(t *testing.T, release, values string) (
+	files map[string]string, notes string, err error,
+) {
 	t.Helper()
 	given, err := chartutil.ReadValues([]byte(values))
 	if err != nil {

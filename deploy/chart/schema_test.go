@@ -14,18 +14,18 @@ import (
 	_ "sigs.k8s.io/kubectl-validate/pkg/utils" // Its module has the schemas of Kubernetes as files.
 )
 
-// kubernetesVersions are the oldest release that the chart allows, and the newest whose schemas the
-// module kubectl-validate has.
+// kubernetesVersions are the oldest release that the chart allows, and the newest whose schemas
+// the module kubectl-validate has.
 var kubernetesVersions = []string{"1.27", "1.30"}
 
-// TestKubernetesSchemas checks every object against the OpenAPI schema that the API servers of some
-// releases publish: required fields, types and values. Fields that they do not know are found by
-// reading the objects into their types.
+// TestKubernetesSchemas checks every object against the OpenAPI schema that the API servers of
+// some releases publish: required fields, types and values. Fields that they do not know are
+// found by reading the objects into their types.
 func TestKubernetesSchemas(t *testing.T) {
 	t.Parallel()
 	for _, version := range kubernetesVersions {
 		schemas := newSchemas(t, version)
-		for name, values := range toggles {
+		for name, values := range toggles(t) {
 			for kind, text := range mustRender(t, values).texts {
 				if kind == monitor || kind == alerts {
 					continue // They are not of Kubernetes itself.
@@ -36,9 +36,9 @@ func TestKubernetesSchemas(t *testing.T) {
 			}
 		}
 		for wrong, want := range map[string]string{
-			"{apiVersion: apps/v1, kind: Deployment, spec: {selector: {}}}":         "missing property 'template'",
-			"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: two}}":        "got string, want integer",
-			"{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {}}}}": "missing property 'containers'",
+			"{spec: {selector: {}}}":         "missing property 'template'",
+			"{spec: {replicas: two}}":        "got string, want integer",
+			"{spec: {template: {spec: {}}}}": "missing property 'containers'",
 		} {
 			err := schemas.check(t, "apps/v1 Deployment", wrong)
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -57,13 +57,14 @@ type schemas struct {
 func newSchemas(t *testing.T, version string) *schemas {
 	t.Helper()
 	var said bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kubectl-validate")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/kubectl-validate")
 	cmd.Stderr = &said
 	module, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, said.String())
 	}
-	dir := filepath.Join(strings.TrimSpace(string(module)), "pkg", "openapiclient", "builtins", version)
+	dir := filepath.Join(strings.TrimSpace(string(module)), "pkg/openapiclient/builtins", version)
 	return &schemas{dir: dir, made: map[string]*jsonschema.Schema{}}
 }
 
@@ -109,7 +110,8 @@ func (s *schemas) make(t *testing.T, kind string) *jsonschema.Schema {
 	if err := c.AddResource("kubernetes.json", document); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := c.Compile("kubernetes.json#/components/schemas/io.k8s.api." + group + "." + number + "." + name)
+	name = strings.Join([]string{"io.k8s.api", group, number, name}, ".")
+	schema, err := c.Compile("kubernetes.json#/components/schemas/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/weir-limiter/weir/deploy/internal/program"
 )
 
@@ -33,8 +35,8 @@ func start(t *testing.T, o *objects, others map[string]map[string]string) *serve
 	return s
 }
 
-// args returns the arguments of the container, with what only a pod has replaced: its ports by free
-// ones on loopback, its folders, and the cluster by TigerBeetle's emulator.
+// args returns the arguments of the container, with what only a pod has replaced: its ports by
+// free ones on loopback, its folders, and the cluster by TigerBeetle's emulator.
 func (n *node) args() []string {
 	var args []string
 	for _, a := range n.o.container().Args {
@@ -59,36 +61,27 @@ func (n *node) args() []string {
 // firstDecision is the request of the notes.
 const firstDecision = `{"entity": "acme", "resource": "llm", "costs": {"rpm": 1, "tpm": 2500}}`
 
-// TestServe installs the chart without values, as far as that is possible without a cluster: the real
-// program runs with the arguments and files of the pod, and gives the first decision.
+// TestServe installs the chart without values, as far as that is possible without a cluster: the
+// real program runs with the arguments and files of the pod, and gives the first decision.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	o := mustRender(t, "{}")
 	s := start(t, o, nil)
-	for _, probe := range []string{o.container().ReadinessProbe.HTTPGet.Path, o.container().LivenessProbe.HTTPGet.Path} {
-		anybody := &program.Caller{}
-		if status, text := anybody.Ask(t, "GET", "http://"+s.probe+probe, ""); status != http.StatusOK {
-			t.Errorf("%s: %d %s", probe, status, text)
-		}
+	anybody, c := &program.Caller{}, o.container()
+	for _, probe := range []*core.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		anybody.Expect(t, http.StatusOK, "GET", "http://"+s.probe+probe.HTTPGet.Path, "")
 	}
-	if status, text := (&program.Caller{}).Ask(t, "POST", s.URL+"/v1/reserve", firstDecision); status != http.StatusUnauthorized {
-		t.Errorf("without a bearer token: %d %s", status, text)
-	}
+	anybody.Expect(t, http.StatusUnauthorized, "POST", s.URL+"/v1/reserve", firstDecision)
 	if !strings.Contains(o.notes, firstDecision) {
 		t.Errorf("the notes do not have the first decision: %s", o.notes)
 	}
-	if status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", firstDecision); status != http.StatusOK {
-		t.Errorf("the first decision: %d %s", status, text)
-	}
-	for role, want := range map[string]int{"read": http.StatusForbidden, "call": http.StatusForbidden, "admin": http.StatusOK} {
+	s.Expect(t, http.StatusOK, "POST", s.URL+"/v1/reserve", firstDecision)
+	for role, want := range map[string]int{
+		"read": http.StatusForbidden, "call": http.StatusForbidden, "admin": http.StatusOK,
+	} {
 		as := &program.Caller{Bearer: string(o.tokens.Data[role])}
-		if status, text := as.Ask(t, "GET", "http://"+s.probe+"/metrics", ""); status != http.StatusOK {
-			t.Errorf("metrics for %s: %d %s", role, status, text)
-		}
-		status, text := as.Ask(t, "DELETE", s.URL+"/v1/admin/resources/llm/limits", "")
-		if status != want {
-			t.Errorf("%s deletes limits: %d %s, want %d", role, status, text, want)
-		}
+		as.Expect(t, http.StatusOK, "GET", "http://"+s.probe+"/metrics", "")
+		as.Expect(t, want, "DELETE", s.URL+"/v1/admin/resources/llm/limits", "")
 	}
 	s.End()
 	if _, err := os.Stat(filepath.Join(s.node.root, "var", "lib", "weir", "state")); err != nil {
@@ -96,21 +89,22 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestReload changes the ConfigMap and the Secret as Kubernetes does, with the real program: the new
-// limits and bearer tokens are in force, without a restart.
+// TestReload changes the ConfigMap and the Secret as Kubernetes does, with the real program: the
+// new limits and bearer tokens are in force, without a restart.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	o := mustRender(t, "tokens: {entries: [{name: old, role: call, sha256: "+sum+"}]}") // of foo
+	entry := "{name: old, role: call, sha256: " + strings.Repeat("ab", 32) + "}"
+	o := mustRender(t, "tokens: {entries: ["+entry+"]}")
 	s := start(t, o, nil)
 	s.Bearer = "a-new-bearer-token"
-	o.tokens.Data["tokens.yaml"] = []byte("tokens: [{name: new, role: call, token: a-new-bearer-token}]\n")
+	entry = "{name: new, role: call, token: " + s.Bearer + "}"
+	o.tokens.Data["tokens.yaml"] = []byte("tokens: [" + entry + "]\n")
 	s.node.write(t, "tokens")
-	if got := s.WaitFor(t, "reloaded"); got["what"] != "tokens" || got["cause"] != "file_change" || got["removed"] != 1.0 {
+	got := s.WaitFor(t, "reloaded")
+	if got["what"] != "tokens" || got["cause"] != "file_change" || got["removed"] != 1.0 {
 		t.Errorf("tokens: %v", got)
 	}
-	if status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", firstDecision); status != http.StatusOK {
-		t.Errorf("with the new bearer token: %d %s", status, text)
-	}
+	s.Expect(t, http.StatusOK, "POST", s.URL+"/v1/reserve", firstDecision)
 	for i := range 2 { // the second time, because the folder of the first is then removed
 		o.limits.Data["limits.yaml"] = fmt.Sprintf(
 			"version: 1\nresources: {llm: {limits: {tpm: {capacity: %d}}}}\n", 1000+i)
@@ -118,9 +112,10 @@ func TestReload(t *testing.T) {
 		if got := s.WaitFor(t, "reloaded"); got["what"] != "limits" || got["cause"] != "file_change" {
 			t.Errorf("limits: %v", got)
 		}
-		status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", `{"entity": "acme", "resource": "llm", "costs": {"tpm": 2500}}`)
-		if want := fmt.Sprintf("at most %d", 1000+i); status != http.StatusUnprocessableEntity || !strings.Contains(text, want) {
-			t.Errorf("with the new limits: %d %s, want %s", status, text, want)
+		text := s.Expect(t, http.StatusUnprocessableEntity, "POST", s.URL+"/v1/reserve",
+			`{"entity": "acme", "resource": "llm", "costs": {"tpm": 2500}}`)
+		if want := fmt.Sprintf("at most %d", 1000+i); !strings.Contains(text, want) {
+			t.Errorf("with the new limits: %s, want %s", text, want)
 		}
 	}
 }

@@ -27,36 +27,38 @@ func TestStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert, key := certificate(t)
+	tokens := "tokens: [{name: a, role: call, token: 0123456789abcdef}]"
 	mine := map[string]string{
-		"limits.yaml": string(limits), "t.yaml": "tokens: [{name: a, role: call, token: 0123456789abcdef}]",
-		"tokens.yaml": "tokens: [{name: a, role: call, token: 0123456789abcdef}]",
-		"tls.crt":     cert, "tls.key": key, "cert.pem": cert, "key.pem": key,
+		"limits.yaml": string(limits), "t.yaml": tokens, "tokens.yaml": tokens,
+		"tls.crt": cert, "tls.key": key, "cert.pem": cert, "key.pem": key,
 	}
 	eachToggle(t, func(t *testing.T, o *objects) {
 		if hasArg(o.container(), "--store=dynamodb:") {
 			return
 		}
 		s := start(t, o, map[string]map[string]string{"mine": mine})
-		s.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // It is the test's own.
+		s.Transport = &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // It is the test's own.
+		}
 		scheme, _, _ := strings.Cut(s.URL, ":")
 		for _, url := range []string{s.URL, scheme + "://" + s.probe} {
-			if status, text := s.Ask(t, "GET", url+"/readyz", ""); status != http.StatusOK {
-				t.Errorf("%s: %d %s", url, status, text)
-			}
+			s.Expect(t, http.StatusOK, "GET", url+"/readyz", "")
 		}
 		s.End()
 	})
 }
 
-// TestStartsOnDynamoDB does the same with a table on DynamoDB Local. It sets variables of the process.
+// TestStartsOnDynamoDB does the same with a table on DynamoDB Local. It sets variables of the
+// process.
 func TestStartsOnDynamoDB(t *testing.T) {
 	local := testkit.DynamoDB(t)
 	for _, v := range local.Environment() {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
-	o := mustRender(t, "store: {kind: dynamodb, query: 'endpoint="+local.Endpoint()+"', dynamodb: {table: "+
-		"chart-"+strings.ToLower(rand.Text()[:12])+", region: eu-central-1}}")
+	table := "{table: chart-" + rand.Text()[:12] + ", region: eu-central-1}"
+	o := mustRender(t,
+		"store: {kind: dynamodb, query: 'endpoint="+local.Endpoint()+"', dynamodb: "+table+"}")
 	var storeURL string
 	for _, a := range o.container().Args {
 		if url, ok := strings.CutPrefix(a, "--store="); ok {
@@ -70,12 +72,8 @@ func TestStartsOnDynamoDB(t *testing.T) {
 		program.Run(t, args, program.NoEnv)
 	}
 	s := start(t, o, nil)
-	if status, text := s.Ask(t, "GET", "http://"+s.probe+"/readyz", ""); status != http.StatusOK {
-		t.Errorf("readyz: %d %s", status, text)
-	}
-	if status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", firstDecision); status != http.StatusOK {
-		t.Errorf("the first decision: %d %s", status, text)
-	}
+	s.Expect(t, http.StatusOK, "GET", "http://"+s.probe+"/readyz", "")
+	s.Expect(t, http.StatusOK, "POST", s.URL+"/v1/reserve", firstDecision)
 }
 
 // certificate makes a certificate of its own and its key, in PEM.
@@ -86,7 +84,8 @@ func certificate(t *testing.T) (cert, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

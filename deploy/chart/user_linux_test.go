@@ -18,7 +18,8 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// asProgram is the variable that makes TestProgram the program. It has the arguments, one a line.
+// asProgram is the variable that makes TestProgram the program. It has the arguments, one a
+// line.
 const asProgram = "WEIR_TEST_AS_PROGRAM"
 
 // TestProgram is not a test but the program, as another user.
@@ -29,13 +30,13 @@ func TestProgram(*testing.T) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	code := cli.Run(ctx, strings.Split(args, "\n"),
-		console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, func(string) string { return "" })
+		console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, program.NoEnv)
 	stop()
 	os.Exit(code)
 }
 
-// TestWithoutPrivileges runs the program as the user of the pod, with volumes that belong to root, as
-// a node mounts them with fsGroup: it can read the Secret, and write the state.
+// TestWithoutPrivileges runs the program as the user of the pod, with volumes that belong to
+// root, as a node mounts them with fsGroup: it can read the Secret, and write the state.
 func TestWithoutPrivileges(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -47,10 +48,12 @@ func TestWithoutPrivileges(t *testing.T) {
 	pod := o.deployment.Spec.Template.Spec.SecurityContext
 	n.give(t, int(*pod.FSGroup))
 
+	user := uint32(*pod.RunAsUser) //nolint:gosec // It is small.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgram$")
 	cmd.Dir, cmd.Env = "/", []string{asProgram + "=" + strings.Join(n.args(), "\n")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
-		Uid: uint32(*pod.RunAsUser), Gid: uint32(*pod.RunAsGroup), Groups: []uint32{uint32(*pod.FSGroup)}, //nolint:gosec // They are small.
+		Uid: user, Gid: uint32(*pod.RunAsGroup), //nolint:gosec // It is small.
+		Groups: []uint32{uint32(*pod.FSGroup)}, //nolint:gosec // It is small.
 	}}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -68,9 +71,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	}
 	url := strings.TrimSpace(strings.TrimPrefix(line, "weir: listening on "))
 	caller := &program.Caller{Bearer: string(o.tokens.Data["call"])}
-	if status, text := caller.Ask(t, "POST", url+"/v1/reserve", firstDecision); status != http.StatusOK {
-		t.Errorf("the first decision: %d %s", status, text)
-	}
+	caller.Expect(t, http.StatusOK, "POST", url+"/v1/reserve", firstDecision)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +79,13 @@ func TestWithoutPrivileges(t *testing.T) {
 		t.Errorf("%v: %s", err, said.String())
 	}
 	state, err := os.Stat(filepath.Join(n.root, "var", "lib", "weir", "state"))
-	if err != nil || state.Sys().(*syscall.Stat_t).Uid != uint32(*pod.RunAsUser) { //nolint:gosec // It is small.
+	if err != nil || state.Sys().(*syscall.Stat_t).Uid != user {
 		t.Errorf("the snapshot: got %v and error %v, want it of the server's user", state, err)
 	}
 }
 
-// give gives everything to a group, as a node does with fsGroup: it may read Secrets and ConfigMaps,
-// and write the state.
+// give gives everything to a group, as a node does with fsGroup: it may read Secrets and
+// ConfigMaps, and write the state.
 func (n *node) give(t *testing.T, group int) {
 	t.Helper()
 	for dir := n.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -93,7 +94,8 @@ func (n *node) give(t *testing.T, group int) {
 		}
 	}
 	for _, m := range n.o.container().VolumeMounts {
-		err := filepath.WalkDir(filepath.Join(n.root, m.MountPath), func(name string, d fs.DirEntry, err error) error {
+		dir := filepath.Join(n.root, m.MountPath)
+		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Package compose has the tests of the compose files. The real program is run with their commands; a
-// container engine is not needed.
+// Package compose has the tests of the compose files. The real program is run with their
+// commands; a container engine is not needed.
 package compose
 
 import (
@@ -41,11 +41,14 @@ func files(t *testing.T) []string {
 	return all
 }
 
+// firstDecision is the request of the README.
+const firstDecision = `{"entity": "acme", "resource": "llm", "costs": {"rpm": 1, "tpm": 2500}}`
+
 const image = "ghcr.io/weir-limiter/weir:0.1.0"
 
-// TestServices checks that ports are open to this machine only, what containers may do, that each
-// server has a health check and time to end, and that each mount is of a folder, because a file that
-// is mounted alone does not change.
+// TestServices checks that ports are open to this machine only, what containers may do, that
+// each server has a health check and time to end, and that each mount is of a folder, because a
+// file that is mounted alone does not change.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t) {
@@ -56,7 +59,8 @@ func TestServices(t *testing.T) {
 				}
 			}
 			for _, v := range s.Volumes {
-				if info, err := os.Stat(v.Source); v.Type == "bind" && (err != nil || !info.IsDir() || !v.ReadOnly) {
+				info, err := os.Stat(v.Source)
+				if v.Type == "bind" && (err != nil || !info.IsDir() || !v.ReadOnly) {
 					t.Errorf("%s: %s: mount of %s: %v", file, name, v.Source, err)
 				}
 			}
@@ -119,15 +123,12 @@ func (c *container) env(name string) string {
 }
 
 // serve starts the server of a service, makes the first decision, and runs the health check.
-func (c *container) serve(t *testing.T, costs string) {
+func (c *container) serve(t *testing.T) {
 	t.Helper()
 	args := append(c.args(c.service.Command), "--log-format=json", "--shutdown-delay=1ms")
 	s := program.Start(t, args, c.env)
 	s.Host = "localhost:7117"
-	status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", `{"entity": "acme", "resource": "llm", "costs": `+costs+`}`)
-	if status != http.StatusOK {
-		t.Errorf("the first decision: %d %s", status, text)
-	}
+	s.Expect(t, http.StatusOK, "POST", s.URL+"/v1/reserve", firstDecision)
 	check := c.service.HealthCheck.Test
 	if check[0] != "CMD" || check[1] != "/weir" {
 		t.Fatalf("health check %q", check)
@@ -153,7 +154,8 @@ func (c *container) serve(t *testing.T, costs string) {
 func replacer(t *testing.T, more ...string) *strings.Replacer {
 	t.Helper()
 	return strings.NewReplacer(append([]string{
-		"--listen=:7117", "--listen=127.0.0.1:0", "/etc/weir/", "limits/", "/var/lib/weir/", t.TempDir() + "/",
+		"--listen=:7117", "--listen=127.0.0.1:0",
+		"/etc/weir/", "limits/", "/var/lib/weir/", t.TempDir() + "/",
 	}, more...)...)
 }
 
@@ -161,7 +163,7 @@ func replacer(t *testing.T, more ...string) *strings.Replacer {
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	c := &container{service: load(t, "memory.yaml").Services["weir"], replace: replacer(t)}
-	c.serve(t, `{"rpm": 1, "tpm": 2500}`)
+	c.serve(t)
 }
 
 // TestTigerBeetle runs the servers with TigerBeetle's emulator in the place of the cluster.
@@ -169,13 +171,14 @@ func TestTigerBeetle(t *testing.T) {
 	t.Parallel()
 	services := load(t, "tigerbeetle.yaml").Services
 	for _, name := range []string{"weir-1", "weir-2"} {
-		c := &container{service: services[name], replace: replacer(t, "tigerbeetle://tigerbeetle:3000?cluster=0", "tigerbeetle://emulator")}
-		c.serve(t, `{"rpm": 1, "tpm": 2500}`)
+		c := &container{service: services[name], replace: replacer(t,
+			"tigerbeetle://tigerbeetle:3000?cluster=0", "tigerbeetle://emulator")}
+		c.serve(t)
 	}
 }
 
-// TestDynamoDB runs the services in their order with DynamoDB Local, those that end twice. It sets
-// variables of the process.
+// TestDynamoDB runs the services in their order with DynamoDB Local, those that end twice. It
+// sets variables of the process.
 func TestDynamoDB(t *testing.T) {
 	local := testkit.DynamoDB(t)
 	services := load(t, "dynamodb.yaml").Services
@@ -184,7 +187,8 @@ func TestDynamoDB(t *testing.T) {
 			t.Setenv(name, *value)
 		}
 	}
-	replace := replacer(t, "dynamodb://limits", "dynamodb://compose-"+rand.Text()[:12], "http://dynamodb:8000", local.Endpoint())
+	replace := replacer(t, "http://dynamodb:8000", local.Endpoint(),
+		"dynamodb://limits", "dynamodb://compose-"+rand.Text()[:12])
 	for range 2 {
 		for _, name := range []string{"table", "limits"} {
 			c := &container{service: services[name], replace: replace}
@@ -192,5 +196,5 @@ func TestDynamoDB(t *testing.T) {
 		}
 	}
 	c := &container{service: services["weir"], replace: replace}
-	c.serve(t, `{"rpm": 1, "tpm": 2500}`)
+	c.serve(t)
 }

@@ -70,8 +70,8 @@ func machine(t *testing.T) func(string) string {
 	}
 }
 
-// TestExecStart runs the program with the command line and variables of the unit, with the file of
-// variables and without it: the first decision is made, and a hangup reads the limits again.
+// TestExecStart runs the program with the command line and variables of the unit, with the file
+// of variables and without it: the first decision is made, and a hangup reads the limits again.
 func TestExecStart(t *testing.T) {
 	unit := settings(t, "weir.service")
 	command := strings.Fields(unit["ExecStart"][0])
@@ -90,10 +90,8 @@ func TestExecStart(t *testing.T) {
 		}
 		args = append(args, "--listen=127.0.0.1:0", "--log-format=json", "--shutdown-delay=1ms")
 		s := program.Start(t, args, func(name string) string { return on(env[name]) })
-		status, text := s.Ask(t, "POST", s.URL+"/v1/reserve", `{"entity": "acme", "resource": "llm", "costs": {"rpm": 1}}`)
-		if status != http.StatusOK {
-			t.Errorf("%s: %d %s", name, status, text)
-		}
+		s.Expect(t, http.StatusOK, "POST", s.URL+"/v1/reserve",
+			`{"entity": "acme", "resource": "llm", "costs": {"rpm": 1, "tpm": 2500}}`)
 		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +105,8 @@ func TestExecStart(t *testing.T) {
 	}
 }
 
-// TestExamples checks the command lines that weir.env has in comments: a flag that does not exist is
-// refused before a file is read.
+// TestExamples checks the command lines that weir.env has in comments: a flag that does not
+// exist is refused before a file is read.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("weir.env")
@@ -122,7 +120,8 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		n++
-		code, said := program.Try(t, append([]string{"serve"}, strings.Fields(options)...), program.NoEnv)
+		args := append([]string{"serve"}, strings.Fields(options)...)
+		code, said := program.Try(t, args, program.NoEnv)
 		if code != 1 || !strings.Contains(said, "no such file or directory") {
 			t.Errorf("%s: exit code %d: %s", options, code, said)
 		}
@@ -132,7 +131,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestUnit asks systemd-analyze, if it is there, whether the unit is right, and how much it can do.
+// TestUnit asks systemd-analyze, if it is there, whether the unit is right, and how much it can
+// do.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -149,10 +149,12 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.CommandContext(t.Context(), analyze, "verify", file).CombinedOutput(); err != nil || len(said) > 0 {
+	said, err := exec.CommandContext(t.Context(), analyze, "verify", file).CombinedOutput()
+	if err != nil || len(said) > 0 {
 		t.Errorf("verify: %v: %s", err, said)
 	}
-	said, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", file).CombinedOutput()
+	said, err = exec.CommandContext(t.Context(), analyze, "security", "--offline=true",
+		"--threshold=20", file).CombinedOutput()
 	if err != nil {
 		t.Errorf("security: its exposure is above 2: %v: %s", err, said)
 	}

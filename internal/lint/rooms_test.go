@@ -396,6 +396,10 @@ var rooms = []room{
 	{dir: "cmd/weir-aggregator", imports: []string{anything}},
 	{dir: "bench", imports: []string{anything}},
 	{dir: "examples"},
+	{dir: "deploy/chart", tests: []string{anything}},
+	{dir: "deploy/compose", tests: []string{anything}},
+	{dir: "deploy/internal/program", imports: []string{"internal/cli", "internal/console"}},
+	{dir: "deploy/systemd", tests: []string{anything}},
 	{dir: "examples/dynamodb", imports: []string{root, "limiter", "dynamodb"}},
 }
 
@@ -406,8 +410,8 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // testSupport are the rooms whose production code may import testing: they exist for tests, and no
 // other production code imports them.
 var testSupport = []string{
-	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/calls", "internal/testkit/liveserver",
+	"conformance", "conformance/broken", "conformance/model", "deploy/internal/program",
+	"internal/testkit", "internal/testkit/calls", "internal/testkit/liveserver",
 	"internal/testkit/recordstore", "internal/testkit/versionrace",
 	"internal/soak",
 }

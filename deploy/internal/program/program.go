@@ -41,8 +41,8 @@ type Caller struct {
 	Transport http.RoundTripper
 }
 
-// Start runs the program with arguments, which must have --log-format=json and an address with port
-// 0. It ends with the test, and must then have the exit code 0.
+// Start runs the program with arguments, which must have --log-format=json and an address with
+// port 0. It ends with the test, and must then have the exit code 0.
 func Start(t *testing.T, args []string, env func(string) string) *Server {
 	t.Helper()
 	s := &Server{log: make(chan string, 1000)}
@@ -126,6 +126,16 @@ func (s *Server) WaitFor(t *testing.T, message string) map[string]any {
 		}
 		t.Fatalf("no line %q in the log:\n%s", message, strings.Join(before, "\n"))
 	}
+}
+
+// Expect sends a request, and reports an answer that has another status. It returns the answer.
+func (c *Caller) Expect(t *testing.T, status int, method, url, body string) (answer string) {
+	t.Helper()
+	got, answer := c.Ask(t, method, url, body)
+	if got != status {
+		t.Errorf("%s %s: got %d, want %d: %s", method, url, got, status, answer)
+	}
+	return answer
 }
 
 // Ask sends a request, and returns the status and the answer.
