@@ -104,5 +104,5 @@ func (n *node) contents(v *core.Volume) (data map[string]string, mode os.FileMod
 	for _, item := range v.Secret.Items {
 		data[item.Path] = all[item.Key]
 	}
-	return data, os.FileMode(*v.Secret.DefaultMode) //nolint:gosec // A mode has few bits.
+	return data, os.FileMode(*v.Secret.DefaultMode)
 }

@@ -38,7 +38,7 @@ func TestStarts(t *testing.T) {
 		}
 		s := start(t, o, map[string]map[string]string{"mine": mine})
 		s.Transport = &http.Transport{
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // It is the test's own.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		}
 		scheme, _, _ := strings.Cut(s.URL, ":")
 		for _, url := range []string{s.URL, scheme + "://" + s.probe} {

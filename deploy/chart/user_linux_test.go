@@ -48,12 +48,12 @@ func TestWithoutPrivileges(t *testing.T) {
 	pod := o.deployment.Spec.Template.Spec.SecurityContext
 	n.give(t, int(*pod.FSGroup))
 
-	user := uint32(*pod.RunAsUser) //nolint:gosec // It is small.
+	user := uint32(*pod.RunAsUser)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgram$")
 	cmd.Dir, cmd.Env = "/", []string{asProgram + "=" + strings.Join(n.args(), "\n")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
-		Uid: user, Gid: uint32(*pod.RunAsGroup), //nolint:gosec // It is small.
-		Groups: []uint32{uint32(*pod.FSGroup)}, //nolint:gosec // It is small.
+		Uid: user, Gid: uint32(*pod.RunAsGroup),
+		Groups: []uint32{uint32(*pod.FSGroup)},
 	}}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
