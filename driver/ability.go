@@ -174,6 +174,24 @@ type ClockCorrector interface {
 	ClockOffset() time.Duration
 }
 
+// Snapshotter is a store that writes its state to a file from time to time.
+type Snapshotter interface {
+	// SnapshotStats returns how its file has kept up. It does not block.
+	SnapshotStats() SnapshotStats
+}
+
+// SnapshotStats say how the file of a [Snapshotter] has kept up with its state.
+type SnapshotStats struct {
+	// Complete is the last instant, by the system's clock, up to which the file has everything: the
+	// store then wrote it, or found that nothing had changed. It is zero before the store's first
+	// look. What happened after it is lost if the process dies.
+	Complete time.Time
+	// Failures is the number of snapshots that could not be written.
+	Failures int64
+	// Interval is the time between snapshots while the state changes.
+	Interval time.Duration
+}
+
 // LeaseState is the state of a lease.
 type LeaseState string
 

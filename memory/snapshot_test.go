@@ -23,6 +23,7 @@ var (
 	_ driver.ConfigWriter   = (*memory.SnapshotStore)(nil)
 	_ driver.SubjectLister  = (*memory.SnapshotStore)(nil)
 	_ driver.LeaseRecoverer = (*memory.SnapshotStore)(nil)
+	_ driver.Snapshotter    = (*memory.SnapshotStore)(nil)
 )
 
 // snapshotWorld opens a file under the definitions.
@@ -254,6 +255,60 @@ func TestSnapshotIsWrittenPeriodically(t *testing.T) {
 		after := snapshotWorld(t, crashed, window(10, time.Hour))
 		after.left(6)
 		after.close()
+	})
+}
+
+// TestSnapshotStats checks that a snapshot that was written, or not needed, moves Complete, and that
+// one that failed does not.
+func TestSnapshotStats(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store, err := memory.OpenSnapshot(filepath.Join(folder, "file"), &memory.SnapshotOptions{
+			Definitions: &weir.Definitions{System: []weir.Limit{window(10, time.Hour)}},
+			Every:       2 * time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, opened := &world{t: t, store: store, now: start}, time.Now()
+		want := driver.SnapshotStats{Interval: 2 * time.Second}
+		check := func(what string) {
+			t.Helper()
+			if got := store.SnapshotStats(); got != want {
+				t.Errorf("%s: got %+v, want %+v", what, got, want)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
+		time.Sleep(time.Second) // between two looks from now on
+		check("before the first look")
+		want.Complete = opened.Add(2 * time.Second)
+		check("nothing had changed")
+		want.Complete = opened.Add(4 * time.Second)
+		w.take(1)
+		check("nothing had changed yet")
+		want.Complete = opened.Add(6 * time.Second)
+		if err := os.Rename(folder, folder+".gone"); err != nil {
+			t.Fatal(err)
+		}
+		w.take(1)
+		check("it was written")
+		want.Failures = 1
+		check("it could not be written")
+		want.Failures = 2
+		check("again not, without a further change")
+		if err := os.Rename(folder+".gone", folder); err != nil {
+			t.Fatal(err)
+		}
+		want.Failures = 3
+		check("the folder is back")
+		want.Complete = opened.Add(14 * time.Second)
+		check("it was written at last")
+		w.close()
 	})
 }
 

@@ -67,6 +67,8 @@ type SnapshotStore struct {
 	// that the process has ended.
 	open   bool
 	buffer []byte
+	// stats are those of [SnapshotStore.SnapshotStats]; they are replaced, never changed.
+	stats atomic.Pointer[driver.SnapshotStats]
 
 	stop, stopped chan struct{}
 	closing       sync.Once
@@ -103,6 +105,7 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 		store: store, records: newRecords(), onError: options.OnError,
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	s.stats.Store(&driver.SnapshotStats{Interval: options.Every})
 	if s.file, err = resolveLinks(file); err != nil {
 		return nil, badFile(file, "cannot be found", err)
 	}
@@ -192,14 +195,33 @@ func (s *SnapshotStore) writeLoop(every time.Duration) {
 		select {
 		case <-s.stop:
 			return
-		case <-timer.C:
-			if err := s.writeSnapshot(false); err != nil && s.onError != nil {
+		case at := <-timer.C:
+			err := s.writeSnapshot(false)
+			pause := max(every, time.Duration(len(s.buffer))*pausePerByte)
+			s.note(at, pause, err)
+			if err != nil && s.onError != nil {
 				s.onError(err)
 			}
-			timer.Reset(max(every, time.Duration(len(s.buffer))*pausePerByte))
+			timer.Reset(pause)
 		}
 	}
 }
+
+// note notes how a look at the state ended that began at an instant, and the pause until the next.
+func (s *SnapshotStore) note(at time.Time, pause time.Duration, err error) {
+	stats := *s.stats.Load()
+	stats.Interval = pause
+	if err != nil {
+		stats.Failures++
+	} else {
+		stats.Complete = at
+	}
+	s.stats.Store(&stats)
+}
+
+// SnapshotStats returns how the file has kept up with the state. The snapshot that Close writes is
+// not in it.
+func (s *SnapshotStore) SnapshotStats() driver.SnapshotStats { return *s.stats.Load() }
 
 // writeSnapshot writes a snapshot of the state now, if anything has changed since the last one. The
 // last one of a process says that the process has ended.

@@ -35,7 +35,7 @@ func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	if _, err := of.loadChanged(ctx); err != nil {
 		return of, err
 	}
-	s.metrics.loaded(of.what, time.Now())
+	s.metrics.opened(of.what, time.Now())
 	return of, nil
 }
 
@@ -76,7 +76,7 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 			errs = append(errs, err)
 			continue
 		}
-		s.metrics.loaded(of.what, time.Now())
+		s.metrics.opened(of.what, time.Now())
 	}
 	for _, of := range s.sources {
 		if of.what == "limits" {

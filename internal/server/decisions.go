@@ -163,8 +163,14 @@ type countAndTime struct {
 	took  prometheus.Observer
 }
 
+// alertedOutcomes are outcomes of a reserve that alerts compare. Their counts begin at zero when the
+// server starts, because a count that begins at one has not risen for Prometheus.
+func alertedOutcomes() []string {
+	return []string{"admitted", "denied", "unavailable", "degraded", "superseded"}
+}
+
 // makeSeries registers what every request counts, with caches of its series. A series begins when
-// it is first used.
+// it is first used, except for those of alertedOutcomes.
 func (m *metrics) makeSeries() {
 	requests := m.counters("weir_requests_total",
 		"HTTP requests, by route and status code.", "method", "route", "code")
@@ -184,6 +190,9 @@ func (m *metrics) makeSeries() {
 		verb := string(l.verb)
 		return countAndTime{decisions.WithLabelValues(verb, l.outcome), decisionTimes.WithLabelValues(verb)}
 	})
+	for _, outcome := range alertedOutcomes() {
+		m.decided.of(decisionLabels{weir.VerbReserve, outcome})
+	}
 	judged := m.counters("weir_limit_decisions_total",
 		"Reservations by the limits that judged them; a reservation counts as denied on the limits that were exceeded.",
 		"limit", "kind", "outcome")

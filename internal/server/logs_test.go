@@ -315,9 +315,17 @@ func TestSnapshotFails(t *testing.T) {
 		return err == nil
 	})
 	const total, last = "weir_store_errors_total", "weir_store_last_error_timestamp_seconds"
-	if figures := w.figures(t, ""); figures[total] != 0 || figures[last] != 0 || log.String() != "" {
-		t.Errorf("before: got %v, %v and %s, want no failure", figures[total], figures[last], log)
+	const complete, failures = "weir_snapshot_last_success_timestamp_seconds", "weir_snapshot_failures_total"
+	before := w.figures(t, "")
+	if before[total] != 0 || before[last] != 0 || before[failures] != 0 || log.String() != "" {
+		t.Errorf("before: got %v, %v, %v and %s, want no failure",
+			before[total], before[last], before[failures], log)
 	}
+	if got := before["weir_snapshot_interval_seconds"]; got != 0.01 {
+		t.Errorf("got %v seconds between snapshots, want 0.01", got)
+	}
+	// Nothing changes, so no snapshot is needed, and the file has everything.
+	eventually(t, "a look at the state", func() bool { return w.figures(t, "")[complete] > before[complete] })
 	if err := os.Rename(dir, dir+".gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -326,8 +334,14 @@ func TestSnapshotFails(t *testing.T) {
 	if said := log.String(); strings.Count(said, "the store failed") != 1 || !strings.Contains(said, "write snapshot") {
 		t.Errorf("want one line: %s", said)
 	}
-	if w.figures(t, "")[last] == 0 {
-		t.Error("the metrics do not say when")
+	after := w.figures(t, "")
+	if after[last] == 0 || after[failures] == 0 {
+		t.Errorf("the metrics say that %v failed, the last one at %v", after[failures], after[last])
+	}
+	// The last success was before the call that no snapshot has.
+	if later := w.figures(t, ""); later[complete] != after[complete] || later[complete] >= later[last] {
+		t.Errorf("got success at %v, then at %v, and a failure at %v",
+			after[complete], later[complete], later[last])
 	}
 	if err := os.Rename(dir+".gone", dir); err != nil { // or closing fails
 		t.Fatal(err)

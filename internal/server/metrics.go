@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/limiter"
 )
@@ -30,6 +29,7 @@ type metrics struct {
 
 	reloads    *prometheus.CounterVec
 	lastReload *prometheus.GaugeVec
+	reloadedOK *prometheus.GaugeVec
 }
 
 func newMetrics(version string) *metrics {
@@ -46,6 +46,8 @@ func newMetrics(version string) *metrics {
 		"what", "outcome")
 	m.lastReload = m.gauges("weir_reload_last_success_timestamp_seconds",
 		"When the content that is in force was loaded.", "what")
+	m.reloadedOK = m.gauges("weir_reload_last_successful",
+		"1 if the files as they were last read are in force; 0 if they were refused.", "what")
 	m.gauges("weir_build_info", "Always 1; the label is the version of the program.", "version").
 		WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.left, m.inFlight, collectors.NewGoCollector(),
@@ -134,47 +136,35 @@ func (m *metrics) watchCertificate(c *certificate) {
 		func() float64 { return float64(c.expires().Unix()) })
 }
 
-// counting is a store with counts for its operator.
-type counting interface {
-	// Counts yields counts that only grow, by name in snake_case, with their help.
-	Counts(yield func(name, help string, read func() int64) bool)
-}
-
-// watchBackend registers the store's own counts and the offset of its clock.
-func (m *metrics) watchBackend(b driver.Store) {
-	if c, ok := b.(counting); ok {
-		c.Counts(func(name, help string, read func() int64) bool {
-			m.counter("weir_store_"+name+"_total", help, func() float64 { return float64(read()) })
-			return true
-		})
+// opened records that a source was put in force when the server was opened. Its counts begin at
+// zero, because a count that begins at one has not risen for Prometheus.
+func (m *metrics) opened(what string, now time.Time) {
+	for _, outcome := range []string{reloadOK, reloadRefused} {
+		m.reloads.WithLabelValues(what, outcome)
 	}
-	if c, ok := b.(driver.ClockCorrector); ok {
-		m.gauge("weir_store_clock_offset_seconds",
-			"Seconds added to this process's clock so that it agrees with the store's; 0 if the difference is small.",
-			func() float64 { return c.ClockOffset().Seconds() })
-	}
+	m.loaded(what, now)
 }
 
-// watchStore registers errors of the store outside of calls.
-func (m *metrics) watchStore(f *StoreFaults) {
-	m.counter("weir_store_errors_total",
-		"Failures of the store outside of calls, such as a snapshot that could not be written.", f.count)
-	m.gauge("weir_store_last_error_timestamp_seconds",
-		"When the store last failed outside of a call; 0 if it never did.", f.last)
-}
-
-// loaded records that a source was put in force now.
+// loaded records that a source is in force now.
 func (m *metrics) loaded(what string, now time.Time) {
 	m.lastReload.WithLabelValues(what).Set(float64(now.UnixMilli()) / 1000)
+	m.reloadedOK.WithLabelValues(what).Set(1)
 }
+
+// The outcomes of a reload, as labels.
+const (
+	reloadOK      = "ok"
+	reloadRefused = "refused"
+)
 
 // reloaded records the result of reading a source again.
 func (m *metrics) reloaded(what string, now time.Time, err error) {
 	if err != nil {
-		m.reloads.WithLabelValues(what, "refused").Inc()
+		m.reloads.WithLabelValues(what, reloadRefused).Inc()
+		m.reloadedOK.WithLabelValues(what).Set(0)
 		return
 	}
-	m.reloads.WithLabelValues(what, "ok").Inc()
+	m.reloads.WithLabelValues(what, reloadOK).Inc()
 	m.loaded(what, now)
 }
 

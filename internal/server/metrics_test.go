@@ -128,6 +128,27 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestAlertedCountsBeginAtZero checks that the counts that alerts compare are there before anything
+// was counted, because a count that begins at one has not risen for Prometheus.
+func TestAlertedCountsBeginAtZero(t *testing.T) {
+	t.Parallel()
+	figures := start(t, nil).figures(t, "")
+	for series, want := range map[string]float64{
+		`weir_decisions_total{outcome="admitted",verb="reserve"}`:    0,
+		`weir_decisions_total{outcome="denied",verb="reserve"}`:      0,
+		`weir_decisions_total{outcome="unavailable",verb="reserve"}`: 0,
+		`weir_decisions_total{outcome="degraded",verb="reserve"}`:    0,
+		`weir_decisions_total{outcome="superseded",verb="reserve"}`:  0,
+		`weir_reloads_total{outcome="refused",what="limits"}`:        0,
+		`weir_reload_last_successful{what="limits"}`:                 1,
+		`weir_ready`: 1,
+	} {
+		if got, ok := figures[series]; !ok || got != want {
+			t.Errorf("%s: got %v (%t), want %v", series, got, ok, want)
+		}
+	}
+}
+
 // TestMetricsAreWellNamed runs the linter of Prometheus.
 func TestMetricsAreWellNamed(t *testing.T) {
 	t.Parallel()

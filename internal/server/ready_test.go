@@ -80,6 +80,9 @@ func TestReadyAsksTheStore(t *testing.T) {
 		if status != tc.status || !strings.Contains(detail, tc.detail) || strings.Contains(detail, "10.0.0.1") {
 			t.Errorf("got %d %q, want %d %q", status, detail, tc.status, tc.detail)
 		}
+		if got := w.figures(t, "")["weir_ready"]; (got == 1) != (tc.status == 200) {
+			t.Errorf("%d: got weir_ready %v", tc.status, got)
+		}
 		if status, _ := w.health(t, "/healthz"); status != http.StatusOK {
 			t.Errorf("healthz: got %d", status)
 		}

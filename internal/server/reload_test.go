@@ -69,6 +69,9 @@ func TestReloadLimits(t *testing.T) {
 		if got := w.capacity(t, ""); got != c.want {
 			t.Errorf("%s: got capacity %d, want %d", c.name, got, c.want)
 		}
+		if got := w.figures(t, "")[`weir_reload_last_successful{what="limits"}`]; (got == 1) != (c.err == "") {
+			t.Errorf("%s: got last successful %v", c.name, got)
+		}
 	}
 	figures := w.figures(t, "")
 	for series, want := range map[string]float64{

@@ -143,6 +143,7 @@ func (s *Server) open(ctx context.Context, b driver.Store) (err error) {
 	}
 	s.metrics.watchConnections(s.listener)
 	s.metrics.watchStore(s.options.StoreFaults)
+	s.metrics.watchReady(s.ready)
 	return nil
 }
 
@@ -200,7 +201,7 @@ func (s *Server) openLimiter(b driver.Store) error {
 		return err
 	}
 	s.metrics.watchLimiter(s.limiter)
-	s.metrics.watchBackend(b)
+	s.metrics.watchBackend(b, time.Now())
 	return nil
 }
 
