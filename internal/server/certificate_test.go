@@ -106,8 +106,11 @@ func TestTLS(t *testing.T) {
 	if said := say(t, w.dial(t), hello); !strings.HasPrefix(said, "HTTP/1.0 400 ") {
 		t.Errorf("in the clear: got %q, want 400", said)
 	}
-	if at := w.figures(t, "")["weir_certificate_not_after_timestamp_seconds"]; at < float64(time.Now().Unix()) {
-		t.Errorf("the metrics say that the certificate expired at %v", at)
+	figures := w.figures(t, "")
+	from := figures["weir_certificate_not_before_timestamp_seconds"]
+	at := figures["weir_certificate_not_after_timestamp_seconds"]
+	if at < float64(time.Now().Unix()) || at-from != (2*time.Hour).Seconds() {
+		t.Errorf("the metrics say that the certificate is valid from %v to %v", from, at)
 	}
 }
 

@@ -238,10 +238,10 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// expires returns when the certificate in force expires.
-func (c *certificate) expires() time.Time {
+// validity returns from when until when the certificate in force is valid.
+func (c *certificate) validity() (from, until time.Time) {
 	if leaf := c.current.Load().Leaf; leaf != nil {
-		return leaf.NotAfter
+		return leaf.NotBefore, leaf.NotAfter
 	}
-	return time.Time{}
+	return time.Time{}, time.Time{}
 }

@@ -130,10 +130,13 @@ func (m *metrics) watchConnections(l *boundedListener) {
 		func() float64 { return float64(l.evicted.Load()) })
 }
 
-// watchCertificate registers when the certificate expires.
+// watchCertificate registers when the certificate was issued and when it expires.
 func (m *metrics) watchCertificate(c *certificate) {
+	m.gauge("weir_certificate_not_before_timestamp_seconds",
+		"From when on the TLS certificate in force is valid.",
+		func() float64 { from, _ := c.validity(); return float64(from.Unix()) })
 	m.gauge("weir_certificate_not_after_timestamp_seconds", "When the TLS certificate in force expires.",
-		func() float64 { return float64(c.expires().Unix()) })
+		func() float64 { _, until := c.validity(); return float64(until.Unix()) })
 }
 
 // opened records that a source was put in force when the server was opened. Its counts begin at
