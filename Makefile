@@ -31,7 +31,7 @@ SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windo
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb-files function release test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck check cover \
+.PHONY: help demo dynamodb-files function release test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck deploycheck check cover \
 	vet crossvet lint vuln api fix verify newest tools race-notice
 
 help: ## List the targets
@@ -116,6 +116,13 @@ benchcheck: $(GOLANGCI_LINT) race-notice ## Check bench/, a separate module, and
 	cd bench && '$(abspath $(GOLANGCI_LINT))' run --config ../.golangci.yaml --disable gomoddirectives ./...
 	cd bench && $(TEST) ./...
 
+# Without the race detector, which would compile everything a second time: the servers have it in `make test`.
+deploycheck: ## Check deploy/, a separate module: alerts, dashboard and whatever else operators install
+	cd deploy && $(GO) mod tidy -diff
+	cd deploy && $(GO) vet ./...
+	cd deploy && $(GO) fix -diff ./...
+	cd deploy && $(GO) test -timeout 30m -shuffle=on $(if $(V),-v) ./...
+
 cover: ## Measure the coverage of the tests; the report is .cache/cover.html
 	@mkdir -p .cache
 	$(GO) test -coverpkg=./... -coverprofile=.cache/cover.out ./...
@@ -123,7 +130,7 @@ cover: ## Measure the coverage of the tests; the report is .cache/cover.html
 	$(GO) tool cover -func=.cache/cover.out | tail -n 1
 
 check: ## Run all checks that a change must pass (an hour the first time, because it builds the tools)
-	@$(MAKE) --no-print-directory verify vet lint vuln test crossvet benchcheck
+	@$(MAKE) --no-print-directory verify vet lint vuln test crossvet benchcheck deploycheck
 
 # It uses the flags of the tests, so that the build cache serves both.
 vet: ## Run gofmt, go vet and go fix

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -76,17 +75,6 @@ func (a *archive) write(writer string, at time.Time, found promql.Vector) {
 		}
 	}
 	a.wrote[writer] = now
-}
-
-// names returns the names of the metrics that begin with a prefix.
-func (a *archive) names(prefix string) map[string]bool {
-	out := map[string]bool{}
-	for _, s := range a.series {
-		if name := s.labels.Get(labels.MetricName); strings.HasPrefix(name, prefix) {
-			out[name] = true
-		}
-	}
-	return out
 }
 
 // Querier implements [storage.Queryable].

@@ -14,9 +14,13 @@ import (
 	grafana "github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
+
+// classic is the form that every Grafana imports; older ones do not know the one that follows it.
+type classic = dashboard.Dashboard //nolint:staticcheck // see above
 
 // panel is a panel of the dashboard with the row that it is in.
 type panel struct {
@@ -27,7 +31,7 @@ type panel struct {
 
 // readDashboard reads the dashboard by Grafana's own definition of its form, which refuses unknown
 // fields, and returns its panels without the rows.
-func readDashboard(t *testing.T) (*dashboard.Dashboard, []panel) {
+func readDashboard(t *testing.T) (*classic, []panel) {
 	t.Helper()
 	data, err := os.ReadFile("dashboard.json")
 	if err != nil {
@@ -37,10 +41,10 @@ func readDashboard(t *testing.T) (*dashboard.Dashboard, []panel) {
 	known.RegisterPanelcfgVariant(timeseries.VariantConfig())
 	known.RegisterPanelcfgVariant(stat.VariantConfig())
 	known.RegisterDataqueryVariant(grafana.VariantConfig())
-	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(data); mistaken(err) {
+	if err := new(classic).UnmarshalJSONStrict(data); mistaken(err) {
 		t.Fatal(err)
 	}
-	var d dashboard.Dashboard // the strict method keeps no panels
+	var d classic // the strict method keeps no panels
 	if err := json.Unmarshal(data, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +92,7 @@ func metricsOf(t *testing.T, expr string) []string {
 	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
 		if s, ok := n.(*parser.VectorSelector); ok {
 			for _, m := range s.LabelMatchers {
-				if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+				if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 					out = append(out, m.Value)
 				}
 			}

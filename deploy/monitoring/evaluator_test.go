@@ -85,7 +85,7 @@ func (e *evaluator) evaluate(ctx context.Context, at time.Time) error {
 func (e *evaluator) record(r *rulefmt.Rule, at time.Time, got promql.Vector) error {
 	seen := map[string]bool{}
 	for i := range got {
-		b := labels.NewBuilder(got[i].Metric).Set(labels.MetricName, r.Record)
+		b := labels.NewBuilder(got[i].Metric).Set(model.MetricNameLabel, r.Record)
 		for name, v := range r.Labels {
 			b.Set(name, v)
 		}
@@ -104,7 +104,7 @@ func (e *evaluator) alert(ctx context.Context, r *rulefmt.Rule, at time.Time, go
 	found := map[string]bool{}
 	var states promql.Vector
 	for i := range got {
-		b := labels.NewBuilder(got[i].Metric).Set(labels.MetricName, "ALERTS").Set("alertname", r.Alert)
+		b := labels.NewBuilder(got[i].Metric).Set(model.MetricNameLabel, "ALERTS").Set("alertname", r.Alert)
 		for name, v := range r.Labels {
 			b.Set(name, v)
 		}

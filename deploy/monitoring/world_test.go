@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql"
@@ -131,7 +132,7 @@ func (g *target) reserve(n int, entity, limit string, want int) [][]byte {
 // does. A server that does not answer is not up, and its series end.
 func (g *target) scrape(a *archive, at time.Time) {
 	g.t.Helper()
-	up := labels.FromStrings(labels.MetricName, "up", "job", g.job, "instance", g.instance)
+	up := labels.FromStrings(model.MetricNameLabel, "up", "job", g.job, "instance", g.instance)
 	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.server.URL()+"/metrics", http.NoBody)
 	if err != nil {
 		g.t.Fatal(err)

@@ -400,6 +400,7 @@ var rooms = []room{
 	{dir: "deploy/compose", tests: []string{anything}},
 	{dir: "deploy/internal/program", imports: []string{"internal/cli", "internal/console"}},
 	{dir: "deploy/systemd", tests: []string{anything}},
+	{dir: "deploy/monitoring", imports: []string{anything}},
 	{dir: "examples/dynamodb", imports: []string{root, "limiter", "dynamodb"}},
 }
 

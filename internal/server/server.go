@@ -143,7 +143,7 @@ func (s *Server) open(ctx context.Context, b driver.Store) (err error) {
 	}
 	s.metrics.watchConnections(s.listener)
 	s.metrics.watchStore(s.options.StoreFaults)
-	s.metrics.watchReady(s.ready)
+	s.metrics.watchReady(s.ready) //nolint:contextcheck // a scrape brings no context
 	return nil
 }
 
