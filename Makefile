@@ -5,6 +5,8 @@ GO                    ?= go
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.8.0
 APIDIFF_VERSION       := v0.0.0-20261014143641-f0251eb4aa3e
+GORELEASER_VERSION    := v2.15.1
+CYCLONEDX_VERSION     := v1.10.0
 
 FUZZTIME ?= 60s
 # V=1 prints the name of each test.
@@ -25,13 +27,15 @@ BIN           := .cache/bin/$(word 1,$(GO_ENV))
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)/apidiff
+GORELEASER    := $(BIN)/goreleaser-$(GORELEASER_VERSION)/goreleaser
+CYCLONEDX     := $(BIN)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
 
 # The systems for which weir is released. Builds without cgo lack the TigerBeetle store, because its client needs cgo.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb-files function release test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck deploycheck check cover \
+.PHONY: help demo dynamodb-files function release packages test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck deploycheck check cover \
 	vet crossvet lint vuln api fix verify newest tools race-notice
 
 help: ## List the targets
@@ -72,6 +76,15 @@ function: ## Build .cache/weir-aggregator.zip, the Lambda function of a DynamoDB
 release: function ## Build .cache/weir with the code of the function in it, as releases have
 	cp .cache/weir-aggregator.zip provision/weir-aggregator.zip
 	$(GO) build -tags weir_function -o .cache/weir ./cmd/weir
+
+# The C compiler for Linux programs is Zig's, which pip fetches once.
+packages: function $(GORELEASER) $(CYCLONEDX) .cache/bin/zig/ziglang ## Build the packages of a release, for every system, into dist/ (Python 3, gzip)
+	PATH='$(abspath $(dir $(GORELEASER))):$(abspath $(dir $(CYCLONEDX))):$(PATH)' \
+		ZIG='$(abspath .cache/bin/zig/ziglang/zig)' deploy/packages/build
+
+.cache/bin/zig/ziglang: deploy/packages/zig.txt
+	rm -rf $(@D)
+	python3 -m pip --quiet install --target $(@D) --no-deps --only-binary=:all: --require-hashes --requirement $<
 
 test: race-notice ## Run every test in random order, with the race detector if goroutines share memory (V=1 names them)
 	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched
@@ -195,6 +208,12 @@ $(GOVULNCHECK):
 
 $(APIDIFF):
 	GOBIN='$(abspath $(@D))' $(GO) install golang.org/x/exp/cmd/apidiff@$(APIDIFF_VERSION)
+
+$(GORELEASER):
+	GOBIN='$(abspath $(@D))' GOFLAGS=-trimpath $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+$(CYCLONEDX):
+	GOBIN='$(abspath $(@D))' GOFLAGS=-trimpath $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
 
 race-notice:
 ifeq ($(RACE),)

@@ -396,6 +396,8 @@ var rooms = []room{
 	{dir: "cmd/weir-aggregator", imports: []string{anything}},
 	{dir: "bench", imports: []string{anything}},
 	{dir: "examples"},
+	{dir: "deploy/goproxy", imports: []string{"golang.org/x/mod"}},
+	{dir: "deploy/image", imports: []string{"github.com/google/go-containerregistry", "golang.org/x/crypto"}},
 	{dir: "deploy/chart", tests: []string{anything}},
 	{dir: "deploy/compose", tests: []string{anything}},
 	{dir: "deploy/internal/program", imports: []string{"internal/cli", "internal/console"}},
