@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 	"github.com/weir-limiter/weir/store"
 )
@@ -52,6 +53,9 @@ func newLoad(t *testing.T, at time.Time, g *target) *load {
 	}
 	return l
 }
+
+// patient has the options of a limiter that waits for a store on a busy machine.
+func patient() *limiter.Options { return &limiter.Options{StoreTimeout: patience} }
 
 // memoryLoad serves a store in memory with a snapshot file, a limits file and a certificate.
 func memoryLoad(t *testing.T) *load {
@@ -101,7 +105,7 @@ func dynamoDBLoad(t *testing.T) *load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := serve(t, s, "", server.Options{})
+	g := serve(t, s, "", server.Options{Limiter: patient()})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, g.server.URL()+"/v1/admin/system/limits",
 		strings.NewReader(`{"limits": {`+systemLimits+`}}`))
 	if err != nil {

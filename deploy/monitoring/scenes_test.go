@@ -224,6 +224,7 @@ func TestSnapshotFails(t *testing.T) {
 	}
 	g := serve(t, store, fmt.Sprintf(limits, "block"), server.Options{StoreFaults: faults})
 	g.reserve(1, "acme", "rpm", 200)
+	eventually(t, "a snapshot", func() bool { return !store.SnapshotStats().Complete.IsZero() })
 	s := newScene(t, time.Now(), g)
 	s.fires()
 	if err := os.Rename(folder, folder+".gone"); err != nil {

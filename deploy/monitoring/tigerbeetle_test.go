@@ -38,7 +38,7 @@ func onCluster(t *testing.T, cluster tigerbeetle.Ledger, text string) *tigerbeet
 func tigerBeetleLoad(t *testing.T) *load {
 	t.Helper()
 	text := `{"version": 1, "system": {"limits": {` + systemLimits + `}}}`
-	g := serve(t, onCluster(t, emulator.New(nil), text), text, server.Options{LimitsOpened: []byte(text)})
+	g := serve(t, onCluster(t, emulator.New(nil), text), text, server.Options{LimitsOpened: []byte(text), Limiter: patient()})
 	return newLoad(t, begin(), g)
 }
 
@@ -49,7 +49,8 @@ func TestSuperseded(t *testing.T) {
 	cluster := sharedEmulator{emulator.New(nil)}
 	open := func(capacity int) *target {
 		limits := fmt.Sprintf(text, capacity)
-		return serve(t, onCluster(t, cluster, limits), limits, server.Options{LimitsOpened: []byte(limits)})
+		return serve(t, onCluster(t, cluster, limits), limits,
+			server.Options{LimitsOpened: []byte(limits), Limiter: patient()})
 	}
 	old := open(1000)
 	s := newScene(t, begin(), old)
