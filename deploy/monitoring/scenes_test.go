@@ -148,14 +148,14 @@ func TestLeasesLeak(t *testing.T) {
 	s.minutes(6, refused) // 24 within two minutes are more than a handful, and then it takes five
 	s.fires("WeirLeasesNearBound")
 	s.minutes(1, refused)
-	s.fires("WeirLeasesNearBound", "WeirLeasesRefused")
+	s.fires("WeirLeasesNearBound", "WeirLeasesRefused", "WeirManyLeasesRefused")
 	for _, id := range leases {
 		if status, body := g.post("/v1/cancel", fmt.Sprintf(`{"lease_id":%q}`, id)); status != 200 {
 			t.Fatalf("cancel: got %d %s", status, body)
 		}
 	}
 	s.minutes(1, nil)
-	s.fires("WeirLeasesRefused")
+	s.fires("WeirLeasesRefused", "WeirManyLeasesRefused")
 	s.minutes(4, nil)
 	s.fires()
 }
