@@ -403,6 +403,7 @@ var rooms = []room{
 	{dir: "deploy/internal/program", imports: []string{"internal/cli", "internal/console"}},
 	{dir: "deploy/systemd", tests: []string{anything}},
 	{dir: "deploy/monitoring", imports: []string{anything}},
+	{dir: "clients", tests: []string{"store", "internal/cli", "internal/console"}},
 	{dir: "examples/dynamodb", imports: []string{root, "limiter", "dynamodb"}},
 }
 
