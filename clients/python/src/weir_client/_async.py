@@ -15,6 +15,7 @@ import httpx
 from . import types
 from ._call import Attempt, Patience, Pause, Reply, Steps
 from ._core import (
+    ANSWERED_FOR,
     CANCEL_FOR,
     SETTLE_FOR,
     Core,
@@ -165,10 +166,28 @@ class AsyncClient:
             if self._core.on_unavailable == "block":
                 raise
             return self._core.degraded(r)
+        except asyncio.CancelledError:
+            for answered in self._abandon(r):
+                await outlast(answered, ANSWERED_FOR)
+            raise
         finally:
-            for id in r.abandoned():
-                until = time.monotonic() + CANCEL_FOR
-                self._start(partial(self._core.cancel_abandoned, id, until))
+            self._abandon(r)
+
+    def _abandon(self, r: Reservation) -> list[asyncio.Future[None]]:
+        """Cancel what was given up. The futures have results after the first answers."""
+        futures = []
+        for id in r.abandoned():
+            answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+            def answer(_: object = None, answered: asyncio.Future[None] = answered) -> None:
+                if not answered.done():
+                    answered.set_result(None)
+
+            until = time.monotonic() + CANCEL_FOR
+            task = self._start(partial(self._core.cancel_abandoned, id, until, answer))
+            task.add_done_callback(answer)
+            futures.append(answered)
+        return futures
 
     def _start(self, steps: Callable[[], Steps[None]]) -> asyncio.Task[None]:
         """Run a call in a task that goes on if it is cancelled, as by the end of asyncio.run."""
@@ -252,15 +271,7 @@ class AsyncLease(LeaseNotes):
             return
         how, until = self.settlement(error), time.monotonic() + SETTLE_FOR
         task = self._client._start(lambda: self._client._core.settle(self.id, how, until))
-        cancelled: asyncio.CancelledError | None = None
-        with anyio.CancelScope(shield=True):  # against the scopes of anyio
-            while not task.done():
-                try:
-                    await asyncio.wait([task])
-                except asyncio.CancelledError as again:
-                    cancelled = again
-        if cancelled is not None:
-            raise cancelled
+        await outlast(task, 2 * SETTLE_FOR)
 
     async def adjust(self, totals: Units | None = None, /, **units: int) -> types.Receipt | None:
         """Change what the lease stands for to new totals, for an answer that outgrows it."""
@@ -279,3 +290,17 @@ class AsyncLease(LeaseNotes):
                 return
             except WeirError:
                 pass  # the next one may succeed
+
+
+async def outlast(done: asyncio.Future[None], seconds: float) -> None:
+    """Wait until a future is done, even if this task is cancelled. Then raise the cancellation."""
+    end = time.monotonic() + seconds
+    cancelled: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):  # against the scopes of anyio
+        while not done.done() and (left := end - time.monotonic()) > 0:
+            try:
+                await asyncio.wait([done], timeout=left)
+            except asyncio.CancelledError as again:
+                cancelled = again
+    if cancelled is not None:
+        raise cancelled

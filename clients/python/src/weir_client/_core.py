@@ -41,6 +41,9 @@ SETTLE_FOR = 10.0
 CANCEL_FOR = 10.0
 """Seconds for which a reservation that was given up is cancelled."""
 
+ANSWERED_FOR = 2.0
+"""Seconds for which a cancelled task waits for the first answer to that cancel."""
+
 # A reserve that was given up may still be on its way when its cancel is answered 404, and may reach
 # another server. So the cancel is repeated this often.
 CANCELS_AFTER_404 = 4
@@ -235,8 +238,13 @@ class Core:
         except WeirError as failed:
             log.error("lease %s was not settled: %s: %s", id, verb, failed)
 
-    def cancel_abandoned(self, id: str, until: float) -> Steps[None]:
-        """Cancel a reservation that was given up. It may not have arrived yet."""
+    def cancel_abandoned(
+        self, id: str, until: float, answered: Callable[[], None] = lambda: None
+    ) -> Steps[None]:
+        """Cancel a reservation that was given up. It may not have arrived yet.
+
+        answered is called after the first answer. From then on that server refuses the ID.
+        """
         for n in range(CANCELS_AFTER_404):
             out: Outcome[types.Receipt] = yield from call(
                 self.patience,
@@ -247,6 +255,7 @@ class Core:
                 attempts=math.inf,
                 until=until,
             )
+            answered()
             if not isinstance(out.error, UnknownLease):
                 if out.error is not None and not isinstance(out.error, Ended):
                     log.error("reservation %s was given up, not cancelled: %s", id, out.error)
