@@ -20,9 +20,12 @@ import weir_client
 COSTS = {"calls": 1, "tokens": 500}
 
 
-async def report_and_sleep(client: weir_client.AsyncClient, entity: str) -> None:
+async def report_and_sleep(
+    client: weir_client.AsyncClient, entity: str, entered: asyncio.Event
+) -> None:
     async with client.lease(entity, "counted", COSTS) as lease:
         lease.report(tokens=40)
+        entered.set()
         await asyncio.sleep(3600)
 
 
@@ -32,8 +35,9 @@ def test_a_task_that_is_cancelled_during_the_body(server: Server, entity: str) -
     async def main() -> None:
         for url, n in ((server.url, 1), (server.losing_url, 2)):
             async with weir_client.AsyncClient(url) as client:
-                task = asyncio.create_task(report_and_sleep(client, entity))
-                await until(lambda: server.used(entity)["tokens"] >= 500)
+                entered = asyncio.Event()
+                task = asyncio.create_task(report_and_sleep(client, entity, entered))
+                await entered.wait()
                 task.cancel()
                 await asyncio.wait([task])
                 assert task.cancelled()
@@ -92,13 +96,7 @@ def test_the_loop_that_ends(server: Server, entity: str) -> None:
         waiting = weir_client.AsyncClient(server.losing_url, backoff=3600)
         entered = asyncio.Event()
 
-        async def body() -> None:
-            async with client.lease(entity, "counted", COSTS) as lease:
-                lease.report(tokens=40)
-                entered.set()
-                await asyncio.sleep(3600)
-
-        tasks.append(asyncio.create_task(body()))
+        tasks.append(asyncio.create_task(report_and_sleep(client, entity, entered)))
         tasks.append(asyncio.create_task(waiting.reserve(entity, "counted", {"tokens": 5})))
         await entered.wait()
         await until(lambda: server.used(entity)["tokens"] == 505)
