@@ -12,7 +12,8 @@ import (
 )
 
 // fakeAnswers are what the fake OpenAI server answers. It streams the content in pieces of 20
-// characters.
+// characters. The pauses of 50 ms before each piece of the answer that is cut let those before it
+// arrive.
 const fakeAnswers = `{"fixtures": [
   {
     "match": {"userMessage": "refuse"},
@@ -21,7 +22,7 @@ const fakeAnswers = `{"fixtures": [
   {
     "match": {"userMessage": "break"},
     "response": {"content": "This is an answer that does not arrive to its end, because it is cut."},
-    "truncateAfterChunks": 3
+    "truncateAfterChunks": 3, "latency": 50
   },
   {
     "match": {"userMessage": "Say hello."},

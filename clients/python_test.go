@@ -3,27 +3,49 @@ package clients_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // pythonFolder has the Python client.
 const pythonFolder = "python"
 
-// pythonPackages are what the Python client and its tests need. docs/dependencies.md has the
-// reasons.
+// pythonPackages are what the Python client and its tests need. LiteLLM is 200 MB, so only the long
+// tests use it.
 func pythonPackages() []string {
-	return []string{"httpx==0.28.1", "pytest==9.2.0"}
+	packages := []string{"httpx==0.28.1", "pytest==9.2.0", "openai==3.57.0"}
+	if soak.On() {
+		packages = append(packages, "litellm==1.110.2")
+	}
+	return packages
 }
 
-// TestPython runs the Python client's tests against each store.
+// TestPython runs the Python client's tests, and the programs of its README, against each store.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := testkit.Python(t, pythonPackages()...)
+	fake := fakeOpenAI(t)
 	eachStore(t, func(t *testing.T, env []string) {
-		runPython(t, python, env, "-m", "pytest", "--durations=8")
+		runPython(t, python, slices.Concat(env, fake), "-m", "pytest", "-rs")
 	})
+}
+
+// TestPythonTree checks the Python client's types and form, and that its generated file is current.
+func TestPythonTree(t *testing.T) {
+	t.Parallel()
+	python := testkit.Python(t, "httpx==0.28.1", "pytest==9.2.0", "mypy==2.4.1", "ruff==0.17.6",
+		"datamodel-code-generator==0.89.0")
+	for _, check := range [][]string{
+		{"-m", "mypy", "--cache-dir", t.TempDir()},
+		{"-m", "ruff", "check", "--no-cache"},
+		{"-m", "ruff", "format", "--check", "--no-cache"},
+		{"scripts/generate_types.py", "--check"},
+	} {
+		runPython(t, python, nil, check...)
+	}
 }
 
 // runPython runs a program of a Python environment in the client's folder. It must end well.
