@@ -46,6 +46,7 @@ class Script:
 
     def __init__(self, *answers: Answer, policy: Any = "block") -> None:
         self.answers = list(answers)
+        self.others: list[Answer] = []  # what other verbs are answered before receipts
         self.asked: list[tuple[str, Any]] = []
         self.headers: list[httpx.Headers] = []
         http = httpx.Client(transport=httpx.MockTransport(self.answer))
@@ -56,9 +57,13 @@ class Script:
     def answer(self, r: httpx.Request) -> httpx.Response:
         self.asked.append((r.url.path, json.loads(r.content)))
         self.headers.append(r.headers)
-        if r.url.path != "/v1/reserve":
+        if r.url.path != "/v1/reserve" and not self.others:
             return receipt(r)
-        given = self.answers.pop(0)
+        if r.url.path != "/v1/reserve":
+            return self.give(self.others.pop(0), r)
+        return self.give(self.answers.pop(0), r)
+
+    def give(self, given: Answer, r: httpx.Request) -> httpx.Response:
         if isinstance(given, Exception):
             raise given
         return given(r) if callable(given) else given
@@ -164,6 +169,31 @@ def test_a_server_that_is_down(policy: str) -> None:
     s.client.close()
     assert ran == (policy == "allow")
     assert s.verbs() == ["reserve"] * 4
+
+
+def test_a_cancel_that_arrives_before_its_reserve() -> None:
+    """The reserve may reach another server later, so the cancel is repeated."""
+    s = Script(LOST, LOST, LOST, LOST)
+    s.others = [problem(404, "unknown lease")] * 2
+    with pytest.raises(weir_client.Unavailable):
+        s.reserve()
+    assert s.verbs() == ["reserve"] * 4 + ["cancel"] * 3
+
+
+@pytest.mark.parametrize("verb", ["reserve", "complete"])
+def test_an_interrupt_while_the_client_waits(verb: str) -> None:
+    """An interrupt during a call does not lose the cancel or the settlement."""
+
+    def interrupt(r: httpx.Request) -> httpx.Response:
+        raise KeyboardInterrupt
+
+    s = Script(interrupt if verb == "reserve" else lease)
+    s.others = [] if verb == "reserve" else [interrupt]
+    with pytest.raises(KeyboardInterrupt), s.client.lease("acme", "llm", {"rpm": 1}) as held:
+        held.report(rpm=1)
+    s.client.close()
+    want = ["reserve", "cancel"] if verb == "reserve" else ["reserve", "complete", "complete"]
+    assert s.verbs() == want
 
 
 def test_an_overload_is_not_allowed() -> None:

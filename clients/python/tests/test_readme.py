@@ -136,7 +136,8 @@ def test_litellm(server: Server, entity: str, monkeypatch: pytest.MonkeyPatch) -
     """The same with LiteLLM."""
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm = pytest.importorskip("litellm")
-    ask = define(named(programs("With LiteLLM")[0][0], entity))["ask"]
+    names = define(*(named(program, entity) for program, _ in programs("With LiteLLM")))
+    ask = names["ask"]
     assert ask(entity, "Say hello.") == CONTENT
     assert server.used(entity) == server.expect(1, 20)
     before = asked()
@@ -148,3 +149,11 @@ def test_litellm(server: Server, entity: str, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(litellm.InternalServerError):
         ask(entity, "Say hello.")
     assert server.used(entity) == server.expect(2, 20 + RESERVED)
+    monkeypatch.undo()
+    chunks = list(names["stream"](entity, "Say hello."))
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == CONTENT
+    assert server.used(entity) == server.expect(3, 40 + RESERVED)
+    left = names["stream"](entity, "Say hello.")
+    assert [next(left), next(left)]
+    left.close()
+    assert server.used(entity) == server.expect(4, 40 + RESERVED + len(b"Say hello.") + 16 + 2)
