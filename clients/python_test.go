@@ -13,23 +13,28 @@ import (
 // pythonFolder has the Python client.
 const pythonFolder = "python"
 
-// pythonPackages are what the Python client and its tests need. LiteLLM is 200 MB, so only the long
-// tests use it.
-func pythonPackages() []string {
+// TestPython runs the Python client's tests against each store.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	python := testkit.Python(t, "httpx==0.28.1", "pytest==9.2.0")
+	eachStore(t, func(t *testing.T, env []string) {
+		runPython(t, python, env, "-m", "pytest", "-rsfE")
+	})
+}
+
+// TestPythonPage runs the programs of the Python client's page against each store and a fake OpenAI
+// server. LiteLLM is 200 MB, so only the long tests use it.
+func TestPythonPage(t *testing.T) {
+	t.Parallel()
 	packages := []string{"httpx==0.28.1", "pytest==9.2.0", "openai==3.57.0"}
 	if soak.On() {
 		packages = append(packages, "litellm==1.110.2")
 	}
-	return packages
-}
-
-// TestPython runs the Python client's tests, and the programs of its README, against each store.
-func TestPython(t *testing.T) {
-	t.Parallel()
-	python := testkit.Python(t, pythonPackages()...)
+	python := testkit.Python(t, packages...)
 	fake := fakeOpenAI(t)
 	eachStore(t, func(t *testing.T, env []string) {
-		runPython(t, python, slices.Concat(env, fake), "-m", "pytest", "-rs")
+		env = slices.Concat(env, fake)
+		runPython(t, python, env, "-m", "pytest", "-rsfE", "tests/test_readme.py")
 	})
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from collections.abc import Callable
 from typing import Any
@@ -128,15 +129,20 @@ def test_what_is_repeated(first: Answer) -> None:
         (problem(418, "of a later release"), weir_client.WeirError),
     ],
 )
-def test_what_is_definite(answer: httpx.Response, kind: type[Exception]) -> None:
+def test_what_is_definite(answer: httpx.Response, kind: type[Any]) -> None:
     """A definite answer is raised at once, with its type, and nothing is cancelled."""
     s = Script(answer)
     with pytest.raises(kind) as caught:
         s.reserve()
     assert type(caught.value) is kind
     assert s.verbs() == ["reserve"]
+    again = pickle.loads(pickle.dumps(caught.value))  # as between processes
+    assert (type(again), str(again)) == (kind, str(caught.value))
     if isinstance(caught.value, weir_client.Denied):
-        assert caught.value.retry_after == 1.5
+        assert str(caught.value) == "denied"
+        assert caught.value.retry_after == again.retry_after == 1.5
+    elif caught.value.problem:
+        assert again.problem["status"] == answer.status_code
 
 
 @pytest.mark.parametrize("policy", ["block", "allow"])

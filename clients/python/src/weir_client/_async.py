@@ -17,6 +17,7 @@ from ._call import Attempt, Patience, Pause, Reply, Steps
 from ._core import (
     ANSWERED_FOR,
     CANCEL_FOR,
+    CONNECTIONS,
     SETTLE_FOR,
     Core,
     LeaseNotes,
@@ -38,7 +39,7 @@ class AsyncClient:
 
     Args:
         base_url: The server. Default: the variable WEIR_SERVER, or http://127.0.0.1:7117.
-        token: The bearer token. Default: the variable WEIR_TOKEN, or none.
+        token: The bearer token, for a server with https. Default: the variable WEIR_TOKEN, or none.
         timeout: Seconds for one attempt to connect, send or receive. Default: 5.
         attempts: How often a call without a definite answer is tried. Default: 4.
         backoff: Seconds before the second attempt; then twice as long each time. Default: 0.05.
@@ -59,7 +60,7 @@ class AsyncClient:
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
         self._core = Core.of(base_url, token, Patience(attempts, backoff, timeout), on_unavailable)
-        self._http = http_client or httpx.AsyncClient(limits=httpx.Limits(max_connections=256))
+        self._http = http_client or httpx.AsyncClient(limits=CONNECTIONS)
         self._owned = http_client is None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -290,6 +291,8 @@ class AsyncLease(LeaseNotes):
                 return
             except WeirError:
                 pass  # the next one may succeed
+            except RuntimeError:
+                return  # the client was closed
 
 
 async def outlast(done: asyncio.Future[None], seconds: float) -> None:

@@ -38,6 +38,8 @@ OnUnavailable = Literal["block", "allow"]
 SETTLE_FOR = 10.0
 """Seconds for which a lease is settled before that is given up."""
 
+CONNECTIONS = httpx.Limits(max_connections=256, max_keepalive_connections=256)
+
 CANCEL_FOR = 10.0
 """Seconds for which a reservation that was given up is cancelled."""
 

@@ -15,6 +15,7 @@ from . import types
 from ._call import Attempt, Patience, Pause, Reply, Steps
 from ._core import (
     CANCEL_FOR,
+    CONNECTIONS,
     SETTLE_FOR,
     Core,
     LeaseNotes,
@@ -36,7 +37,7 @@ class Client:
 
     Args:
         base_url: The server. Default: the variable WEIR_SERVER, or http://127.0.0.1:7117.
-        token: The bearer token. Default: the variable WEIR_TOKEN, or none.
+        token: The bearer token, for a server with https. Default: the variable WEIR_TOKEN, or none.
         timeout: Seconds for one attempt to connect, send or receive. Default: 5.
         attempts: How often a call without a definite answer is tried. Default: 4.
         backoff: Seconds before the second attempt; then twice as long each time. Default: 0.05.
@@ -57,7 +58,7 @@ class Client:
         http_client: httpx.Client | None = None,
     ) -> None:
         self._core = Core.of(base_url, token, Patience(attempts, backoff, timeout), on_unavailable)
-        self._http = http_client or httpx.Client(limits=httpx.Limits(max_connections=256))
+        self._http = http_client or httpx.Client(limits=CONNECTIONS)
         self._owned = http_client is None
         self._background: set[threading.Thread] = set()
 
@@ -251,6 +252,8 @@ class Lease(LeaseNotes):
         core, id = self._client._core, self.id
         try:
             self._client._run(core.settle(id, how, until))
+        except Exception:
+            log.exception("lease %s may not have been settled", id)
         except BaseException:  # such as a second interrupt
             self._client._start(lambda: core.settle(id, how, until))
             raise

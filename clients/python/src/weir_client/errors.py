@@ -14,13 +14,16 @@ class Denied(Exception):
     """
 
     def __init__(self, denial: types.Denial) -> None:
-        super().__init__(denial.get("detail", "denied"))
+        super().__init__(denial)
         self.denial = denial
         """The whole answer."""
         self.retry_after: float = denial["retry_after_ms"] / 1000
         """Seconds until the same request fits, if no other call comes in between."""
         self.limits: list[types.LimitStatus] = denial.get("limits", [])
         """The limits that judged the request."""
+
+    def __str__(self) -> str:
+        return self.denial.get("detail", "denied")
 
     @property
     def exceeded(self) -> list[types.LimitStatus]:
