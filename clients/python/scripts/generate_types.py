@@ -1,7 +1,11 @@
 """Write src/weir_client/types.py from the server's OpenAPI document.
 
-Run it with `uv run --group generate scripts/generate_types.py`, or in an environment with the
-packages of that group. With --check it compares instead, and fails if the file is not current.
+Run it in an environment with datamodel-code-generator and ruff, in the versions that
+clients/python_test.go pins:
+
+    uvx --with ruff==… --from datamodel-code-generator==… python scripts/generate_types.py
+
+With --check it compares instead, and fails if the file is not current.
 """
 
 import json

@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,16 @@ async def until(holds: Callable[[], bool]) -> None:
             return
         assert time.monotonic() < end, "it did not happen"
         await asyncio.sleep(min(0.01 * 1.2**n, 0.5))
+
+
+async def happens(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
+    """Wait for an event in a task, or raise the task's error."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
+    if not event.is_set():
+        waiting.cancel()
+        await task
+        pytest.fail("the task ended before")
 
 
 Body = Callable[[weir_client.Lease | weir_client.AsyncLease], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import time
@@ -10,9 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
+from conftest import happens, run
 
 import weir_client
-from weir_client import _call
+from weir_client import _async, _call
 
 PROBLEM = {"content-type": "application/problem+json"}
 JSON = {"content-type": "application/json"}
@@ -89,7 +91,7 @@ LOST = httpx.ReadError("the connection was closed")
         httpx.ConnectError("refused"),
         httpx.ReadTimeout("late"),
         httpx.Response(502, text="bad gateway"),
-        httpx.Response(429, json={"allowed": False}, headers=JSON),  # by a proxy
+        httpx.Response(429, json=denial().json(), headers=JSON),  # by a proxy
         httpx.Response(429, text="slow down"),
         httpx.Response(200, text="<html>", headers={"content-type": "text/html"}),
         httpx.Response(200, text="{", headers=JSON),
@@ -272,6 +274,35 @@ def test_the_clock_of_a_settlement_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     with s.client.lease("acme", "llm", {"rpm": 1}):
         s.client._http = httpx.Client(transport=httpx.MockTransport(lost))
     assert next(ticks) < 1000
+
+
+def test_a_cancelled_task_ends(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task that is cancelled settles for some seconds at most, and then it is cancelled."""
+    monkeypatch.setattr(_async, "SETTLE_FOR", 0.05)
+
+    async def main() -> None:
+        transport = httpx.MockTransport(lambda r: (lease if "reserve" in r.url.path else lost)(r))
+        client = weir_client.AsyncClient(
+            "http://weir.test", http_client=httpx.AsyncClient(transport=transport)
+        )
+
+        async def hold() -> None:
+            async with client.lease("acme", "llm", {"rpm": 1}) as held:
+                held.sent()
+                entered.set()
+                await asyncio.sleep(3600)
+
+        entered = asyncio.Event()
+        task = asyncio.create_task(hold())
+        await happens(entered, task)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())
+    assert "was not settled: complete" in caplog.text
 
 
 def lost(r: httpx.Request) -> httpx.Response:
