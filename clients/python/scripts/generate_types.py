@@ -3,7 +3,7 @@
 Run it in an environment with datamodel-code-generator and ruff, in the versions that
 clients/python_test.go pins:
 
-    uvx --with ruff==… --from datamodel-code-generator==… python scripts/generate_types.py
+    pip install datamodel-code-generator==… ruff==… && python scripts/generate_types.py
 
 With --check it compares instead, and fails if the file is not current.
 """
