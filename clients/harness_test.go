@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -134,10 +135,10 @@ func newTable(t *testing.T) string {
 // runWeir runs a command that must succeed.
 func runWeir(t *testing.T, args ...string) {
 	t.Helper()
-	var out, log bytes.Buffer
-	streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &log}
+	var out, errs bytes.Buffer
+	streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
 	if code := cli.Run(t.Context(), args, streams, noVariables); code != 0 {
-		t.Fatalf("weir %s ended with %d: %s", strings.Join(args, " "), code, log.String())
+		t.Fatalf("weir %s ended with %d: %s", strings.Join(args, " "), code, errs.String())
 	}
 }
 
@@ -157,16 +158,16 @@ func startServer(t *testing.T, at, limits string) string {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	output, out := io.Pipe()
 	ended := make(chan int, 1)
-	var log bytes.Buffer
+	var errs bytes.Buffer
 	go func() {
-		code := cli.Run(ctx, args, console.Streams{In: strings.NewReader(""), Out: out, Err: &log}, noVariables)
+		code := cli.Run(ctx, args, console.Streams{In: strings.NewReader(""), Out: out, Err: &errs}, noVariables)
 		_ = out.Close()
 		ended <- code
 	}()
 	t.Cleanup(func() {
 		cancel()
 		if code := <-ended; code != 0 || t.Failed() {
-			t.Errorf("weir serve ended with %d: %s", code, log.String())
+			t.Errorf("weir serve ended with %d: %s", code, errs.String())
 		}
 	})
 	line := make([]byte, 256)
@@ -194,9 +195,9 @@ func startLosingProxy(t *testing.T, server string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(&losingProxy{
-		next: httputil.NewSingleHostReverseProxy(target), seen: map[string]bool{},
-	})
+	next := httputil.NewSingleHostReverseProxy(target)
+	next.ErrorLog = log.New(io.Discard, "", 0) // clients that give up are part of the tests
+	front := httptest.NewServer(&losingProxy{next: next, seen: map[string]bool{}})
 	t.Cleanup(front.Close)
 	return front.URL
 }
