@@ -1,0 +1,117 @@
+// Callers that stop or are aborted: the settlement still reaches the server.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Client, Denied } from "@weir-limiter/client";
+import { client, expectUsed, losingUrl, newEntity, pause, slots, until, url, used } from "./server.mjs";
+
+const costs = { calls: 1, tokens: 500 };
+
+/** Waits like a call of a model that watches a signal. */
+const model = (ms, signal) => new Promise((resolve, reject) => {
+  signal.throwIfAborted();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason)), { once: true });
+});
+
+test("a stream whose consumer stops is charged what came", async () => {
+  const entity = newEntity();
+  async function* pieces(lease) {
+    lease.sent();
+    for (let n = 1; n < 100; n++) {
+      lease.report({ tokens: 100 + n });
+      yield n;
+    }
+  }
+  for await (const n of client.stream({ entity, resource: "counted", costs }, pieces)) {
+    assert.equal((await used(entity)).tokens, 500);
+    if (n === 3) break;
+  }
+  await expectUsed(entity, 1, 103);
+  const all = [];
+  for await (const n of client.stream({ entity, resource: "counted", costs }, pieces)) all.push(n);
+  assert.equal(all.length, 99);
+  await expectUsed(entity, 2, 103 + 199);
+});
+
+test("a stream that breaks is charged what came", async () => {
+  const entity = newEntity();
+  const broken = client.stream({ entity, resource: "counted", costs }, async function* (lease) {
+    lease.sent();
+    lease.report({ tokens: 60 });
+    yield 1;
+    throw new Error("cut");
+  });
+  await assert.rejects(async () => {
+    for await (const _ of broken);
+  }, /cut/);
+  await expectUsed(entity, 1, 60);
+});
+
+test("a call that is aborted while it runs is settled", async () => {
+  const entity = newEntity();
+  for (const [server, n] of [[url, 1], [losingUrl, 2]]) {
+    const abort = new AbortController();
+    const c = new Client({ url: server });
+    const call = c.withLease({ entity, resource: "counted", costs, signal: abort.signal }, async (lease) => {
+      lease.report({ tokens: 40 });
+      setTimeout(() => abort.abort(), 1);
+      await model(3_600_000, abort.signal);
+    });
+    await assert.rejects(call, { name: "AbortError" });
+    await expectUsed(entity, n, 40 * n);
+  }
+});
+
+test("a reservation that is aborted after its answer was lost is cancelled", async () => {
+  const entity = newEntity();
+  const c = new Client({ url: losingUrl, backoffMs: 3_600_000 });
+  const abort = new AbortController();
+  const call = c.reserve({ entity, resource: "counted", costs, signal: abort.signal });
+  await until(async () => (await used(entity)).tokens === 500);
+  abort.abort();
+  await assert.rejects(call, { name: "AbortError" });
+  // The first answer to the cancel is lost too. Its repetition waits for an hour at most, less at random.
+  await until(async () => (await used(entity)).tokens === 0);
+  await expectUsed(entity, 0, 0);
+});
+
+test("of 200 calls that are aborted at random moments nothing leaks", async (t) => {
+  const entity = newEntity();
+  const c = new Client({ url });
+  const tally = { entered: 0, aborted: 0, denied: 0, calls: 0, tokens: 0 };
+  async function caller() {
+    const abort = new AbortController();
+    if (Math.random() < 0.75) setTimeout(() => abort.abort(), Math.random() * 100);
+    const { signal } = abort;
+    let charged = { calls: 0, tokens: 0 }; // an error before sent refunds everything
+    try {
+      await c.withLease({ entity, resource: "counted", costs, signal, waitMs: 2000 }, async (lease) => {
+        tally.entered++;
+        await model(Math.random() * 20, signal);
+        lease.sent();
+        charged = costs;
+        for (let n = 0; n < Math.random() * 4; n++) {
+          await model(Math.random() * 20, signal);
+          charged = { calls: 1, tokens: 100 + n };
+          lease.report({ tokens: 100 + n });
+        }
+      });
+    } catch (error) {
+      if (error instanceof Denied) tally.denied++;
+      else if (error.name === "AbortError") tally.aborted++;
+      else throw error;
+    }
+    tally.calls += charged.calls;
+    tally.tokens += charged.tokens;
+  }
+  const calls = [];
+  for (let n = 0; n < 200; n++) {
+    calls.push(caller());
+    await pause(Math.random() * 8);
+  }
+  await Promise.all(calls);
+  await c.close();
+  t.diagnostic(JSON.stringify(tally));
+  assert.ok(Math.min(tally.entered, tally.aborted) >= 10, JSON.stringify(tally));
+  await expectUsed(entity, tally.calls, tally.tokens);
+});
