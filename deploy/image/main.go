@@ -47,7 +47,7 @@ func run(args []string) error {
 	return r.write(args[3], args[4:])
 }
 
-// release is what images are made of.
+// release has what the images of one version have in common.
 type release struct {
 	version, commit string
 	created         time.Time

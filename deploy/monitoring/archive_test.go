@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// archive is what a Prometheus has stored, in memory. It implements [storage.Queryable].
+// archive keeps samples in memory, as Prometheus stores them. It implements [storage.Queryable].
 type archive struct {
 	series map[string]*stored
 	// wrote has the series that each writer, a scrape or a rule, wrote last.

@@ -7,7 +7,7 @@ import (
 
 // Version describes a build of the program.
 type Version struct {
-	// Version is that of the module, such as v0.1.0, or (devel).
+	// Version is the version of the module, such as v0.1.0, or (devel).
 	Version string `json:"version"`
 	// Commit and CommittedAt, in RFC 3339, are known to builds in a clone. Modified is true if its
 	// files were changed after the commit.

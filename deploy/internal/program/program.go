@@ -22,7 +22,7 @@ const patience = 60 * time.Second
 
 // Server is weir serve, in this process.
 type Server struct {
-	// URL is where it listens.
+	// URL is the address on which it listens.
 	URL string
 	// Caller calls it.
 	Caller
