@@ -43,7 +43,7 @@ func fakeOpenAI(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	cli := filepath.Join(modules, "@copilotkit", "aimock", "dist", "cli.js")
-	//nolint:gosec,noctx // The test says what runs, and ends it by Start.
+	//nolint:noctx // Start ends it with the test; a context would kill it before.
 	process := testkit.Start(t, exec.Command("node", cli, "--port", "0", "--fixtures", answers))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
