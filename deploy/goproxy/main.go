@@ -39,7 +39,7 @@ func write(clone, folder, version string, now time.Time) (err error) {
 		return fmt.Errorf("version %q: must be like v0.1.0", version)
 	}
 	folder = filepath.Join(folder, path, "@v")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
 	out, err := os.Create(filepath.Join(folder, version+".zip"))
@@ -55,13 +55,13 @@ func write(clone, folder, version string, now time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	info, err := json.Marshal(struct{ Version, Time string }{version, now.UTC().Format(time.RFC3339)})
+	info, err := json.Marshal(map[string]string{"Version": version, "Time": now.UTC().Format(time.RFC3339)})
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(folder, version+".mod"), mod, 0o644),
-		os.WriteFile(filepath.Join(folder, version+".info"), info, 0o644),
-		os.WriteFile(filepath.Join(folder, "list"), []byte(version+"\n"), 0o644),
+		os.WriteFile(filepath.Join(folder, version+".mod"), mod, 0o600),
+		os.WriteFile(filepath.Join(folder, version+".info"), info, 0o600),
+		os.WriteFile(filepath.Join(folder, "list"), []byte(version+"\n"), 0o600),
 	)
 }

@@ -57,7 +57,7 @@ type release struct {
 // makes. The same arguments give the same bytes.
 func (r *release) write(folder string, programs []string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
 	for _, p := range programs {
