@@ -154,7 +154,7 @@ func showHelp(cmd *cobra.Command, _ []string) error {
 func versionCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of weir and Go, and whether TigerBeetle is built in",
+		Short:   "Print the versions of weir and Go, and whether it has TigerBeetle",
 		Example: "  weir version\n  weir version --output json",
 		Args:    console.Arguments(0, 0, ""),
 	}
