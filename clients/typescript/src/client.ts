@@ -97,7 +97,7 @@ export class Client {
    *
    * While the function runs, the lease is extended if it has slots that time out. Then it is settled: with the last
    * `report`, whether the function succeeded or not; otherwise as it was reserved, if the function succeeded or has
-   * called `sent`; otherwise, and after `giveBack`, everything is refunded. A failure to settle is told to `warn`: what
+   * called `sent`; otherwise, after `giveBack`, and if the signal is aborted before `sent`, everything is refunded. A failure to settle is told to `warn`: what
    * was reserved then stays charged, and the slot returns after its timeout.
    *
    * It throws {@link Denied} or a {@link WeirError} without running the function, and what the function throws. The
@@ -112,7 +112,7 @@ export class Client {
       await lease.end(true, error);
       throw error;
     }
-    await lease.end(false);
+    await lease.end(request.signal?.aborted ?? false, request.signal?.reason);
     return result;
   }
 
@@ -128,7 +128,8 @@ export class Client {
     let reason: unknown;
     try {
       yield* await open(lease);
-      failed = false;
+      failed = request.signal?.aborted ?? false;
+      reason = request.signal?.reason;
     } catch (error) {
       reason = error;
       throw error;
@@ -196,12 +197,17 @@ export class Client {
     }
   }
 
-  #enter(request: LeaseRequest): Promise<Lease> {
-    return this.#reserve(request, async (answer) => {
+  async #enter(request: LeaseRequest): Promise<Lease> {
+    const lease = await this.#reserve(request, async (answer) => {
       // A repeated reservation may be old.
       if (answer.replay) await this.#refresh(answer);
       return new Lease(this, answer, request.refundOn ?? (() => false));
     });
+    if (request.signal?.aborted) { // while the answer arrived, and nothing has been sent yet
+      await lease.end(true, request.signal.reason);
+      throw request.signal.reason;
+    }
+    return lease;
   }
 
   async #refresh(answer: LeaseAnswer): Promise<void> {

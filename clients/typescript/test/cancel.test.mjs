@@ -62,6 +62,52 @@ test("a call that is aborted while it runs is settled", async () => {
   }
 });
 
+// aborting returns a client that aborts when it first gets the answer about a verb.
+function aborting(verb, server) {
+  const abort = new AbortController();
+  const c = new Client({
+    url: server,
+    fetch: async (to, init) => {
+      const answer = await fetch(to, init);
+      if (!to.endsWith(`/v1/${verb}`)) return answer;
+      const text = await answer.text();
+      return { status: answer.status, headers: answer.headers, text: async () => (abort.abort(), text) };
+    },
+  });
+  return { c, signal: abort.signal };
+}
+
+test("a function does not run if the call is aborted while its lease is granted", async () => {
+  // Through the losing server the reservation is repeated, and so extended first.
+  for (const [verb, server] of [["reserve", url], ["extend", losingUrl]]) {
+    const entity = newEntity();
+    const { c, signal } = aborting(verb, server);
+    const request = { entity, resource: "counted", costs, signal };
+    await assert.rejects(c.withLease(request, () => assert.fail("it ran")), { name: "AbortError" });
+    await expectUsed(entity, 0, 0);
+  }
+});
+
+test("a function that ends well after an abort is charged what it has sent", async () => {
+  for (const [sent, calls, tokens] of [[false, 0, 0], [true, 1, 500]]) {
+    const entity = newEntity();
+    for (const streamed of [false, true]) {
+      const abort = new AbortController();
+      const request = { entity, resource: "counted", costs, signal: abort.signal };
+      const run = (lease) => {
+        if (sent) lease.sent();
+        abort.abort();
+        return "answer";
+      };
+      if (streamed) {
+        for await (const _ of client.stream(request, async function* (lease) { yield run(lease); }));
+      } else assert.equal(await client.withLease(request, run), "answer");
+      const times = streamed ? 2 : 1;
+      await expectUsed(entity, calls * times, tokens * times);
+    }
+  }
+});
+
 test("a reservation that is aborted after its answer was lost is cancelled", async () => {
   const entity = newEntity();
   const c = new Client({ url: losingUrl, backoffMs: 3_600_000 });
