@@ -22,6 +22,7 @@ func openDynamoDB(ctx context.Context, rest string, o *Options) (driver.Store, e
 		return nil, err
 	}
 	table.Options.ReadOnly, table.Options.OnError = o.ReadOnly, o.OnError
+	table.Options.WriteTimeout = 2 * o.Timeout // zero is the store's default
 	return asStore(dynamodb.Open(ctx, table.Name, table.Options))
 }
 

@@ -40,6 +40,10 @@ type Options struct {
 	// snapshot; the store tries again by itself. It may be called on a goroutine of the store for
 	// which Close waits, so it must not call Close. Default: none.
 	OnError func(error)
+	// Timeout is how long calls wait for the store: StoreTimeout of the limiter. On DynamoDB a
+	// write that has no answer after twice that time is given up, and its outcome is unknown.
+	// Default: one second.
+	Timeout time.Duration
 	// Follow leaves the definitions that are in force on a shared store unchanged. If Definitions
 	// differ from them, reservations are refused. It is for a program that makes a single call.
 	// Default: false.

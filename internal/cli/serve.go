@@ -240,7 +240,10 @@ func openServed(ctx context.Context, a *console.App, o *serveOptions) (driver.St
 	refused := func(reason string) error {
 		return &weir.Error{Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: reason}
 	}
-	opening, m := &store.Options{OnError: o.StoreFaults.Note, PutInForce: o.putInForce}, &manifest.Manifest{}
+	opening := &store.Options{
+		OnError: o.StoreFaults.Note, PutInForce: o.putInForce, Timeout: o.Limiter.StoreTimeout,
+	}
+	m := &manifest.Manifest{}
 	o.Store, o.Namespace = storeInLog(at), store.Namespace(at)
 	switch {
 	case connect.IsTable(at) && o.LimitsFile != "":

@@ -117,7 +117,8 @@ func openDynamoDB(t *testing.T, o *opening) []driver.Store {
 	t.Helper()
 	local := testkit.DynamoDB(t)
 	cfg := local.Config()
-	options := dynamodb.Options{Config: &cfg, Endpoint: local.Endpoint()}
+	// The machine may be busy. A write that is given up stays charged, which is another test's subject.
+	options := dynamodb.Options{Config: &cfg, Endpoint: local.Endpoint(), WriteTimeout: time.Minute}
 	table := &dynamodb.Table{Name: "weir." + rand.Text()[:16], NoStream: true, Options: &options}
 	if _, err := table.Create(t.Context()); err != nil {
 		t.Fatal(err)

@@ -164,8 +164,8 @@ func (v *wave) usual() time.Duration {
 	return max(v.took[len(v.took)/2], time.Millisecond)
 }
 
-// patience bounds the wait for units that have not come back after a wave.
-const patience = 15 * time.Second
+// patience bounds the wait for units that have not come back after a wave, on a busy machine.
+const patience = 2 * time.Minute
 
 // settled waits until the units in use are those that the callers hold or have used. It returns the
 // time that this took, or the difference that is left. The time begins when the store answers
