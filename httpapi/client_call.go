@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"mime"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -108,6 +109,8 @@ type noAnswer struct {
 	pause time.Duration // the server's Retry-After
 	// refused reports whether the server was too busy, in which case the attempt changed nothing.
 	refused bool
+	// unsent reports whether there was no connection, so that nothing was sent.
+	unsent bool
 }
 
 // do sends a call until it has an answer, the attempts are used up, or the context ends.
@@ -128,7 +131,7 @@ func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 		r, err := c.send(ctx, k)
 		var why *noAnswer
 		if err != nil {
-			why = &noAnswer{cause: err}
+			why = &noAnswer{cause: err, unsent: unsent(err)}
 		} else {
 			out.header = r.header
 			why, out.err = k.judge(r)
@@ -137,16 +140,22 @@ func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 			return out
 		}
 		// A refused attempt does not settle the outcome of an earlier attempt without an answer.
-		out.unknown = out.unknown || !why.refused
-		out.pending = out.pending || why.fault == nil
+		out.unknown = out.unknown || !why.refused && !why.unsent
+		out.pending = out.pending || why.fault == nil && !why.unsent
 		next := pauseBefore(n, c.options.Backoff, longestPause, min(why.pause, c.options.Timeout))
 		if n == attempts || !pause(ctx, next) {
-			if out.err = error(why.fault); out.unknown {
+			if out.err = error(why.fault); out.unknown || why.fault == nil {
 				out.err = why.unavailable(ctx.Err())
 			}
 			return out
 		}
 	}
+}
+
+// unsent reports whether an attempt failed because there was no connection.
+func unsent(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "dial"
 }
 
 // withoutLastTenth returns a context that ends when nine tenths of the time to the deadline have

@@ -2,7 +2,9 @@ package httpapi_test
 
 import (
 	"errors"
+	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -196,6 +198,42 @@ func TestIDRefusedAfterLostAttempt(t *testing.T) {
 			t.Errorf("got %d attempts, want no other ID to be tried", n)
 		}
 	}
+}
+
+// TestServerThatStartsLater makes a reservation while the server starts, which refuses IDs that are
+// older than its start. Attempts before it listened have sent nothing, so another ID is tried.
+func TestServerThatStartsLater(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(n int, w http.ResponseWriter, body string) {
+		if n == 1 {
+			w.Header().Set("Content-Type", problemType)
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"status":400,"code":"invalid","field":"lease_id","reason":"is too old"}`))
+			return
+		}
+		w.Header().Set("Content-Type", jsonType)
+		_, _ = w.Write([]byte(strings.Replace(rightLease, "ID", idIn(t, body), 1)))
+	})
+	var attempts atomic.Int64
+	c := s.client(t, httpapi.ClientOptions{HTTPClient: &http.Client{Transport: roundTrips(
+		func(r *http.Request) (*http.Response, error) {
+			if attempts.Add(1) <= 2 {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		})}})
+	lease, err := c.Reserve(t.Context(), &plainRequest)
+	if err != nil {
+		t.Fatalf("got %v, want a lease", err)
+	}
+	if sent := s.sent(); len(sent) != 2 || lease.ID.String() != idIn(t, sent[1]) {
+		t.Errorf("got lease %s of requests %q, want two", lease.ID, sent)
+	}
+
+	attempts.Store(-2)
+	s.Server.Close()
+	_, err = c.Reserve(t.Context(), &plainRequest)
+	expectUnavailable(t, "reserve without a server", err)
 }
 
 // TestClockIsLearned checks that the client learns the server's clock from admissions, and not from
