@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -25,6 +26,7 @@ import (
 
 var testRelease = release{
 	version: "0.1.0", commit: "8f51d75", created: time.Date(2026, 11, 27, 18, 0, 0, 0, time.UTC),
+	licences: fstest.MapFS{"LICENSE": {Data: []byte("Apache License")}},
 }
 
 // TestImage checks what an archive and a layout have, and that making them again gives the same bytes.
@@ -128,6 +130,11 @@ etc/ssl/certs/ca-certificates.crt -rw-r--r-- 0
 var drwxr-xr-x 0
 var/lib drwxr-xr-x 0
 var/lib/weir drwxr-x--- 65532
+usr drwxr-xr-x 0
+usr/share drwxr-xr-x 0
+usr/share/doc drwxr-xr-x 0
+usr/share/doc/weir drwxr-xr-x 0
+usr/share/doc/weir/LICENSE -rw-r--r-- 0
 `
 	if list.String() != want {
 		t.Errorf("got files\n%s\nwant\n%s", list.String(), want)
@@ -155,10 +162,10 @@ func checkCertificates(t *testing.T, content []byte) {
 // TestMistakes checks that each mistake in the arguments is named.
 func TestMistakes(t *testing.T) {
 	for want, args := range map[string][]string{
-		"want VERSION COMMIT UNIX-TIME FOLDER":       {"0.1.0", "8f51d75", "1", "folder"},
-		`time "today": must be seconds since 1970`:   {"0.1.0", "8f51d75", "today", "folder", "amd64=program"},
-		`program "amd64": must be ARCHITECTURE=PATH`: {"0.1.0", "8f51d75", "1", t.TempDir(), "amd64"},
-		"no such file": {"0.1.0", "8f51d75", "1", t.TempDir(), "amd64=" + t.TempDir() + "/program"},
+		"want VERSION COMMIT UNIX-TIME LICENCES FOLDER": {"0.1.0", "8f51d75", "1", ".", "folder"},
+		`time "today": must be seconds since 1970`:      {"0.1.0", "8f51d75", "today", ".", "folder", "amd64=program"},
+		`program "amd64": must be ARCHITECTURE=PATH`:    {"0.1.0", "8f51d75", "1", ".", t.TempDir(), "amd64"},
+		"no such file": {"0.1.0", "8f51d75", "1", ".", t.TempDir(), "amd64=" + t.TempDir() + "/program"},
 	} {
 		if err := run(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)

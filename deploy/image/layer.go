@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -28,10 +29,11 @@ type file struct {
 	owner   int
 }
 
-// baseLayer has what a program expects of a system: certificates, a user, and a folder to write to.
-func baseLayer(created time.Time) (v1.Layer, error) {
+// baseLayer has what a program expects of a system: certificates, a user, and a folder to write to. It
+// also has the texts of licences.
+func baseLayer(licences fs.FS, created time.Time) (v1.Layer, error) {
 	names := fmt.Sprintf("weir:x:%d:", user)
-	return layer([]file{
+	files := []file{
 		{name: "etc/", mode: 0o755},
 		{name: "etc/passwd", content: []byte(names + fmt.Sprintf("%d:weir:%s:/nologin\n", user, home)), mode: 0o644},
 		{name: "etc/group", content: []byte(names + "\n"), mode: 0o644},
@@ -41,11 +43,28 @@ func baseLayer(created time.Time) (v1.Layer, error) {
 		{name: "var/", mode: 0o755},
 		{name: "var/lib/", mode: 0o755},
 		{name: "var/lib/weir/", mode: 0o750, owner: user},
-	}, created)
+		{name: "usr/", mode: 0o755},
+		{name: "usr/share/", mode: 0o755},
+		{name: "usr/share/doc/", mode: 0o755},
+		{name: "usr/share/doc/weir/", mode: 0o755},
+	}
+	texts, err := fs.ReadDir(licences, ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range texts {
+		text, err := fs.ReadFile(licences, of.Name())
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: "usr/share/doc/weir/" + of.Name(), content: text, mode: 0o644})
+	}
+	return layer(files, created)
 }
 
 // certificates returns the authorities that Mozilla trusts, from a Go module, so that every machine
-// makes the same image. Those that are trusted with a further condition only are left out.
+// makes the same image (Mozilla's list is under MPL 2.0). Those that are trusted with a further condition
+// only are left out.
 func certificates() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -1,15 +1,16 @@
 // Command image makes container images of weir from programs for Linux that are built already, without
 // a container engine:
 //
-//	go run ./image VERSION COMMIT UNIX-TIME FOLDER ARCHITECTURE=PROGRAM...
+//	go run ./image VERSION COMMIT UNIX-TIME LICENCES FOLDER ARCHITECTURE=PROGRAM...
 //
-// It writes an archive for `docker load` or `podman load` for each architecture, and a layout of the Open
+// LICENCES is a folder with the texts of licences. It writes an archive for `docker load` or `podman load` for each architecture, and a layout of the Open
 // Container Initiative with all of them, for registries.
 package main
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,21 +37,24 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) < 5 {
-		return errors.New("want VERSION COMMIT UNIX-TIME FOLDER ARCHITECTURE=PROGRAM")
+	if len(args) < 6 {
+		return errors.New("want VERSION COMMIT UNIX-TIME LICENCES FOLDER ARCHITECTURE=PROGRAM")
 	}
 	seconds, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil {
 		return fmt.Errorf("time %q: must be seconds since 1970", args[2])
 	}
-	r := &release{version: args[0], commit: args[1], created: time.Unix(seconds, 0).UTC()}
-	return r.write(args[3], args[4:])
+	r := &release{
+		version: args[0], commit: args[1], created: time.Unix(seconds, 0).UTC(), licences: os.DirFS(args[3]),
+	}
+	return r.write(args[4], args[5:])
 }
 
 // release has what the images of one version have in common.
 type release struct {
 	version, commit string
 	created         time.Time
+	licences        fs.FS // their texts
 }
 
 // write writes the images of the programs, each of which is ARCHITECTURE=PATH, to a folder, which it
@@ -91,7 +95,7 @@ func (r *release) write(folder string, programs []string) error {
 
 // image returns an image whose only program is weir.
 func (r *release) image(architecture string, program []byte) (v1.Image, error) {
-	base, err := baseLayer(r.created)
+	base, err := baseLayer(r.licences, r.created)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,9 @@ func (r *release) image(architecture string, program []byte) (v1.Image, error) {
 		return nil, err
 	}
 	i := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	if i, err = mutate.AppendLayers(i, base, top); err != nil {
+	history := v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "deploy/image"}
+	i, err = mutate.Append(i, mutate.Addendum{Layer: base, History: history}, mutate.Addendum{Layer: top, History: history})
+	if err != nil {
 		return nil, err
 	}
 	config, err := i.ConfigFile()

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Runs after the deb or rpm package was installed or upgraded. The service is not started: its limits
-# are to be written first.
-set -e
+# Runs after the package was installed or upgraded. A new service is not started, because its limits
+# should be edited first.
 if [ -d /run/systemd/system ]; then
-	systemctl daemon-reload
-	systemctl try-restart weir.service
+	systemctl daemon-reload || true
+	systemctl try-restart weir.service || true
 fi

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs before the package is removed or, with "upgrade" (deb) or 1 (rpm), replaced by another version.
-set -e
+# Runs before the package is removed ("remove" on Debian, 0 on Fedora), or replaced by another version.
 case "$1" in
-upgrade | 1) exit 0 ;;
+remove | 0)
+	if [ -d /run/systemd/system ]; then
+		systemctl disable --now weir.service || true
+	fi
+	;;
 esac
-if [ -d /run/systemd/system ]; then
-	systemctl disable --now weir.service
-fi
