@@ -96,18 +96,23 @@ export class Sender {
   }
 
   async #attempt<T>(c: Call<T>, timeoutMs: number): Promise<{ verdict: Verdict<T>; at: string }> {
-    const timeout = AbortSignal.timeout(timeoutMs);
+    // A signal made by AbortSignal.any or AbortSignal.timeout may be collected before it fires.
+    const ending = new AbortController();
+    const abort = () => ending.abort(c.signal?.reason);
+    const timer = setTimeout(() => ending.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    c.signal?.addEventListener("abort", abort, { once: true });
     const init: RequestInit = {
       method: c.body === undefined ? "GET" : "POST",
       headers: this.headers,
       redirect: "manual",
-      signal: c.signal === undefined ? timeout : AbortSignal.any([c.signal, timeout]),
+      signal: ending.signal,
     };
     if (c.body !== undefined) {
       init.body = JSON.stringify(c.body);
       init.headers = { ...this.headers, "Content-Type": "application/json" };
     }
     try {
+      c.signal?.throwIfAborted();
       const answer = await this.fetch(this.base + c.path, init);
       const text = await answer.text();
       return { verdict: judge(answer, text, c), at: answer.headers.get("date") ?? "" };
@@ -115,6 +120,9 @@ export class Sender {
       c.signal?.throwIfAborted();
       const code = (error as { cause?: { code?: string } }).cause?.code ?? "";
       return { verdict: { none: { why: String(error), cause: error, unsent: UNSENT.has(code) } }, at: "" };
+    } finally {
+      clearTimeout(timer);
+      c.signal?.removeEventListener("abort", abort);
     }
   }
 }

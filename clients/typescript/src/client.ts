@@ -81,15 +81,27 @@ export class Client {
     if (!/^https?:$/.test(parsed.protocol) || parsed.username !== "" || parsed.password !== "") {
       throw new TypeError(`url ${url}: must be http:// or https:// and a host, without a password`);
     }
-    if (attempts < 1 || timeoutMs <= 0 || backoffMs < 0) {
+    if (!(attempts >= 1) || !(timeoutMs > 0 && timeoutMs < 2 ** 31) || !(backoffMs >= 0 && backoffMs < 2 ** 31)) {
       throw new TypeError("attempts and timeoutMs must be above zero, and backoffMs not below");
+    }
+    if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+      throw new TypeError("token: must have printable ASCII characters only, without spaces and line ends");
+    }
+    const { onUnavailable = "block", warn } = options;
+    if (onUnavailable !== "block" && onUnavailable !== "allow") {
+      throw new TypeError(`onUnavailable ${String(onUnavailable)}: must be block or allow`);
     }
     const headers: Record<string, string> = { Accept: "application/json, application/problem+json" };
     if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
     const send = options.fetch ?? ((...args: Parameters<typeof fetch>) => globalThis.fetch(...args));
     this.#sender = new Sender(url.replace(/\/+$/, ""), headers, { attempts, backoffMs, timeoutMs }, send);
-    this.#onUnavailable = options.onUnavailable ?? "block";
-    this.warn = options.warn ?? ((message, error) => console.warn(`weir: ${message}:`, error));
+    this.#onUnavailable = onUnavailable;
+    this.warn = (message, error) => {
+      try { // a settlement must not fail because nobody can be told
+        if (warn !== undefined) warn(message, error);
+        else console.warn(`weir: ${message}:`, error);
+      } catch {}
+    };
   }
 
   /**
@@ -97,8 +109,8 @@ export class Client {
    *
    * While the function runs, the lease is extended if it has slots that time out. Then it is settled: with the last
    * `report`, whether the function succeeded or not; otherwise as it was reserved, if the function succeeded or has
-   * called `sent`; otherwise, after `giveBack`, and if the signal is aborted before `sent`, everything is refunded. A failure to settle is told to `warn`: what
-   * was reserved then stays charged, and the slot returns after its timeout.
+   * called `sent`; otherwise, after `giveBack`, and if the signal is aborted before `sent`, everything is refunded. A
+   * failure to settle is told to `warn`: what was reserved then stays charged, and the slot returns after its timeout.
    *
    * It throws {@link Denied} or a {@link WeirError} without running the function, and what the function throws. The
    * signal ends the reservation; the function gets no signal, and should watch the same one.
@@ -109,10 +121,10 @@ export class Client {
     try {
       result = await run(lease);
     } catch (error) {
-      await lease.end(true, error);
+      await lease.end([error]);
       throw error;
     }
-    await lease.end(request.signal?.aborted ?? false, request.signal?.reason);
+    await lease.end(request.signal?.aborted ? "stopped" : "succeeded");
     return result;
   }
 
@@ -124,17 +136,15 @@ export class Client {
     request: LeaseRequest, open: (lease: Lease) => AsyncIterable<T> | Promise<AsyncIterable<T>>,
   ): AsyncGenerator<T, void, undefined> {
     const lease = await this.#enter(request);
-    let failed = true;
-    let reason: unknown;
+    let how: "succeeded" | "stopped" | [error: unknown] = "stopped"; // by the consumer, unless it goes on
     try {
       yield* await open(lease);
-      failed = request.signal?.aborted ?? false;
-      reason = request.signal?.reason;
+      if (!request.signal?.aborted) how = "succeeded";
     } catch (error) {
-      reason = error;
+      how = [error];
       throw error;
-    } finally { // also if the consumer has stopped
-      await lease.end(failed, reason);
+    } finally {
+      await lease.end(how);
     }
   }
 
@@ -178,6 +188,11 @@ export class Client {
     while (this.#background.size > 0) await Promise.all(this.#background);
   }
 
+  /** @internal Extends a lease, with attempts until a time of Date.now. */
+  extendUntil(leaseId: string, until: number, signal: AbortSignal): Promise<Receipt> {
+    return this.#update("extend", leaseId, {}, { signal }, until);
+  }
+
   /** @internal Ends a lease. A failure is told and not thrown, so that no model's answer is lost. */
   async settle(leaseId: string, how: Settlement): Promise<void> {
     const until = Date.now() + SETTLE_FOR_MS;
@@ -200,19 +215,19 @@ export class Client {
   async #enter(request: LeaseRequest): Promise<Lease> {
     const lease = await this.#reserve(request, async (answer) => {
       // A repeated reservation may be old.
-      if (answer.replay) await this.#refresh(answer);
+      if (answer.replay) await this.#refresh(answer, request);
       return new Lease(this, answer, request.refundOn ?? (() => false));
     });
     if (request.signal?.aborted) { // while the answer arrived, and nothing has been sent yet
-      await lease.end(true, request.signal.reason);
+      await lease.end("stopped");
       throw request.signal.reason;
     }
     return lease;
   }
 
-  async #refresh(answer: LeaseAnswer): Promise<void> {
+  async #refresh(answer: LeaseAnswer, { signal, leaseId }: LeaseRequest): Promise<void> {
     try {
-      const receipt = await this.extend(answer.lease_id);
+      const receipt = await this.extend(answer.lease_id, { signal });
       if (answer.holds_until_unix_ms !== undefined && receipt.holds_until_unix_ms === undefined) {
         throw new WeirError("ended", "the slots of the lease have timed out");
       }
@@ -220,7 +235,10 @@ export class Client {
       if (receipt.expires_at_unix_ms !== undefined) answer.expires_at_unix_ms = receipt.expires_at_unix_ms;
       if (receipt.holds_until_unix_ms !== undefined) answer.holds_until_unix_ms = receipt.holds_until_unix_ms;
     } catch (error) {
-      if (!hasCode(error, "unavailable", "overloaded")) throw error; // else it is extended again soon
+      if (hasCode(error, "unavailable", "overloaded")) return; // it is extended again soon
+      // A caller that brought its ID repeats or cancels it itself.
+      if (leaseId === undefined) this.#run(cancelAbandoned(this.#sender, answer.lease_id, this.warn));
+      throw error;
     }
   }
 
@@ -228,6 +246,7 @@ export class Client {
     if (q.leaseId !== undefined && q.waitMs !== undefined) {
       throw new TypeError("waitMs needs a new lease ID for each attempt: do not bring one");
     }
+    if (q.waitMs !== undefined && !(q.waitMs >= 0)) throw new TypeError(`waitMs ${q.waitMs}: must not be below zero`);
     const costs = checked("costs", q.costs ?? {});
     const r = new Reservation(this.#sender, this.#clock, {
       entity: q.entity, resource: q.resource, costs, ...(q.limits === undefined ? {} : { limits: q.limits }),

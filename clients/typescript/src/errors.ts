@@ -35,7 +35,7 @@ export class Denied extends Error {
   }
 }
 
-/** A call failed; `code` says how. With `unavailable` the outcome is unknown, with all others nothing was done. */
+/** A call failed; `code` says how. With `unavailable` the outcome is unknown. */
 export class WeirError extends Error {
   override readonly name = "WeirError";
 

@@ -74,28 +74,43 @@ export class Lease {
     if (!this.degraded) await this.#client.adjust(this.id, ++this.#seq, totals);
   }
 
-  /** @internal Ends the lease after the function, which failed with an error or succeeded. */
-  async end(failed: boolean, error?: unknown): Promise<void> {
+  /**
+   * @internal Ends the lease after the function, which has succeeded, was stopped, or failed with an error. The error
+   * is in an array, because a function may throw undefined.
+   */
+  async end(how: "succeeded" | "stopped" | [error: unknown]): Promise<void> {
     this.#ended.abort();
-    if (!this.degraded) await this.#client.settle(this.id, this.#settlement(failed, error));
+    if (!this.degraded) await this.#client.settle(this.id, this.#settlement(how));
   }
 
-  #settlement(failed: boolean, error: unknown): Settlement {
+  #settlement(how: "succeeded" | "stopped" | [error: unknown]): Settlement {
     if (this.#givenBack) return { verb: "cancel" };
     if (this.#report !== undefined) return { verb: "complete", actuals: this.#report };
-    if (failed && (!this.#sent || this.#refundOn(error))) return { verb: "cancel" };
-    return { verb: "complete" };
+    if (how !== "succeeded" && !this.#sent) return { verb: "cancel" };
+    return Array.isArray(how) && this.#refunds(how[0]) ? { verb: "cancel" } : { verb: "complete" };
+  }
+
+  #refunds(error: unknown): boolean {
+    try {
+      return this.#refundOn(error);
+    } catch (mistake) {
+      this.#client.warn(`lease ${this.id}: refundOn failed, so nothing is refunded`, mistake);
+      return false;
+    }
   }
 
   /** Extends the lease until it ends. */
   async #extend(): Promise<void> {
     const { signal } = this.#ended;
-    let pause = renewalMs(this.answer, this.answer.reserved_at_unix_ms);
+    let third = renewalMs(this.answer, this.answer.reserved_at_unix_ms);
+    let pause = third;
     for (;;) {
       try {
         await sleep(Math.min(pause, LONGEST_TIMER_MS), signal);
-        const receipt = await this.#client.extend(this.id, { signal });
-        pause = renewalMs(receipt, receipt.at_unix_ms);
+        // Without an answer there is time for two more attempts before the slot is lost.
+        pause = third / 4;
+        const receipt = await this.#client.extendUntil(this.id, Date.now() + third / 2, signal);
+        pause = third = renewalMs(receipt, receipt.at_unix_ms);
       } catch (error) {
         if (signal.aborted) return;
         if (hasCode(error, "ended", "unknown lease")) {

@@ -51,6 +51,7 @@ export class Reservation {
 
   /** Reserves. After a denial it tries again until waitMs have passed. */
   async make(waitMs: number | undefined, signal: AbortSignal | undefined): Promise<LeaseAnswer> {
+    signal?.throwIfAborted();
     const until = Date.now() + (waitMs ?? 0);
     for (let pause = FIRST_WAIT_MS; ; pause = Math.min(2 * pause, LONGEST_WAIT_MS)) {
       try {

@@ -215,6 +215,14 @@ test("a clock that is wrong is corrected by the server's", { skip: noSlots }, as
   await expectUsed(entity, 2, 40);
 });
 
+test("a mistake in an option is an error at once", async () => {
+  for (const options of [
+    { url: "ftp://x" }, { url: "http://a:b@x" }, { attempts: 0 }, { attempts: NaN }, { timeoutMs: NaN },
+    { timeoutMs: Infinity }, { backoffMs: -1 }, { onUnavailable: "deny" }, { token: "secret\n" }, { token: "sécret" },
+  ]) assert.throws(() => new Client({ url, ...options }), TypeError, JSON.stringify(options));
+  await assert.rejects(client.reserve({ entity: "any", resource: "counted", waitMs: NaN }), TypeError);
+});
+
 test("without a server a call is an error, or allowed if that is asked for", async () => {
   const none = createServer().listen(0, "127.0.0.1");
   await once(none, "listening");
