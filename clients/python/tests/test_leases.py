@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import logging
 import threading
 import time
@@ -282,6 +283,74 @@ def test_a_wrong_report_returns_the_slot(
         block(server.url, entity, COSTS, lambda lease: lease.report(tokns=3))
     assert "the report is wrong" in caplog.text
     assert server.used(entity) == server.expect(1, 500)
+
+
+@pytest.mark.parametrize("amount", [decimal.Decimal(42), float("nan"), 4.5, None, b"4"])
+def test_a_report_that_cannot_be_sent_returns_the_slot(
+    server: Server, entity: str, block: Block, caplog: pytest.LogCaptureFixture, amount: Any
+) -> None:
+    """What was reserved stays charged."""
+    with caplog.at_level(logging.ERROR):
+        block(server.url, entity, COSTS, lambda lease: lease.report(tokens=amount))
+    assert "the report is wrong" in caplog.text
+    assert server.used(entity) == server.expect(1, 500)
+
+
+def test_refund_on_a_list(server: Server, entity: str, block: Block) -> None:
+    """Errors can be listed, and a list of something else is refused before anything is reserved."""
+    with pytest.raises(Refused):
+        block(server.url, entity, COSTS, fail_sent, refund_on=[KeyError, Refused])
+    with pytest.raises(TypeError, match="refund_on"):
+        block(server.url, entity, COSTS, nothing, refund_on=["Refused"])
+    assert server.used(entity) == server.expect(0, 0)
+
+
+def test_a_token_that_cannot_be_sent_is_refused() -> None:
+    """Such as one that was read from a file with its line end."""
+    for client in (weir_client.Client, weir_client.AsyncClient):
+        for token in ("secret\n", "sécret", "two words"):
+            with pytest.raises(ValueError, match="token"):
+                client(token=token)
+
+
+def test_a_proxy_is_not_asked_for_a_server_on_this_machine(
+    server: Server, entity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment may name one for everything else."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with weir_client.Client(server.url) as client:
+        client.cancel(client.reserve(entity, "counted", COSTS)["lease_id"])
+
+
+def kept_with_lost_extend(server: Server, entity: str) -> bool:
+    """Return whether a slot outlasts its timeout although the first extend has no answer."""
+    lost = threading.Event()
+
+    def lose(r: httpx.Request) -> None:
+        if r.url.path.endswith("/extend") and not lost.is_set():
+            lost.set()
+            time.sleep(r.extensions["timeout"]["read"])
+            raise httpx.ReadTimeout("lost", request=r)
+
+    with (
+        httpx.Client(event_hooks={"request": [lose]}) as http,
+        weir_client.Client(server.url, http_client=http).lease(entity, "llm") as lease,
+    ):
+        held_until = lease.answer["holds_until_unix_ms"]
+        time.sleep(max(held_until + 500 - time.time_ns() // 1_000_000, 0) / 1000)
+        assert lost.is_set()
+        return server.used(entity, "llm")["parallel"] == 1
+
+
+def test_a_slot_is_kept_although_an_extend_has_no_answer(server: Server, entity: str) -> None:
+    """Two more attempts fit into the timeout of the slot."""
+    if not server.slots:
+        pytest.skip("this store has no slots")
+    # On a machine that stops for half a second, the slot can be lost.
+    assert any(kept_with_lost_extend(server, f"{entity}-{n}") for n in range(3))
 
 
 def test_adjust(server: Server, entity: str) -> None:

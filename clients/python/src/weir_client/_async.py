@@ -26,6 +26,7 @@ from ._core import (
     Units,
     explanation_of,
     log,
+    reaches_loopback,
     renewal,
     statuses_of,
 )
@@ -60,7 +61,8 @@ class AsyncClient:
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
         self._core = Core.of(base_url, token, Patience(attempts, backoff, timeout), on_unavailable)
-        self._http = http_client or httpx.AsyncClient(limits=CONNECTIONS)
+        trust_env = not reaches_loopback(self._core.base)
+        self._http = http_client or httpx.AsyncClient(limits=CONNECTIONS, trust_env=trust_env)
         self._owned = http_client is None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -281,11 +283,16 @@ class AsyncLease(LeaseNotes):
         return await self._client.adjust(self.id, self._next_seq(), {**(totals or {}), **units})
 
     async def _extend(self) -> None:
-        pause = renewal(self.answer)
+        core = self._client._core
+        pause = third = renewal(self.answer)
         while True:
             await asyncio.sleep(pause)
+            # Without an answer there is time for two more attempts before the slot is lost.
+            pause, until = third / 4, time.monotonic() + third / 2
             try:
-                pause = renewal(await self._client.extend(self.id))
+                pause = third = renewal(
+                    await self._client._run(core.update("extend", self.id, until=until))
+                )
             except (Ended, UnknownLease) as error:
                 log.warning("lease %s ended before its block: %s", self.id, error)
                 return

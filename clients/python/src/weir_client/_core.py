@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import logging
 import math
 import os
@@ -95,6 +97,8 @@ class Core:
         url = httpx.URL(base)
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
             raise ValueError("base_url must be http:// or https:// and a host, without a password")
+        if not all("!" <= c <= "~" for c in token):
+            raise ValueError("token must have printable ASCII characters only, without line ends")
         if policy not in ("block", "allow"):
             raise ValueError(f"on_unavailable {policy!r}: must be block or allow")
         if patience.attempts < 1 or patience.backoff < 0 or patience.timeout <= 0:
@@ -227,6 +231,11 @@ class Core:
         """End a lease. A failure is logged and not raised, so that no model's answer is lost."""
         verb, members = settlement
         try:
+            json.dumps(members, allow_nan=False)
+        except (TypeError, ValueError) as mistake:  # it cannot be sent at all
+            log.error("lease %s: the report is wrong, so what was reserved stays: %s", id, mistake)
+            members = {}
+        try:
             try:
                 yield from self.update(verb, id, until=until, **members)
             except (Invalid, UnknownLimit) as mistake:
@@ -273,7 +282,10 @@ class LeaseNotes:
     """What the block under a lease says about it."""
 
     def __init__(self, refund_on: type[BaseException] | tuple[type[BaseException], ...]) -> None:
-        self._refund_on = refund_on
+        kinds = (refund_on,) if isinstance(refund_on, type) else tuple(refund_on)
+        if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+            raise TypeError(f"refund_on {refund_on!r}: must be a type of errors, or several")
+        self._refund_on = kinds
         self._sent = False
         self._given_back = False
         self._report: Units | None = None
@@ -338,6 +350,15 @@ def wait_after(denied: Denied | Overloaded, pause: float) -> float:
     if isinstance(denied, Denied) and any("retry_likely_ms" in s for s in denied.limits):
         return denied.retry_after  # each denied caller is given a time of its own
     return min(denied.retry_after, pause) if denied.retry_after > 0 else pause
+
+
+def reaches_loopback(base: str) -> bool:
+    """Return whether the URL is of this machine, so that no proxy of the environment is asked."""
+    host = httpx.URL(base).host
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def renewal(lease: types.Lease | types.Receipt) -> float:

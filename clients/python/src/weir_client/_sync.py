@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -24,12 +26,25 @@ from ._core import (
     Units,
     explanation_of,
     log,
+    reaches_loopback,
     renewal,
     statuses_of,
 )
 from .errors import Ended, Unavailable, UnknownLease, WeirError
 
 T = TypeVar("T")
+
+
+started: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""The threads of all clients that settle and cancel in the background."""
+
+
+@atexit.register
+def wait_for_started() -> None:
+    """Let the threads finish before the process ends, for as long as they may try."""
+    end = time.monotonic() + CANCEL_FOR
+    for thread in list(started):
+        thread.join(max(end - time.monotonic(), 0))
 
 
 class Client:
@@ -58,9 +73,12 @@ class Client:
         http_client: httpx.Client | None = None,
     ) -> None:
         self._core = Core.of(base_url, token, Patience(attempts, backoff, timeout), on_unavailable)
-        self._http = http_client or httpx.Client(limits=CONNECTIONS)
+        self._http = http_client or self._connect()
         self._owned = http_client is None
         self._background: set[threading.Thread] = set()
+
+    def _connect(self) -> httpx.Client:
+        return httpx.Client(limits=CONNECTIONS, trust_env=not reaches_loopback(self._core.base))
 
     def __enter__(self) -> Client:
         return self
@@ -169,21 +187,26 @@ class Client:
                 self._start(partial(self._core.cancel_abandoned, id, until))
 
     def _start(self, steps: Callable[[], Steps[None]]) -> None:
-        """Run a call in a thread. The process does not end before it."""
+        """Run a call in a thread. The end of the process waits for it, for a while."""
 
         def run() -> None:
+            # An interrupt can leave the connections of the client locked, so it has its own.
+            http = self._connect() if self._owned else self._http
             try:
-                self._run(steps())
+                self._run(steps(), http)
             except Exception:
                 log.exception("a lease may not have been settled")
             finally:
+                if self._owned:
+                    http.close()
                 self._background.discard(threading.current_thread())
 
-        thread = threading.Thread(target=run, name="weir-client", daemon=False)
+        thread = threading.Thread(target=run, name="weir-client", daemon=True)
         self._background.add(thread)
+        started.add(thread)
         thread.start()
 
-    def _run(self, steps: Steps[T]) -> T:
+    def _run(self, steps: Steps[T], http: httpx.Client | None = None) -> T:
         answer: Reply | httpx.HTTPError | None = None
         while True:
             try:
@@ -194,11 +217,11 @@ class Client:
                 time.sleep(step.seconds)
                 answer = None
             else:
-                answer = self._send(step)
+                answer = self._send(step, http or self._http)
 
-    def _send(self, a: Attempt) -> Reply | httpx.HTTPError:
+    def _send(self, a: Attempt, http: httpx.Client) -> Reply | httpx.HTTPError:
         try:
-            r = self._http.request(
+            r = http.request(
                 a.method,
                 self._core.base + a.path,
                 json=a.body,
@@ -265,10 +288,15 @@ class Lease(LeaseNotes):
         return self._client.adjust(self.id, self._next_seq(), {**(totals or {}), **units})
 
     def _extend(self) -> None:
-        pause = renewal(self.answer)
+        core = self._client._core
+        pause = third = renewal(self.answer)
         while not self._done.wait(pause):
+            # Without an answer there is time for two more attempts before the slot is lost.
+            pause, until = third / 4, time.monotonic() + third / 2
             try:
-                pause = renewal(self._client.extend(self.id))
+                pause = third = renewal(
+                    self._client._run(core.update("extend", self.id, until=until))
+                )
             except (Ended, UnknownLease) as error:
                 if not self._done.is_set():
                     log.warning("lease %s ended before its block: %s", self.id, error)
