@@ -1,4 +1,5 @@
-import { type Denial, Denied, type Problem, WeirError } from "./errors.js";
+import { Denied, WeirError } from "./errors.js";
+import type { Denial, Problem } from "./types.js";
 
 /** How often, and for how long, calls are tried. Times are in milliseconds. */
 export interface Patience {

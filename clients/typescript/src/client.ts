@@ -1,14 +1,9 @@
-import type { components } from "./schema.js";
 import { Sender, valueOf } from "./call.js";
-import { hasCode, type LimitStatus, WeirError } from "./errors.js";
+import { hasCode, WeirError } from "./errors.js";
 import { ServerClock } from "./ids.js";
-import { Lease, type LeaseAnswer, type Receipt, type Settlement } from "./lease.js";
+import { Lease, type Settlement } from "./lease.js";
 import { cancelAbandoned, receiptOf, Reservation } from "./reserve.js";
-
-/** Whole units by the name of the limit, at most `Number.MAX_SAFE_INTEGER`. */
-export type Units = Record<string, number>;
-
-export type Explanation = components["schemas"]["Explanation"];
+import type { Explanation, LeaseAnswer, Limits, LimitStatus, Receipt, Units } from "./types.js";
 
 export interface ClientOptions {
   /** The server. Default: the variable WEIR_SERVER, or `http://127.0.0.1:7117`. */
@@ -50,7 +45,7 @@ export interface ReserveRequest extends CallOptions {
   /** An ID of your own, such as of `jobLeaseId`. It is not cancelled if the reservation is given up. Default: a new one. */
   leaseId?: string;
   /** Limits of the request, if none are configured. */
-  limits?: components["schemas"]["Limits"];
+  limits?: Limits;
   /** Milliseconds for which a denied reservation is tried again. Default: not at all. */
   waitMs?: number;
 }

@@ -1,12 +1,4 @@
-import type { components } from "./schema.js";
-
-type Schemas = components["schemas"];
-
-/** What the server calls a failure. */
-export type Code = Schemas["Code"];
-export type Problem = Schemas["Problem"];
-export type Denial = Schemas["Denial"];
-export type LimitStatus = Schemas["LimitStatus"];
+import type { Code, Denial, LimitStatus, Problem } from "./types.js";
 
 /**
  * A limit has no room. Nothing was charged. It is not a {@link WeirError}.

@@ -1,6 +1,7 @@
-export {
-  type CallOptions, Client, type ClientOptions, type Explanation, type LeaseRequest, type ReserveRequest, type Units,
-} from "./client.js";
-export { type Code, type Denial, Denied, hasCode, type LimitStatus, type Problem, WeirError } from "./errors.js";
+export { type CallOptions, Client, type ClientOptions, type LeaseRequest, type ReserveRequest } from "./client.js";
+export { Denied, hasCode, WeirError } from "./errors.js";
 export { jobLeaseId, leaseId } from "./ids.js";
-export { Lease, type LeaseAnswer, type Receipt } from "./lease.js";
+export { Lease } from "./lease.js";
+export type {
+  Code, Denial, Explanation, LeaseAnswer, Limits, LimitStatus, Problem, Receipt, Units,
+} from "./types.js";

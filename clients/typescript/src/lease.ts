@@ -1,20 +1,26 @@
-import type { components } from "./schema.js";
-import { hasCode, type LimitStatus } from "./errors.js";
 import { sleep } from "./call.js";
-import type { Client, Units } from "./client.js";
-
-export type LeaseAnswer = components["schemas"]["Lease"];
-export type Receipt = components["schemas"]["Receipt"];
+import { hasCode } from "./errors.js";
+import type { LeaseAnswer, LimitStatus, Receipt, Units } from "./types.js";
 
 /** How a lease ends: a verb, and the actual use if it is known. */
 export type Settlement = { verb: "complete"; actuals?: Units } | { verb: "cancel" };
 
+/** What a lease asks of its client. */
+export interface LeaseClient {
+  adjust(leaseId: string, seq: number, totals: Units): Promise<Receipt>;
+  /** Extends a lease, with attempts until a time of Date.now. */
+  extendUntil(leaseId: string, until: number, signal: AbortSignal): Promise<Receipt>;
+  /** Ends a lease. It does not throw. */
+  settle(leaseId: string, how: Settlement): Promise<void>;
+  warn(message: string, error: unknown): void;
+}
+
 /** The longest pause of a timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** A lease under which a function of the caller runs; see {@link Client.withLease}. */
+/** A lease under which a function of the caller runs; see `Client.withLease`. */
 export class Lease {
-  readonly #client: Client;
+  readonly #client: LeaseClient;
   readonly #refundOn: (error: unknown) => boolean;
   readonly #ended = new AbortController();
   #sent = false;
@@ -24,7 +30,7 @@ export class Lease {
 
   /** @internal */
   constructor(
-    client: Client,
+    client: LeaseClient,
     /** The server's answer. */
     readonly answer: LeaseAnswer,
     refundOn: (error: unknown) => boolean,

@@ -1,15 +1,14 @@
-import type { components } from "./schema.js";
 import { type Outcome, type Sender, sleep, valueOf } from "./call.js";
 import { Denied, hasCode, WeirError } from "./errors.js";
 import type { ServerClock } from "./ids.js";
-import type { LeaseAnswer, Receipt } from "./lease.js";
+import type { LeaseAnswer, Limits, Receipt } from "./types.js";
 
 /** The body of a reserve, without the lease ID. */
 export interface ReserveBody {
   entity: string;
   resource: string;
   costs: Record<string, number>;
-  limits?: components["schemas"]["Limits"];
+  limits?: Limits;
 }
 
 const FIRST_WAIT_MS = 25;

@@ -186,7 +186,7 @@ test("a reservation that is aborted after its answer was lost is cancelled", asy
   await until(async () => (await used(entity)).tokens === 500);
   abort.abort();
   await assert.rejects(call, { name: "AbortError" });
-  // The first answer to the cancel is lost too. Its repetition waits for an hour at most, less at random.
+  // The first answer to the cancel is lost too, after the server has made it.
   await until(async () => (await used(entity)).tokens === 0);
   await expectUsed(entity, 0, 0);
 });
