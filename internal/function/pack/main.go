@@ -26,7 +26,7 @@ func main() {
 }
 
 func run(output, program string) error {
-	code, err := os.ReadFile(program) //nolint:gosec // The caller names it.
+	code, err := os.ReadFile(program)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func run(output, program string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(output, packed, 0o600) //nolint:gosec // The caller names it.
+	return os.WriteFile(output, packed, 0o600)
 }
 
 // bootstrap is the name of the program that Lambda starts.
