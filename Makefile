@@ -80,7 +80,7 @@ release: function ## Build .cache/weir with the code of the function in it, as r
 # The C compiler for Linux programs is Zig's, which pip fetches once.
 packages: function $(GORELEASER) $(CYCLONEDX) .cache/bin/zig/ziglang ## Build the packages of a release, for every system, into dist/ (Python 3, gzip)
 	PATH='$(abspath $(dir $(GORELEASER))):$(abspath $(dir $(CYCLONEDX))):$(PATH)' \
-		ZIG='$(abspath .cache/bin/zig/ziglang/zig)' deploy/packages/build
+		ZIG='$(abspath .cache/bin/zig/ziglang/zig)' SYSTEMS='$(SYSTEMS)' deploy/packages/build
 
 .cache/bin/zig/ziglang: deploy/packages/zig.txt
 	rm -rf $(@D)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// fakeAnswers are what the fake OpenAI server answers. It streams the content in pieces of 20
+// fakeAnswers has the answers of the fake OpenAI server, which streams the content in pieces of 20
 // characters. The pauses of 50 ms before each piece of the answer that is cut let those before it
 // arrive.
 const fakeAnswers = `{"fixtures": [

@@ -53,8 +53,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAlerts checks that the chart's alerts are those of the folder monitoring, where they are
-// tested.
+// TestAlerts checks that the chart's alerts are those of the folder monitoring, which has their
+// tests.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	own, err := os.ReadFile(filepath.Join(chartFolder, "weir.rules.yaml"))

@@ -18,7 +18,7 @@ type server struct {
 	*program.Server
 
 	node  *node
-	probe string // where it listens for probes
+	probe string // the address for probes
 }
 
 // start runs the program with the arguments of the container.
